@@ -1,0 +1,65 @@
+//! The word array seen as buckets.
+
+use std::collections::TryReserveError;
+
+use kcas::{Error, Op, WordArray};
+
+use crate::hashing::Geometry;
+use crate::layout::Layout;
+use crate::path::Step;
+
+/// A table of buckets, one word each, all empty at first.
+#[derive(Debug)]
+pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
+    words: WordArray,
+    geometry: Geometry<SLOTS, BITS>,
+}
+
+impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
+    pub(crate) fn try_new(geometry: Geometry<SLOTS, BITS>) -> Result<Self, TryReserveError> {
+        Ok(Buckets {
+            words: WordArray::try_new(geometry.buckets())?,
+            geometry,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn geometry(&self) -> &Geometry<SLOTS, BITS> {
+        &self.geometry
+    }
+
+    /// The bucket's word. Never writes.
+    #[inline]
+    pub(crate) fn read(&self, bucket: usize) -> u64 {
+        self.words.load(bucket)
+    }
+
+    /// Replaces the bucket's word if it still is `current`.
+    #[inline]
+    pub(crate) fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.words.compare_exchange(bucket, current, new).is_ok()
+    }
+
+    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the first step's
+    /// slot, all at one moment, if no bucket of the chain has changed since the search read it.
+    pub(crate) fn shift(&self, chain: &[Step], fingerprint: u64) -> bool {
+        let mut arriving = fingerprint;
+        let ops: arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }> = chain
+            .iter()
+            .map(|step| {
+                let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
+                let placed = std::mem::replace(&mut arriving, leaving);
+                Op {
+                    index: step.bucket,
+                    expected: step.word,
+                    new: Layout::<SLOTS, BITS>::place(step.word, step.slot, placed),
+                }
+            })
+            .collect();
+        match self.words.kcas(&ops) {
+            Ok(()) => true,
+            Err(Error::Mismatch) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The public type: [`CuckooFilter`], and how one is built.
+
+use std::collections::TryReserveError;
+use std::hash::{BuildHasher, Hash};
+
+use kcas::thread_id::{self, ThreadId};
+
+use crate::buckets::Buckets;
+use crate::hashing::{self, FixedState, Geometry, Location, MAX_BUCKETS};
+use crate::layout::Layout;
+use crate::length::Length;
+use crate::{lookup, update};
+
+/// A set of keys that many threads share without a lock: it answers "was this key inserted?" with yes,
+/// or with no and a small chance of a wrong yes; and keys can be removed again.
+///
+/// It stores a fingerprint of `BITS` bits for each key, in one of two buckets of `SLOTS` slots each
+/// ([`Layout`]). What it stands for is a *multiset over classes*: a class is all keys that share
+/// fingerprint and buckets, and the filter counts copies for each class. [`insert`](Self::insert) adds
+/// one copy, [`remove`](Self::remove) takes one, [`contains`](Self::contains) asks for more than zero.
+///
+/// All operations are linearizable, and lock-free: a thread that stops anywhere stops nobody else.
+/// Lookups write nothing.
+///
+/// ```
+/// use filter::CuckooFilter;
+///
+/// let seen = CuckooFilter::with_capacity(1_000_000);
+/// std::thread::scope(|threads| {
+///     threads.spawn(|| seen.insert("https://example.org/a").unwrap());
+///     threads.spawn(|| seen.insert("https://example.org/b").unwrap());
+/// });
+/// assert!(seen.contains("https://example.org/a"));
+/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 550, when full
+/// assert!(seen.remove("https://example.org/a"));
+/// assert_eq!(seen.len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
+    buckets: Buckets<SLOTS, BITS>,
+    length: Length,
+    hasher: S,
+}
+
+/// There was no room for the key: both its buckets are full and no chain of shifts was found that ends
+/// in an empty slot. The filter is exactly as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the filter is full: build it with a larger capacity, or remove keys first")]
+pub struct Full;
+
+/// All keys that the filter cannot tell apart: they share the fingerprint and the pair of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Class {
+    /// What is stored of each of them.
+    pub fingerprint: u64,
+    /// Their buckets, the lower first; the same one twice for some.
+    pub buckets: [usize; 2],
+}
+
+impl CuckooFilter {
+    /// A filter with room for `n` distinct keys, in the default layout and with the default hasher.
+    ///
+    /// The table is sized so that `n` inserts of distinct keys succeed. As with every cuckoo table that
+    /// is a matter of probability: see [`Builder::capacity`].
+    ///
+    /// # Panics
+    /// When [`Builder::build`] would return an error: `n` is 0 or absurdly large, or there is no memory.
+    pub fn with_capacity(n: usize) -> CuckooFilter {
+        match CuckooFilter::builder().capacity(n).build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("cannot build a filter for {n} keys: {error}"),
+        }
+    }
+
+    /// A filter to be built in steps.
+    pub fn builder() -> Builder {
+        Builder {
+            size: None,
+            hasher: FixedState,
+        }
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
+    /// Adds one copy of the key's class.
+    ///
+    /// The same key may be inserted several times, and is then held several times: up to
+    /// 2 × `SLOTS` copies of a class fit into its two buckets.
+    ///
+    /// Progress: lock-free. Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts)
+    /// that adds the fingerprint.
+    ///
+    /// # Errors
+    /// [`Full`] when no room was found; nothing has changed. Linearization point: the moment at which
+    /// both buckets were seen full.
+    ///
+    /// # Panics
+    /// Before anything changes, when more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
+    /// threads insert or remove.
+    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
+        let location = self.locate(key);
+        with_id(|id| {
+            update::insert(&self.buckets, location)?;
+            self.length.add(id, 1);
+            Ok(())
+        })
+    }
+
+    /// True when the key's class has a copy: always for a key that was inserted and not removed, and
+    /// by chance for others ([false positives](crate#how-often-it-is-wrong)).
+    ///
+    /// Progress: lock-free; three loads, unless keys are being added to the key's first bucket. Writes
+    /// nothing. Linearization point: a moment at which the answer was true of the set, during the call.
+    #[inline]
+    pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
+        lookup::contains(&self.buckets, self.locate(key))
+    }
+
+    /// Takes one copy from the key's class; false when it has none.
+    ///
+    /// Remove only what was inserted: a key that never was, but that shares its class with one that
+    /// was, takes that one's copy, and the filter then wrongly denies that other key.
+    ///
+    /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for false,
+    /// a moment during the call at which the class had no copy.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
+        let location = self.locate(key);
+        with_id(|id| {
+            let removed = update::remove(&self.buckets, location);
+            if removed {
+                self.length.add(id, 1u64.wrapping_neg());
+            }
+            removed
+        })
+    }
+
+    /// The class of `key`: keys of one class are one and the same to this filter.
+    pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
+        let location = self.locate(key);
+        let mut buckets = [location.first, location.second];
+        buckets.sort_unstable();
+        Class {
+            fingerprint: location.fingerprint,
+            buckets,
+        }
+    }
+
+    #[inline]
+    fn locate<T: Hash + ?Sized>(&self, key: &T) -> Location {
+        hashing::locate(self.buckets.geometry(), &self.hasher, key)
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+    /// Number of copies held: inserts that succeeded minus removes that did. Exact when no insert or
+    /// remove is under way; meanwhile it may miss some that are.
+    ///
+    /// Progress: wait-free; it reads one counter for each thread that ever inserted or removed here.
+    pub fn len(&self) -> usize {
+        self.length.sum()
+    }
+
+    /// True when no copy is held; as exact as [`len`](Self::len).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of slots. Inserts begin to fail somewhat below it: see [`Layout::WORKABLE_LOAD`].
+    pub fn capacity(&self) -> usize {
+        self.buckets.geometry().buckets() * SLOTS
+    }
+
+    /// [`len`](Self::len) in proportion to [`capacity`](Self::capacity): 0 to 1.
+    pub fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// Memory that this filter occupies, in bytes: the table, the counters, and the value itself. The
+    /// descriptors of K-CAS are shared by all filters of the process (under 400 bytes for each thread
+    /// that is alive at the same time) and are not in it.
+    pub fn memory_bytes(&self) -> usize {
+        let table = self.buckets.geometry().buckets() * size_of::<u64>();
+        table + self.length.memory_bytes() + size_of::<Self>()
+    }
+}
+
+fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+    match thread_id::with(action) {
+        Ok(result) => result,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Builds a [`CuckooFilter`] in steps: [`CuckooFilter::builder`].
+///
+/// ```
+/// use filter::CuckooFilter;
+/// use std::hash::RandomState;
+///
+/// # fn main() -> Result<(), filter::BuildError> {
+/// let filter = CuckooFilter::builder()
+///     .capacity(10_000)
+///     .hasher(RandomState::new())
+///     .build()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder builds nothing until `build` is called"]
+pub struct Builder<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
+    size: Option<Size>,
+    hasher: S,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    Keys(usize),
+    Buckets(usize),
+}
+
+/// Why a filter cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Neither [`Builder::capacity`] nor [`Builder::buckets`] was called.
+    #[error("the size is missing: call capacity(keys) or buckets(number)")]
+    NoSize,
+    /// A capacity of 0 keys, or 0 buckets.
+    #[error("the size is zero: a filter has room for at least one key")]
+    ZeroSize,
+    /// More than [`MAX_BUCKETS`] buckets.
+    #[error("{buckets} buckets are too many: at most 2^32 are possible")]
+    TooLarge {
+        /// How many buckets would have been needed (saturating).
+        buckets: usize,
+    },
+    /// The allocator refused the table.
+    #[error("no memory for a table of {buckets} buckets: {source}")]
+    OutOfMemory {
+        /// How many buckets were asked for, 8 bytes each.
+        buckets: usize,
+        /// What the allocator said.
+        source: TryReserveError,
+    },
+}
+
+impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
+    /// Room for `n` distinct keys: the table has so many buckets that they fill it to
+    /// [`Layout::WORKABLE_LOAD`] at most, and less in small tables, where chance is rougher.
+    ///
+    /// With a good hasher the chance that one of the `n` inserts fails was below 1 in 10,000 for every
+    /// size measured (`filter/tests/capacity.rs`). The last of this and [`buckets`](Self::buckets) counts.
+    pub fn capacity(mut self, n: usize) -> Self {
+        self.size = Some(Size::Keys(n));
+        self
+    }
+
+    /// A table of exactly so many buckets, for who counts memory (8 bytes each) rather than keys. The
+    /// last of this and [`capacity`](Self::capacity) counts.
+    pub fn buckets(mut self, number: usize) -> Self {
+        self.size = Some(Size::Buckets(number));
+        self
+    }
+
+    /// Another hasher. It must spread keys over all 64 bits of the hash ([`hashing`]).
+    pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
+        Builder {
+            size: self.size,
+            hasher,
+        }
+    }
+
+    /// Another layout: `SLOTS` slots of `BITS` bits in each bucket. Which exist is checked at compile
+    /// time ([`Layout`]).
+    pub fn layout<const SLOTS2: usize, const BITS2: usize>(self) -> Builder<SLOTS2, BITS2, S> {
+        Builder {
+            size: self.size,
+            hasher: self.hasher,
+        }
+    }
+
+    /// Builds the filter.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the size is missing, zero or too large, or when there is no memory.
+    pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
+        let buckets = match self.size.ok_or(BuildError::NoSize)? {
+            Size::Keys(0) | Size::Buckets(0) => return Err(BuildError::ZeroSize),
+            Size::Keys(keys) => buckets_for::<SLOTS, BITS>(keys),
+            Size::Buckets(buckets) => buckets,
+        };
+        if buckets > MAX_BUCKETS {
+            return Err(BuildError::TooLarge { buckets });
+        }
+        let buckets = Buckets::try_new(Geometry::new(buckets))
+            .map_err(|source| BuildError::OutOfMemory { buckets, source })?;
+        Ok(CuckooFilter {
+            buckets,
+            length: Length::new(),
+            hasher: self.hasher,
+        })
+    }
+}
+
+/// How many buckets `keys` distinct keys need.
+fn buckets_for<const SLOTS: usize, const BITS: usize>(keys: usize) -> usize {
+    let workable = keys as f64 / Layout::<SLOTS, BITS>::WORKABLE_LOAD;
+    // Chance deviates by the square root, and the smallest tables have keys with only one bucket.
+    let with_margin = workable + 2.0 * (keys as f64).sqrt() + 4.0;
+    (with_margin / SLOTS as f64).ceil() as usize
+}

@@ -1,0 +1,168 @@
+//! Key → (fingerprint, bucket, other bucket), for any number of buckets.
+//!
+//! A 64-bit hash gives the fingerprint from its low half and the first bucket from its high end. The
+//! other bucket is `(g(fingerprint) − bucket) mod m`, where `g` spreads fingerprints over the buckets:
+//! an involution for every m, so either bucket leads to the other without the key, and a table need not
+//! be a power of two. (The xor of Fan et al. 2014 needs one.)
+//!
+//! The hash must be good in all of its 64 bits, as ahash's, xxhash's or SipHash's are: an identity or a
+//! single multiplication is not enough.
+
+use std::hash::{BuildHasher, Hash};
+
+use ahash::RandomState;
+
+use crate::layout::Layout;
+
+/// The default hasher: ahash with fixed seeds, so that runs repeat.
+///
+/// Whoever lets strangers choose the keys should seed a hasher at random instead
+/// ([`Builder::hasher`](crate::Builder::hasher)): with known seeds they can choose keys that collide.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FixedState;
+
+impl BuildHasher for FixedState {
+    type Hasher = <RandomState as BuildHasher>::Hasher;
+
+    #[inline]
+    fn build_hasher(&self) -> Self::Hasher {
+        // The first digits of pi, after the point.
+        RandomState::with_seeds(
+            0x243f_6a88_85a3_08d3,
+            0x1319_8a2e_0370_7344,
+            0xa409_3822_299f_31d0,
+            0x082e_fa98_ec4e_6c89,
+        )
+        .build_hasher()
+    }
+}
+
+/// Where a key may live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// What is stored of the key: at least 1.
+    pub fingerprint: u64,
+    /// The bucket that the hash names.
+    pub first: usize,
+    /// The other bucket; for about one fingerprint in m it is the same one.
+    pub second: usize,
+}
+
+/// The greatest number of buckets: 2^32, above which the bits that choose the bucket would begin to
+/// overlap with those that make the fingerprint.
+pub const MAX_BUCKETS: usize = 1 << 32;
+
+/// How keys are spread over a number of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry<const SLOTS: usize, const BITS: usize> {
+    buckets: usize,
+}
+
+impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
+    /// A table of `buckets` buckets.
+    ///
+    /// # Panics
+    /// When `buckets` is 0 or more than [`MAX_BUCKETS`].
+    pub fn new(buckets: usize) -> Self {
+        assert!(
+            (1..=MAX_BUCKETS).contains(&buckets),
+            "a table has 1 to {MAX_BUCKETS} buckets, not {buckets}"
+        );
+        Geometry { buckets }
+    }
+
+    /// Number of buckets.
+    #[inline]
+    pub fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    /// The location of the key whose hash this is.
+    #[inline]
+    pub fn locate(&self, hash: u64) -> Location {
+        let max = Layout::<SLOTS, BITS>::MAX_FINGERPRINT;
+        let low = hash & u64::from(u32::MAX);
+        let fingerprint = 1 + ((low * max) >> 32);
+        let first = self.reduce(hash);
+        Location {
+            fingerprint,
+            first,
+            second: self.other(fingerprint, first),
+        }
+    }
+
+    /// The other bucket of a fingerprint that lives in `bucket`; its own inverse.
+    #[inline]
+    pub fn other(&self, fingerprint: u64, bucket: usize) -> usize {
+        // Multiplied by the golden ratio, consecutive fingerprints fall far apart.
+        let spread = self.reduce(fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (difference, borrowed) = spread.overflowing_sub(bucket);
+        if borrowed {
+            difference.wrapping_add(self.buckets)
+        } else {
+            difference
+        }
+    }
+
+    /// A 64-bit number, reduced to a bucket in proportion to its size (Lemire 2019).
+    #[inline]
+    fn reduce(&self, number: u64) -> usize {
+        ((u128::from(number) * self.buckets as u128) >> 64) as usize
+    }
+}
+
+/// The location of `key` in a table of this geometry under this hasher.
+#[inline]
+pub(crate) fn locate<T: Hash + ?Sized, const SLOTS: usize, const BITS: usize>(
+    geometry: &Geometry<SLOTS, BITS>,
+    hasher: &impl BuildHasher,
+    key: &T,
+) -> Location {
+    geometry.locate(hasher.hash_one(key))
+}
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_other_bucket_leads_back(hash: u64, buckets in 1usize..100_000) {
+            for buckets in [buckets, 1, 2, 3, MAX_BUCKETS] {
+                let geometry = Geometry::<4, 12>::new(buckets);
+                let location = geometry.locate(hash);
+                prop_assert!(location.first < buckets && location.second < buckets);
+                prop_assert!((1..=4095).contains(&location.fingerprint));
+                let back = geometry.other(location.fingerprint, location.second);
+                prop_assert_eq!(back, location.first);
+            }
+        }
+    }
+
+    #[test]
+    fn every_fingerprint_and_every_bucket_is_used_evenly() {
+        let geometry = Geometry::<4, 8>::new(1_000);
+        let mut fingerprints = vec![0u32; 256];
+        let (mut first, mut second) = (vec![0u32; 1_000], vec![0u32; 1_000]);
+        for key in 0..1_000_000u64 {
+            let location = locate(&geometry, &FixedState, &key);
+            fingerprints[location.fingerprint as usize] += 1;
+            first[location.first] += 1;
+            second[location.second] += 1;
+        }
+        assert_eq!(fingerprints[0], 0);
+        // Poisson counts of mean 1,000 (3,921 for fingerprints): seven standard deviations. The second
+        // bucket takes only 255 values for each first one, so it is a little less even.
+        let within = |counts: &[u32], low, high| counts.iter().all(|c| (low..high).contains(c));
+        assert!(within(&fingerprints[1..], 3_480, 4_360));
+        assert!(within(&first, 780, 1_220));
+        assert!(within(&second, 780, 1_220));
+    }
+
+    #[test]
+    fn the_default_hasher_repeats() {
+        assert_eq!(FixedState.hash_one("key"), FixedState.hash_one("key"));
+        assert_ne!(FixedState.hash_one("key"), FixedState.hash_one("kez"));
+    }
+}

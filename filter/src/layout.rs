@@ -1,0 +1,197 @@
+//! Packing: a bucket's slots and its timestamp in one 63-bit word.
+//!
+//! ```text
+//! bit 62 … SLOTS × BITS                 …  2 × BITS … BITS        … 0
+//!     timestamp          slot SLOTS−1   …  slot 1     slot 0
+//! ```
+//!
+//! An empty slot is zero, so a fingerprint never is. All slots are matched at once by arithmetic on the
+//! word: no loop, no SIMD.
+
+/// Width of a word: bit 63 belongs to `kcas`.
+const WORD_BITS: usize = 63;
+
+/// The least number of timestamp bits that a layout must leave.
+const MIN_TIMESTAMP_BITS: usize = 7;
+
+/// How a bucket's word is divided: `SLOTS` fingerprints of `BITS` bits, and the timestamp in what is
+/// left of 63 bits. Which layouts exist is checked when one is used, at compile time: at least one slot,
+/// fingerprints of 2 to 32 bits, at least 7 bits of timestamp.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<const SLOTS: usize, const BITS: usize>;
+
+impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
+    const USED: usize = {
+        assert!(SLOTS >= 1, "a bucket needs a slot");
+        assert!(BITS >= 2 && BITS <= 32, "a fingerprint has 2 to 32 bits");
+        assert!(
+            SLOTS * BITS + MIN_TIMESTAMP_BITS <= WORD_BITS,
+            "the slots leave fewer than 7 bits of 63 for the timestamp"
+        );
+        SLOTS * BITS
+    };
+
+    /// Number of timestamp bits.
+    pub const TIMESTAMP_BITS: usize = WORD_BITS - Self::USED;
+
+    /// The greatest fingerprint; the least is 1.
+    pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
+
+    /// The load factor that inserts reach without fail in large tables, measured
+    /// (`filter/tests/capacity.rs`), with a margin below the threshold that theory gives for two
+    /// choices of buckets with this many slots (0.5, 0.897, 0.959, 0.980).
+    pub const WORKABLE_LOAD: f64 = match SLOTS {
+        1 => 0.40,
+        2 => 0.82,
+        3 => 0.91,
+        _ => 0.95,
+    };
+
+    /// One in the lowest bit of every slot.
+    const LOWEST: u64 = {
+        let mut ones = 0;
+        let mut slot = 0;
+        while slot < SLOTS {
+            ones |= 1 << (slot * BITS);
+            slot += 1;
+        }
+        ones
+    };
+
+    /// One in the highest bit of every slot.
+    const HIGHEST: u64 = Self::LOWEST << (BITS - 1);
+
+    /// The highest bit of every slot that holds `fingerprint` (0: is empty), and perhaps of slots above
+    /// the lowest such slot: subtracting 1 from each slot borrows through a slot only if it is zero.
+    #[inline]
+    const fn matches(word: u64, fingerprint: u64) -> u64 {
+        let difference = word ^ fingerprint.wrapping_mul(Self::LOWEST);
+        difference.wrapping_sub(Self::LOWEST) & !difference & Self::HIGHEST
+    }
+
+    /// True when some slot of `word` holds `fingerprint`.
+    #[inline]
+    pub const fn contains(word: u64, fingerprint: u64) -> bool {
+        Self::matches(word, fingerprint) != 0
+    }
+
+    /// The lowest slot of `word` that holds `fingerprint`.
+    #[inline]
+    pub const fn find(word: u64, fingerprint: u64) -> Option<usize> {
+        match Self::matches(word, fingerprint) {
+            0 => None,
+            found => Some(found.trailing_zeros() as usize / BITS),
+        }
+    }
+
+    /// The lowest empty slot of `word`.
+    #[inline]
+    pub const fn find_empty(word: u64) -> Option<usize> {
+        Self::find(word, 0)
+    }
+
+    /// What slot `slot` of `word` holds: a fingerprint, or 0 when it is empty.
+    #[inline]
+    pub const fn fingerprint(word: u64, slot: usize) -> u64 {
+        word >> (slot * BITS) & Self::MAX_FINGERPRINT
+    }
+
+    /// `word` with slot `slot` emptied. The timestamp stays: a lookup need not hear of removals.
+    #[inline]
+    pub const fn clear(word: u64, slot: usize) -> u64 {
+        word & !(Self::MAX_FINGERPRINT << (slot * BITS))
+    }
+
+    /// `word` with `fingerprint` in slot `slot`, whatever was there, and the timestamp advanced: a
+    /// fingerprint was added to the bucket. The timestamp wraps.
+    #[inline]
+    pub const fn place(word: u64, slot: usize, fingerprint: u64) -> u64 {
+        let placed = Self::clear(word, slot) | fingerprint << (slot * BITS);
+        placed.wrapping_add(1 << Self::USED) & (u64::MAX >> 1)
+    }
+
+    /// The timestamp of `word`: how many fingerprints were added to the bucket so far, modulo
+    /// 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
+    #[inline]
+    pub const fn timestamp(word: u64) -> u64 {
+        word >> Self::USED
+    }
+
+    /// How many slots of `word` are occupied.
+    pub const fn occupied(word: u64) -> usize {
+        let mut count = 0;
+        let mut slot = 0;
+        while slot < SLOTS {
+            count += (Self::fingerprint(word, slot) != 0) as usize;
+            slot += 1;
+        }
+        count
+    }
+}
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same checks for one layout, against a plain array of slots.
+    fn agrees_with_plain_slots<const SLOTS: usize, const BITS: usize>(
+        slots: &[u64],
+        timestamp: u64,
+        slot: usize,
+        wanted: u64,
+    ) {
+        type L<const S: usize, const B: usize> = Layout<S, B>;
+        let max = L::<SLOTS, BITS>::MAX_FINGERPRINT;
+        let turn = 1u64 << L::<SLOTS, BITS>::TIMESTAMP_BITS;
+        let mut plain: Vec<u64> = slots[..SLOTS].iter().map(|s| s % (max + 1)).collect();
+        let (timestamp, slot) = (timestamp % turn, slot % SLOTS);
+        let wanted = 1 + wanted % max;
+        let pack = |plain: &[u64], timestamp: u64| {
+            let slots = plain.iter().enumerate();
+            slots.fold(timestamp << (SLOTS * BITS), |word, (i, f)| {
+                word | f << (i * BITS)
+            })
+        };
+        let word = pack(&plain, timestamp);
+
+        assert_eq!(word >> 63, 0);
+        assert_eq!(L::<SLOTS, BITS>::timestamp(word), timestamp);
+        for wanted in [wanted, plain[slot].max(1), max, 1] {
+            let position = plain.iter().position(|&f| f == wanted);
+            assert_eq!(L::<SLOTS, BITS>::find(word, wanted), position);
+            assert_eq!(L::<SLOTS, BITS>::contains(word, wanted), position.is_some());
+        }
+        let empty = plain.iter().position(|&f| f == 0);
+        assert_eq!(L::<SLOTS, BITS>::find_empty(word), empty);
+        let occupied = plain.iter().filter(|&&f| f != 0).count();
+        assert_eq!(L::<SLOTS, BITS>::occupied(word), occupied);
+        assert_eq!(L::<SLOTS, BITS>::fingerprint(word, slot), plain[slot]);
+
+        plain[slot] = 0;
+        assert_eq!(L::<SLOTS, BITS>::clear(word, slot), pack(&plain, timestamp));
+        plain[slot] = wanted;
+        let later = pack(&plain, (timestamp + 1) % turn);
+        assert_eq!(L::<SLOTS, BITS>::place(word, slot, wanted), later);
+    }
+
+    proptest! {
+        #[test]
+        fn layouts_agree_with_plain_slots(
+            // Small numbers, so that slots are often empty or alike.
+            slots in proptest::collection::vec(prop_oneof![0u64..3, any::<u64>()], 8),
+            timestamp in prop_oneof![any::<u64>(), Just(u64::MAX)],
+            slot in any::<usize>(),
+            wanted in prop_oneof![0u64..3, any::<u64>()],
+        ) {
+            agrees_with_plain_slots::<4, 12>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<4, 8>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<4, 13>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<3, 16>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<2, 24>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<2, 28>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<1, 2>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<8, 7>(&slots, timestamp, slot, wanted);
+        }
+    }
+}

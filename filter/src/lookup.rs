@@ -1,0 +1,61 @@
+//! Timestamped reads: three loads, no write.
+//!
+//! ```text
+//! 1. read the first bucket       match → present
+//! 2. read the second bucket      match → present
+//! 3. read the first bucket again same timestamp → absent, else start again
+//! ```
+//!
+//! **Why "absent" is true.** Every change that adds a fingerprint to a bucket, by insert or by shift,
+//! advances the bucket's timestamp. An unchanged timestamp says that nothing was added to the first
+//! bucket between the reads 1 and 3; at read 1 the fingerprint was not there, so it was there at no
+//! moment between them. At read 2, which is between them, it was not in the second bucket either. So at
+//! the moment of read 2 it was in neither: that is the linearization point. ("Unchanged" is modulo the
+//! width of the timestamp: 2^15 additions to one bucket in the default layout would have to fall into
+//! one lookup.)
+//!
+//! **Why not the published protocol** (Wang et al. 2025: two rounds over both buckets, and a retry when
+//! relocation counters rose by 2, 2 and 3). Its counters advance only on relocation, but a key's
+//! fingerprint also changes buckets when a key of the same class is inserted into the one bucket and
+//! one is removed from the other, with no counter moving. Three such hops between the four reads make a
+//! key that was present throughout look absent. This protocol loads less and counts every addition.
+
+use crate::buckets::Buckets;
+use crate::hashing::Location;
+use crate::layout::Layout;
+
+/// True when the class of `location` has a copy in the table.
+///
+/// Progress: lock-free; it starts again only when a fingerprint was added to its first bucket.
+/// Linearization point: the matching read, or the last read of the second bucket.
+#[inline]
+pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> bool {
+    let fingerprint = location.fingerprint;
+    loop {
+        // Both reads before either match: one branch instead of two, and the cache misses overlap.
+        let first = buckets.read(location.first);
+        let second = buckets.read(location.second);
+        if Layout::<SLOTS, BITS>::contains(first, fingerprint)
+            | Layout::<SLOTS, BITS>::contains(second, fingerprint)
+        {
+            return true;
+        }
+        if nothing_added_since(buckets, location.first, first) {
+            return false;
+        }
+    }
+}
+
+/// True when no fingerprint was added to `bucket` since its word was read as `earlier`.
+#[inline]
+pub(crate) fn nothing_added_since<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    bucket: usize,
+    earlier: u64,
+) -> bool {
+    Layout::<SLOTS, BITS>::timestamp(buckets.read(bucket))
+        == Layout::<SLOTS, BITS>::timestamp(earlier)
+}

@@ -1,0 +1,81 @@
+//! Insert and remove: one compare-and-swap, or one K-CAS for a whole chain of shifts.
+
+use crate::buckets::Buckets;
+use crate::cuckoo::Full;
+use crate::hashing::Location;
+use crate::layout::Layout;
+use crate::lookup::nothing_added_since;
+use crate::path;
+
+/// Adds one copy to the class of `location`.
+///
+/// Progress: lock-free; it tries again only when another thread changed one of the buckets it read.
+/// Linearization point: the compare-and-swap or K-CAS that adds the fingerprint. For `Full`: the read of
+/// the second bucket, at which both buckets were full.
+pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> Result<(), Full> {
+    let Location {
+        fingerprint,
+        first,
+        second,
+    } = location;
+    loop {
+        let first_word = buckets.read(first);
+        if let Some(slot) = Layout::<SLOTS, BITS>::find_empty(first_word) {
+            let filled = Layout::<SLOTS, BITS>::place(first_word, slot, fingerprint);
+            if buckets.replace(first, first_word, filled) {
+                return Ok(());
+            }
+            continue;
+        }
+        let second_word = buckets.read(second);
+        if let Some(slot) = Layout::<SLOTS, BITS>::find_empty(second_word) {
+            let filled = Layout::<SLOTS, BITS>::place(second_word, slot, fingerprint);
+            if buckets.replace(second, second_word, filled) {
+                return Ok(());
+            }
+            continue;
+        }
+        match path::search(buckets.geometry(), first, second, |b| buckets.read(b)) {
+            Some(chain) if buckets.shift(&chain, fingerprint) => return Ok(()),
+            // A bucket of the chain changed meanwhile.
+            Some(_) => {}
+            // The same word, timestamp included: nothing was added, and a removal would show. So the
+            // first bucket was full when the second one was read and found full.
+            None if buckets.read(first) == first_word => return Err(Full),
+            None => {}
+        }
+    }
+}
+
+/// Takes one copy from the class of `location`; false when it has none.
+///
+/// Progress: lock-free; it tries again only when another thread changed one of its buckets.
+/// Linearization point: the compare-and-swap that clears the slot. For false: as in a lookup.
+pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> bool {
+    loop {
+        let first_word = buckets.read(location.first);
+        let second_word = buckets.read(location.second);
+        let found = [(location.first, first_word), (location.second, second_word)]
+            .into_iter()
+            .find_map(|(bucket, word)| {
+                let slot = Layout::<SLOTS, BITS>::find(word, location.fingerprint)?;
+                Some((bucket, word, slot))
+            });
+        match found {
+            Some((bucket, word, slot)) => {
+                let cleared = Layout::<SLOTS, BITS>::clear(word, slot);
+                if buckets.replace(bucket, word, cleared) {
+                    return true;
+                }
+            }
+            None if nothing_added_since(buckets, location.first, first_word) => return false,
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A thread's reusable record of one operation, read safely by helpers.
+//!
+//! Each thread id owns one [`Record`] for ever: the K-CAS it is running, and the one installation
+//! (DCSS) it has under way. Records are *reused, not recycled* (Arbel-Raviv & Brown 2017): nothing is
+//! allocated per operation and nothing has to be reclaimed. A helper reads fields that the owner may
+//! be overwriting for its next operation, and then asks whether the sequence number is still the one
+//! in the tag it came from. If so, the fields belong to that operation; if not, that operation is
+//! over and the helper forgets what it read.
+//!
+//! **Why the check is sound.** The owner first advances the sequence number and then writes the fields
+//! (Release). A reader loads the fields (Acquire) and then the sequence number. If any field it loaded
+//! was of a later operation, that load synchronises with the owner's store, and the sequence number
+//! that the reader loads afterwards is at least as new: it differs from the tag's.
+
+use arrayvec::ArrayVec;
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
+use crate::tagged::{InstallTag, KcasTag, next_sequence};
+use crate::thread_id::{MAX_THREADS, ThreadId};
+use crate::words::{MAX_OPS, Op};
+
+/// Entries of one operation, in ascending order of index.
+pub(crate) type Ops = ArrayVec<Op, MAX_OPS>;
+
+/// Where an operation stands. It leaves `Undecided` once, and never comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Undecided = 0,
+    Succeeded = 1,
+    Failed = 2,
+}
+
+/// The sequence number and the state of the owner's current K-CAS, as one number.
+fn status(tag: KcasTag, state: State) -> u64 {
+    tag.sequence() << 2 | state as u64
+}
+
+/// One thread's record.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// [`status`] of the owner's K-CAS.
+    status: AtomicU64,
+    len: AtomicU64,
+    entries: [Entry; MAX_OPS],
+    /// Sequence number of the owner's installation.
+    install_sequence: AtomicU64,
+    /// The K-CAS on whose behalf the owner installs: its raw tag.
+    install_target: AtomicU64,
+    /// The value that the installation replaces.
+    install_expected: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    index: AtomicU64,
+    expected: AtomicU64,
+    new: AtomicU64,
+}
+
+const RECORDS_PER_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 32 };
+const CHUNKS: usize = MAX_THREADS / RECORDS_PER_CHUNK;
+
+/// Neighbouring threads' records share no cache line.
+type Chunk = [CachePadded<Record>; RECORDS_PER_CHUNK];
+
+shared_static! {
+    /// Every thread's record, made in chunks as thread ids grow, never freed: memory is bounded by
+    /// the largest number of threads that were ever alive together.
+    static RECORDS: [OnFirstUse<Chunk>; CHUNKS] = each OnFirstUse::new(new_chunk);
+}
+
+fn new_chunk() -> Chunk {
+    std::array::from_fn(|_| CachePadded::new(Record::new()))
+}
+
+impl Record {
+    fn new() -> Record {
+        let zero = || AtomicU64::new(0);
+        Record {
+            status: zero(),
+            len: zero(),
+            entries: std::array::from_fn(|_| Entry {
+                index: zero(),
+                expected: zero(),
+                new: zero(),
+            }),
+            install_sequence: zero(),
+            install_target: zero(),
+            install_expected: zero(),
+        }
+    }
+
+    fn of(thread: usize) -> &'static Record {
+        let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get_or_make();
+        &chunk[thread % RECORDS_PER_CHUNK]
+    }
+}
+
+/// Starts the owner's next K-CAS: its record now describes `ops`, undecided.
+///
+/// The former operation must be over: its tag is in no word, and nobody can put it there again.
+pub(crate) fn begin_kcas(owner: &ThreadId, ops: &Ops) -> KcasTag {
+    let record = Record::of(owner.index());
+    // Relaxed: a helper can only have changed the state of the former operation, and whatever state
+    // is read here, the sequence number beside it is the owner's own last one.
+    let last = record.status.load(Ordering::Relaxed) >> 2;
+    let tag = KcasTag::new(owner.index(), next_sequence(last));
+    // Release pairs with the load in `state`: who finds that the former operation is over also finds
+    // its words released, and does not meet its tag again. (For who sees a field, the field's own
+    // Release orders this store.)
+    record
+        .status
+        .store(status(tag, State::Undecided), Ordering::Release);
+    // Release, each of them: pairs with the Acquire loads in `read_kcas` and `read_entry`.
+    record.len.store(ops.len() as u64, Ordering::Release);
+    for (entry, op) in record.entries.iter().zip(ops) {
+        entry.index.store(op.index as u64, Ordering::Release);
+        entry.expected.store(op.expected, Ordering::Release);
+        entry.new.store(op.new, Ordering::Release);
+    }
+    tag
+}
+
+/// The entries of the K-CAS that `tag` names, or `None` when its owner has moved on.
+pub(crate) fn read_kcas(tag: KcasTag) -> Option<Ops> {
+    let record = Record::of(tag.thread());
+    // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
+    let len = record.len.load(Ordering::Acquire) as usize;
+    let ops = record.entries[..len]
+        .iter()
+        .map(|entry| Op {
+            index: entry.index.load(Ordering::Acquire) as usize,
+            expected: entry.expected.load(Ordering::Acquire),
+            new: entry.new.load(Ordering::Acquire),
+        })
+        .collect();
+    state(tag).map(|_| ops)
+}
+
+/// The logical value of the word at `index`, which was seen to hold `tag`: what the operation found
+/// there until it succeeds, what it leaves there from then on. `None` when its owner has moved on.
+pub(crate) fn read_entry(tag: KcasTag, index: usize) -> Option<u64> {
+    let record = Record::of(tag.thread());
+    // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
+    let len = record.len.load(Ordering::Acquire) as usize;
+    let entry = record.entries[..len]
+        .iter()
+        .find(|entry| entry.index.load(Ordering::Acquire) == index as u64)?;
+    let expected = entry.expected.load(Ordering::Acquire);
+    let new = entry.new.load(Ordering::Acquire);
+    Some(match state(tag)? {
+        State::Undecided | State::Failed => expected,
+        State::Succeeded => new,
+    })
+}
+
+/// The state of the K-CAS that `tag` names, or `None` when its owner has moved on.
+pub(crate) fn state(tag: KcasTag) -> Option<State> {
+    // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
+    // "Orderings"). As an Acquire it pairs with `decide`: who sees the decision also sees every tag
+    // that was installed before it.
+    let status = Record::of(tag.thread()).status.load(Ordering::SeqCst);
+    if status >> 2 != tag.sequence() {
+        return None;
+    }
+    Some(match status & 3 {
+        0 => State::Undecided,
+        1 => State::Succeeded,
+        _ => State::Failed,
+    })
+}
+
+/// Decides the K-CAS that `tag` names, unless somebody has.
+pub(crate) fn decide(tag: KcasTag, state: State) {
+    // SeqCst: as in `state`. As a Release it publishes the tags that this thread installed or saw
+    // installed. A failure means that the operation is decided: nothing is read from it.
+    let _ = Record::of(tag.thread()).status.compare_exchange(
+        status(tag, State::Undecided),
+        status(tag, state),
+        Ordering::SeqCst,
+        Ordering::Relaxed,
+    );
+}
+
+/// Starts the installer's next installation: of `target`'s tag, over the value `expected`.
+///
+/// Its former installation must be over: its tag is in no word.
+pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, expected: u64) -> InstallTag {
+    let record = Record::of(installer.index());
+    // Relaxed: only the owner of a record writes this field.
+    let last = record.install_sequence.load(Ordering::Relaxed);
+    let sequence = next_sequence(last);
+    // Release pairs with the load in `read_install`, for the same reason as in `begin_kcas`.
+    record.install_sequence.store(sequence, Ordering::Release);
+    // Release, both: pairs with the Acquire loads in `read_install`.
+    record.install_target.store(target.raw(), Ordering::Release);
+    record.install_expected.store(expected, Ordering::Release);
+    InstallTag::new(installer.index(), sequence)
+}
+
+/// What an installation is for: the K-CAS it serves and the value that it replaces; `None` when its
+/// installer has moved on.
+pub(crate) fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
+    let record = Record::of(tag.thread());
+    // Acquire, both: pairs with the Release stores in `begin_install`.
+    let target = record.install_target.load(Ordering::Acquire);
+    let expected = record.install_expected.load(Ordering::Acquire);
+    // Acquire pairs with the Release store in `begin_install`.
+    let current = record.install_sequence.load(Ordering::Acquire);
+    (current == tag.sequence()).then(|| (KcasTag::from_raw(target), expected))
+}

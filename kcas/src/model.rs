@@ -1,0 +1,66 @@
+//! How a model is explored, and how much of it: shared by the loom tests of `kcas` and of `filter`.
+
+use std::sync::Arc;
+// Counts executions from outside the model, so it must not be one of loom's.
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::thread_id;
+use crate::words::{Op, WordArray};
+
+/// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`: all
+/// executions), and prints how many there were.
+///
+/// The main thread runs one operation first, so that it holds the lowest thread id and the statics
+/// exist before any other thread looks at them.
+///
+/// # Panics
+/// When an execution panics, does not end within the bound on its length, or when there was only one.
+pub fn explore(
+    name: &str,
+    preemptions: impl Into<Option<usize>>,
+    model: impl Fn() + Send + Sync + 'static,
+) {
+    let executions = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&executions);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions.into();
+    // A word that nobody can resolve makes its reader spin: it is found by this bound.
+    builder.max_branches = 3_000;
+    let start = Instant::now();
+    builder.check(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        hold_lowest_id();
+        model();
+        thread_id::end_of_thread();
+    });
+    let executions = executions.load(Ordering::Relaxed);
+    let bound = match builder.preemption_bound {
+        Some(bound) => format!("at most {bound} preemptions"),
+        None => "no bound on preemptions".to_string(),
+    };
+    println!(
+        "model {name}: {bound}, {executions} executions, {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
+    assert!(executions > 1, "the model has only one execution");
+}
+
+/// A thread of a model; its id is free again once it can be joined.
+pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
+    loom::thread::spawn(move || {
+        let result = body();
+        thread_id::end_of_thread();
+        result
+    })
+}
+
+fn hold_lowest_id() {
+    let words = WordArray::new(2);
+    let op = |index| Op {
+        index,
+        expected: 0,
+        new: 1,
+    };
+    words.kcas(&[op(0), op(1)]).expect("nobody interferes");
+}

@@ -1,0 +1,158 @@
+//! The one door to atomics: the standard library's normally, loom's under the model checker.
+//!
+//! Every atomic of `kcas` and of `filter` is named through this module, so that a model built with
+//! `--cfg kcas_loom` sees each access. What else differs between the two worlds is hidden here, too:
+//! how a static and a thread-local are declared, and how a value that is made at first use is kept
+//! ([`OnFirstUse`]).
+
+#[cfg(kcas_loom)]
+pub use loom::sync::atomic::Ordering;
+#[cfg(kcas_loom)]
+pub use modelled::AtomicU64;
+#[cfg(not(kcas_loom))]
+pub use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Loom's atomic, mended.
+///
+/// Loom (0.7.2) decides which executions to explore from the *last* access to an atomic alone. When a
+/// thread loads an atomic and then writes it, its own load hides that another thread loaded it before,
+/// and the execution in which the write comes first is never explored (loom's issues 166 and 392). A
+/// compare-and-swap loop begins just so. Here every access is preceded by a relaxed
+/// read-modify-write of a companion, which loom takes for dependent on every other one: no order of
+/// accesses is left out. It orders nothing and publishes nothing, so what a load may return is as weak as
+/// before. `kcas/tests/loom.rs` shows what is missed without it.
+#[cfg(kcas_loom)]
+mod modelled {
+    use loom::sync::atomic::{self, Ordering};
+
+    #[derive(Debug)]
+    pub struct AtomicU64 {
+        value: atomic::AtomicU64,
+        companion: atomic::AtomicBool,
+    }
+
+    impl AtomicU64 {
+        pub fn new(value: u64) -> Self {
+            AtomicU64 {
+                value: atomic::AtomicU64::new(value),
+                companion: atomic::AtomicBool::new(false),
+            }
+        }
+
+        fn before_access(&self) -> &atomic::AtomicU64 {
+            self.companion.swap(false, Ordering::Relaxed);
+            &self.value
+        }
+
+        pub fn load(&self, order: Ordering) -> u64 {
+            self.before_access().load(order)
+        }
+
+        pub fn store(&self, value: u64, order: Ordering) {
+            self.before_access().store(value, order);
+        }
+
+        pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+            self.before_access().fetch_and(value, order)
+        }
+
+        pub fn compare_exchange(
+            &self,
+            current: u64,
+            new: u64,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<u64, u64> {
+            self.before_access()
+                .compare_exchange(current, new, success, failure)
+        }
+    }
+}
+
+/// A value made when it is first asked for, without a lock: racing makers each build one, the first
+/// to publish it wins and the others drop theirs.
+///
+/// Under loom the value is made at once, so that no publication is hidden from the model.
+#[derive(Debug)]
+pub struct OnFirstUse<T> {
+    #[cfg(not(kcas_loom))]
+    made: once_cell::race::OnceBox<T>,
+    #[cfg(not(kcas_loom))]
+    make: fn() -> T,
+    #[cfg(kcas_loom)]
+    made: T,
+}
+
+#[cfg(not(kcas_loom))]
+impl<T> OnFirstUse<T> {
+    /// A place for a value that `make` builds.
+    pub const fn new(make: fn() -> T) -> Self {
+        OnFirstUse {
+            made: once_cell::race::OnceBox::new(),
+            make,
+        }
+    }
+
+    /// The value, if someone has asked for it before. Wait-free: one load.
+    pub fn get(&self) -> Option<&T> {
+        self.made.get()
+    }
+
+    /// The value; the first caller makes it. Wait-free, but for the allocator at first use.
+    pub fn get_or_make(&self) -> &T {
+        self.made.get_or_init(|| Box::new((self.make)()))
+    }
+}
+
+#[cfg(kcas_loom)]
+impl<T> OnFirstUse<T> {
+    /// A value that `make` builds.
+    pub fn new(make: fn() -> T) -> Self {
+        OnFirstUse { made: make() }
+    }
+
+    /// The value.
+    pub fn get(&self) -> Option<&T> {
+        Some(&self.made)
+    }
+
+    /// The value.
+    pub fn get_or_make(&self) -> &T {
+        &self.made
+    }
+}
+
+/// Declares a static array whose elements hold atomics and are all made alike: an ordinary one
+/// normally, one that is made anew for each execution under loom.
+macro_rules! shared_static {
+    ($(#[$meta:meta])* static $name:ident: [$type:ty; $len:expr] = each $element:expr;) => {
+        #[cfg(not(kcas_loom))]
+        $(#[$meta])*
+        static $name: [$type; $len] = [const { $element }; $len];
+
+        #[cfg(kcas_loom)]
+        loom::lazy_static! {
+            $(#[$meta])*
+            static ref $name: [$type; $len] = std::array::from_fn(|_| $element);
+        }
+    };
+}
+pub(crate) use shared_static;
+
+/// Declares a thread-local: the standard library's, or that of loom's threads.
+macro_rules! thread_static {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        #[cfg(not(kcas_loom))]
+        std::thread_local! {
+            $(#[$meta])*
+            static $name: $type = const { $value };
+        }
+
+        #[cfg(kcas_loom)]
+        loom::thread_local! {
+            $(#[$meta])*
+            static $name: $type = $value;
+        }
+    };
+}
+pub(crate) use thread_static;

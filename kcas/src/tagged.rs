@@ -1,0 +1,145 @@
+//! What the 64 bits of a word mean: a value of 63 bits, or a tag that names an operation.
+//!
+//! ```text
+//! bit  63   62        61..50    49..0
+//!      0    ────────── value, 63 bits ──────────
+//!      1    0         thread    sequence number      owned by a K-CAS
+//!      1    1         thread    sequence number      an installation in progress (DCSS)
+//! ```
+//!
+//! A tag names one operation for ever (until the 50-bit sequence number wraps: at 10^7 operations a
+//! second of one thread, after three and a half years, and it does harm only to a helper that slept
+//! for exactly one whole turn).
+
+use crate::thread_id::MAX_THREADS;
+
+const TAG: u64 = 1 << 63;
+const INSTALL: u64 = 1 << 62;
+const SEQUENCE_BITS: u32 = 50;
+const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
+
+const _: () = assert!(MAX_THREADS <= 1 << (62 - SEQUENCE_BITS));
+
+/// Number of bits of a value.
+pub(crate) const VALUE_BITS: u32 = 63;
+
+/// True when the word holds a value and no operation is under way on it.
+#[inline]
+pub(crate) fn is_value(raw: u64) -> bool {
+    raw & TAG == 0
+}
+
+/// A word, understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// No operation is under way here.
+    Value(u64),
+    /// Owned by this K-CAS until it is decided and released.
+    Kcas(KcasTag),
+    /// Somebody is installing a K-CAS tag here, if its operation is still undecided.
+    Install(InstallTag),
+}
+
+impl From<u64> for Word {
+    fn from(raw: u64) -> Word {
+        if is_value(raw) {
+            Word::Value(raw)
+        } else if raw & INSTALL == 0 {
+            Word::Kcas(KcasTag(raw))
+        } else {
+            Word::Install(InstallTag(raw))
+        }
+    }
+}
+
+/// Names one K-CAS: its owner's id and the owner's sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KcasTag(u64);
+
+/// Names one installation of a K-CAS tag in one word, by one thread: no two share a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstallTag(u64);
+
+impl KcasTag {
+    pub(crate) fn new(thread: usize, sequence: u64) -> KcasTag {
+        KcasTag(TAG | (thread as u64) << SEQUENCE_BITS | sequence)
+    }
+
+    /// The tag whose bits these are, taken from a record that keeps it as a plain number.
+    pub(crate) fn from_raw(raw: u64) -> KcasTag {
+        KcasTag(raw)
+    }
+
+    pub(crate) fn raw(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn thread(self) -> usize {
+        thread(self.0)
+    }
+
+    pub(crate) fn sequence(self) -> u64 {
+        self.0 & SEQUENCE_MASK
+    }
+}
+
+impl InstallTag {
+    pub(crate) fn new(thread: usize, sequence: u64) -> InstallTag {
+        InstallTag(TAG | INSTALL | (thread as u64) << SEQUENCE_BITS | sequence)
+    }
+
+    pub(crate) fn raw(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn thread(self) -> usize {
+        thread(self.0)
+    }
+
+    pub(crate) fn sequence(self) -> u64 {
+        self.0 & SEQUENCE_MASK
+    }
+}
+
+/// The sequence number after this one.
+pub(crate) fn next_sequence(sequence: u64) -> u64 {
+    (sequence + 1) & SEQUENCE_MASK
+}
+
+fn thread(raw: u64) -> usize {
+    ((raw & !(TAG | INSTALL)) >> SEQUENCE_BITS) as usize
+}
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_keep_thread_and_sequence_apart() {
+        for thread in [0, 1, MAX_THREADS - 1] {
+            for sequence in [0, 1, SEQUENCE_MASK] {
+                let kcas = KcasTag::new(thread, sequence);
+                let install = InstallTag::new(thread, sequence);
+                assert_eq!((kcas.thread(), kcas.sequence()), (thread, sequence));
+                assert_eq!((install.thread(), install.sequence()), (thread, sequence));
+                assert_eq!(Word::from(kcas.raw()), Word::Kcas(kcas));
+                assert_eq!(Word::from(install.raw()), Word::Install(install));
+                assert_eq!(KcasTag::from_raw(kcas.raw()), kcas);
+            }
+        }
+    }
+
+    #[test]
+    fn every_63_bit_number_is_a_value() {
+        for value in [0, 1, u64::MAX >> 1] {
+            assert_eq!(Word::from(value), Word::Value(value));
+        }
+        assert!(!is_value(1 << 63));
+    }
+
+    #[test]
+    fn sequence_numbers_wrap_into_their_field() {
+        assert_eq!(next_sequence(0), 1);
+        assert_eq!(next_sequence(SEQUENCE_MASK), 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! Small dense ids for live threads, reused after a thread ends, without a lock.
+//!
+//! A thread claims the lowest free id at its first use and gives it back when it ends. Whatever is
+//! kept per id (a descriptor, a counter) is inherited by the next thread that claims the same id,
+//! together with everything its former owner wrote.
+
+use std::cell::OnceCell;
+use std::marker::PhantomData;
+
+use crate::sync::{AtomicU64, Ordering, shared_static, thread_static};
+
+/// How many threads may hold an id at one moment: 4,096. A thread holds one from its first operation
+/// that needs it until it ends.
+pub const MAX_THREADS: usize = WORDS * BITS_PER_WORD;
+
+// The model checker never runs more than four threads, and pays for every atomic.
+const WORDS: usize = if cfg!(kcas_loom) { 1 } else { 64 };
+const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
+const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
+
+shared_static! {
+    /// One bit an id, set while a live thread holds it.
+    static CLAIMED: [AtomicU64; WORDS] = each AtomicU64::new(0);
+}
+
+thread_static! {
+    static CURRENT: OnceCell<ThreadId> = OnceCell::new();
+}
+
+/// The id that the current thread holds: below [`MAX_THREADS`], and no other live thread's.
+///
+/// It cannot leave its thread, so whoever is shown one may write what is kept under it.
+#[derive(Debug)]
+pub struct ThreadId {
+    index: usize,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+/// More than [`MAX_THREADS`] live threads have used K-CAS at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "more than {MAX_THREADS} live threads take part in K-CAS: let some end, or share a pool of threads"
+)]
+pub struct TooManyThreads;
+
+/// Runs `action` with the current thread's id, claiming one at the thread's first use.
+///
+/// Progress: wait-free after the first use; the claim is lock-free. In a thread that is being torn
+/// down (its thread-locals are gone) an id is claimed for this one call.
+///
+/// # Errors
+/// [`TooManyThreads`] when every id is held; `action` has not run then.
+pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
+    let mut action = Some(action);
+    let mut run = |id: &ThreadId| {
+        let action = action.take().expect("run is called once");
+        action(id)
+    };
+    let held = CURRENT.try_with(|current| match current.get() {
+        Some(id) => Ok(run(id)),
+        None => {
+            let id = ThreadId::claim()?;
+            Ok(run(current.get_or_init(|| id)))
+        }
+    });
+    match held {
+        Ok(result) => result,
+        Err(_torn_down) => Ok(run(&ThreadId::claim()?)),
+    }
+}
+
+impl ThreadId {
+    /// The id as a number, below [`MAX_THREADS`].
+    #[inline]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    fn claim() -> Result<ThreadId, TooManyThreads> {
+        for (word, claimed) in CLAIMED.iter().enumerate() {
+            // Relaxed: only a hint; the exchange below decides.
+            let mut seen = claimed.load(Ordering::Relaxed);
+            while seen != ALL_CLAIMED {
+                let bit = (!seen).trailing_zeros() as usize;
+                // Acquire pairs with the Release in `drop`: all that the id's former owner wrote
+                // (sequence numbers, counters) is visible to the new one. Nothing is published by
+                // the claim itself, so Release is not needed.
+                match claimed.compare_exchange(
+                    seen,
+                    seen | 1 << bit,
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => {
+                        return Ok(ThreadId {
+                            index: word * BITS_PER_WORD + bit,
+                            stays_on_its_thread: PhantomData,
+                        });
+                    }
+                    Err(now) => seen = now,
+                }
+            }
+        }
+        Err(TooManyThreads)
+    }
+
+    fn give_back(&self) {
+        let bit = 1 << (self.index % BITS_PER_WORD);
+        // Release pairs with the Acquire in `claim`.
+        CLAIMED[self.index / BITS_PER_WORD].fetch_and(!bit, Ordering::Release);
+    }
+}
+
+#[cfg(not(kcas_loom))]
+impl Drop for ThreadId {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Gives the current thread's id back. Loom drops a thread's locals only after the thread can be
+/// joined, and perhaps after the statics are gone; so a model's threads end with a call of this.
+#[cfg(kcas_loom)]
+pub(crate) fn end_of_thread() {
+    CURRENT.with(|current| {
+        if let Some(id) = current.get() {
+            id.give_back();
+        }
+    });
+}

@@ -1,0 +1,221 @@
+//! The public face: [`WordArray`].
+
+use std::collections::TryReserveError;
+
+use crate::commit::{self, CompareExchangeError};
+use crate::descriptor::Ops;
+use crate::sync::AtomicU64;
+use crate::tagged;
+use crate::thread_id::{self, TooManyThreads};
+
+// The model checker needs short operations, and pays for every atomic of a record.
+pub(crate) const MAX_OPS: usize = if cfg!(kcas_loom) { 3 } else { 8 };
+
+/// One entry of a [`kcas`](WordArray::kcas): the word at `index` must hold `expected`, and holds `new`
+/// afterwards. With `expected == new` the entry only compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Which word, below [`WordArray::len`].
+    pub index: usize,
+    /// The value it must hold, at most 63 bits wide.
+    pub expected: u64,
+    /// The value it holds afterwards, at most 63 bits wide.
+    pub new: u64,
+}
+
+/// Why a [`kcas`](WordArray::kcas) did not happen. No word has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Some word did not hold its expected value: the one outcome that is not misuse.
+    #[error("a word does not hold its expected value")]
+    Mismatch,
+    /// More entries than [`WordArray::MAX_OPS`].
+    #[error("{given} entries in one operation; at most {MAX_OPS} are possible")]
+    TooManyOps {
+        /// How many entries were given.
+        given: usize,
+    },
+    /// Two entries name the same word.
+    #[error("index {index} is named twice in one operation")]
+    DuplicateIndex {
+        /// The index that is named twice.
+        index: usize,
+    },
+    /// An entry names a word past the end.
+    #[error("index {index} is past the end of an array of {len} words")]
+    IndexOutOfRange {
+        /// The index that is out of range.
+        index: usize,
+        /// The length of the array.
+        len: usize,
+    },
+    /// A value does not fit into [`WordArray::VALUE_BITS`] bits.
+    #[error("value {value:#x} is wider than 63 bits")]
+    ValueTooWide {
+        /// The value that is too wide.
+        value: u64,
+    },
+    /// More than [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
+}
+
+/// A fixed-length array of 63-bit words that can be compared and swapped several at a time.
+///
+/// Every operation is linearizable. [`load`](Self::load) never writes shared memory;
+/// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a thread that
+/// stops anywhere inside them stops nobody else.
+///
+/// ```
+/// use kcas::{Op, WordArray};
+///
+/// let accounts = WordArray::new(3);
+/// accounts.compare_exchange(0, 0, 100).unwrap();
+/// // Move 30 from word 0 to word 2, provided that word 1 is 0 at that moment.
+/// accounts
+///     .kcas(&[
+///         Op { index: 0, expected: 100, new: 70 },
+///         Op { index: 1, expected: 0, new: 0 },
+///         Op { index: 2, expected: 0, new: 30 },
+///     ])
+///     .unwrap();
+/// assert_eq!((accounts.load(0), accounts.load(2)), (70, 30));
+/// ```
+#[derive(Debug)]
+pub struct WordArray {
+    words: Box<[AtomicU64]>,
+}
+
+impl WordArray {
+    /// Most entries of one [`kcas`](Self::kcas): 8.
+    pub const MAX_OPS: usize = MAX_OPS;
+
+    /// Width of a value in bits: 63.
+    pub const VALUE_BITS: u32 = tagged::VALUE_BITS;
+
+    /// An array of `len` words, all zero.
+    ///
+    /// # Panics
+    /// When `len` words are more than an allocation can hold; aborts when memory is exhausted. See
+    /// [`try_new`](Self::try_new).
+    pub fn new(len: usize) -> WordArray {
+        match WordArray::try_new(len) {
+            Ok(array) => array,
+            Err(error) => panic!("cannot make an array of {len} words: {error}"),
+        }
+    }
+
+    /// An array of `len` words, all zero, or the reason why there is no memory for it.
+    ///
+    /// # Errors
+    /// When the allocator refuses `8 × len` bytes.
+    pub fn try_new(len: usize) -> Result<WordArray, TryReserveError> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(len)?;
+        words.resize_with(len, || AtomicU64::new(0));
+        Ok(WordArray {
+            words: words.into_boxed_slice(),
+        })
+    }
+
+    /// Number of words.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// True when there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The value of the word at `index`. Never writes shared memory and never helps: a writer that
+    /// stalls inside an operation costs readers a few more loads, once.
+    ///
+    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
+    /// again only when another thread's operation ended meanwhile). Linearization point: the load of
+    /// the word, or the decision of the operation found on it.
+    ///
+    /// # Panics
+    /// When `index` is out of range.
+    #[inline]
+    pub fn load(&self, index: usize) -> u64 {
+        commit::load(&self.words, index)
+    }
+
+    /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the
+    /// value that it holds instead.
+    ///
+    /// Progress: lock-free. Linearization point: the exchange, or the load of the differing value.
+    ///
+    /// # Panics
+    /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than 63
+    /// bits, or when another operation must be helped and more than [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take
+    /// part.
+    #[inline]
+    pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
+        assert!(
+            tagged::is_value(current | new),
+            "a value is wider than 63 bits: {current:#x} or {new:#x}"
+        );
+        match commit::compare_exchange(&self.words, index, current, new) {
+            Ok(value) => Ok(value),
+            Err(CompareExchangeError::Differs(value)) => Err(value),
+            Err(CompareExchangeError::TooManyThreads) => panic!("{TooManyThreads}"),
+        }
+    }
+
+    /// Replaces all the words that `ops` names, if each holds its expected value at one moment;
+    /// otherwise none. The order of the entries does not matter; no entries succeed at once.
+    ///
+    /// Costs 3k + 1 compare-and-swaps for k > 1 entries when nobody interferes, and one for one entry.
+    ///
+    /// Progress: lock-free. Linearization point: the compare-and-swap that decides the operation's
+    /// status, by whichever thread.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when some word differs; the others are misuse, found before any word changes.
+    pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
+        let ops = self.checked(ops)?;
+        match ops.as_slice() {
+            [] => Ok(()),
+            [op] => match commit::compare_exchange(&self.words, op.index, op.expected, op.new) {
+                Ok(_) => Ok(()),
+                Err(CompareExchangeError::Differs(_)) => Err(Error::Mismatch),
+                Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
+            },
+            _ => match thread_id::with(|me| commit::kcas(&self.words, me, &ops))? {
+                true => Ok(()),
+                false => Err(Error::Mismatch),
+            },
+        }
+    }
+
+    /// The entries in ascending order of index, if they can be run at all.
+    fn checked(&self, ops: &[Op]) -> Result<Ops, Error> {
+        let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;
+        sorted.sort_unstable_by_key(|op| op.index);
+        for op in &sorted {
+            if op.index >= self.len() {
+                return Err(Error::IndexOutOfRange {
+                    index: op.index,
+                    len: self.len(),
+                });
+            }
+            for value in [op.expected, op.new] {
+                if !tagged::is_value(value) {
+                    return Err(Error::ValueTooWide { value });
+                }
+            }
+        }
+        match sorted
+            .windows(2)
+            .find(|pair| pair[0].index == pair[1].index)
+        {
+            Some(pair) => Err(Error::DuplicateIndex {
+                index: pair[0].index,
+            }),
+            None => Ok(sorted),
+        }
+    }
+}

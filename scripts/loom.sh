@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Explores every model of kcas and filter under loom, and prints for each how far it was explored.
+#
+#   scripts/loom.sh [TEST-NAME-FILTER ...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
+# A target directory of its own: the flag would otherwise rebuild everything, back and forth.
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
+cargo test --locked --profile loom -p kcas -p filter --test loom -- --nocapture "$@"
