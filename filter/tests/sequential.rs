@@ -1,0 +1,100 @@
+//! One thread against the specification: a multiset over classes.
+#![cfg(not(kcas_loom))]
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use filter::{Class, CuckooFilter, Full};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Insert(u8),
+    Remove(u8),
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        3 => any::<u8>().prop_map(Call::Insert),
+        2 => any::<u8>().prop_map(Call::Remove),
+    ]
+}
+
+/// Runs the calls on a filter and on its specification; after each, every key must look the same in both.
+fn agrees<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
+    filter: &CuckooFilter<SLOTS, BITS, S>,
+    calls: &[Call],
+) -> Result<(), TestCaseError> {
+    let mut copies = HashMap::<Class, usize>::new();
+    for call in calls {
+        match call {
+            Call::Insert(key) => match filter.insert(key) {
+                Ok(()) => *copies.entry(filter.class(key)).or_default() += 1,
+                Err(Full) => {
+                    // Only when both of its buckets are full.
+                    prop_assert!(filter.len() >= SLOTS);
+                }
+            },
+            Call::Remove(key) => {
+                let held = copies.entry(filter.class(key)).or_default();
+                prop_assert_eq!(filter.remove(key), *held > 0);
+                *held = held.saturating_sub(1);
+            }
+        }
+        for key in 0..=u8::MAX {
+            let held = copies.get(&filter.class(&key)).copied().unwrap_or(0);
+            prop_assert_eq!(
+                filter.contains(&key),
+                held > 0,
+                "key {} after {:?}",
+                key,
+                call
+            );
+        }
+        prop_assert_eq!(filter.len(), copies.values().sum::<usize>());
+        prop_assert_eq!(filter.is_empty(), filter.len() == 0);
+    }
+    Ok(())
+}
+
+proptest! {
+    // Short fingerprints and few buckets, so that keys collide, chains form and tables fill up.
+    #[test]
+    fn agrees_with_a_multiset_over_classes(
+        calls in proptest::collection::vec(call(), 1..120),
+        buckets in 1usize..12,
+    ) {
+        let builder = CuckooFilter::builder().buckets(buckets);
+        agrees(&builder.build().unwrap(), &calls)?;
+        agrees(&builder.layout::<4, 2>().build().unwrap(), &calls)?;
+        agrees(&builder.layout::<2, 5>().build().unwrap(), &calls)?;
+        agrees(&builder.layout::<1, 3>().build().unwrap(), &calls)?;
+        agrees(&builder.layout::<3, 16>().build().unwrap(), &calls)?;
+    }
+}
+
+#[test]
+fn a_key_may_be_held_as_often_as_its_buckets_have_slots() {
+    let filter = CuckooFilter::with_capacity(1_000);
+    for copy in 1..=8 {
+        assert_eq!(filter.insert("key"), Ok(()), "copy {copy}");
+    }
+    assert_eq!(filter.insert("key"), Err(Full));
+    assert_eq!(filter.len(), 8);
+    for _ in 0..8 {
+        assert!(filter.contains("key"));
+        assert!(filter.remove("key"));
+    }
+    assert!(!filter.contains("key"));
+    assert!(!filter.remove("key"));
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn unsized_and_sized_keys_hash_alike() {
+    let filter = CuckooFilter::with_capacity(10);
+    filter.insert(&String::from("key")).unwrap();
+    assert!(filter.contains("key"));
+    filter.insert(&[1u8, 2][..]).unwrap();
+    assert!(filter.contains(&vec![1u8, 2]));
+}

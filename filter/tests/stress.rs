@@ -1,0 +1,125 @@
+//! Real threads on a crowded table: no key is lost, no phantom is left.
+#![cfg(not(kcas_loom))]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use filter::CuckooFilter;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// Threads that churn their own keys at a high load, while others look up keys that stay. A key that is
+/// there throughout is never denied, a thread's own keys are there exactly while they should be, and when
+/// everything is removed nothing is left.
+#[test]
+fn churn_loses_nothing_and_leaves_nothing() {
+    const BUCKETS: usize = 128;
+    const STAYING: u64 = 300;
+    const CHURNERS: u64 = 3;
+    const WINDOW: u64 = 56;
+    let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
+    for key in 0..STAYING {
+        filter.insert(&(0u64, key)).unwrap();
+    }
+    let done = AtomicBool::new(false);
+    let refused: u64 = thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut lookups = 0u64;
+                    while !done.load(Ordering::Relaxed) {
+                        for key in 0..STAYING {
+                            assert!(filter.contains(&(0u64, key)), "key {key} is denied");
+                        }
+                        lookups += STAYING;
+                    }
+                    lookups
+                })
+            })
+            .collect();
+        let churners: Vec<_> = (1..=CHURNERS)
+            .map(|thread| {
+                let filter = &filter;
+                scope.spawn(move || {
+                    let mut refused = 0;
+                    let mut held = std::collections::VecDeque::new();
+                    for key in 0..40_000u64 {
+                        match filter.insert(&(thread, key)) {
+                            Ok(()) => held.push_back(key),
+                            Err(_) => refused += 1,
+                        }
+                        if held.len() as u64 > WINDOW {
+                            let oldest = held.pop_front().unwrap();
+                            assert!(filter.remove(&(thread, oldest)), "a key is lost");
+                        }
+                        for key in held.iter().step_by(8) {
+                            assert!(filter.contains(&(thread, *key)), "a key is denied");
+                        }
+                    }
+                    for key in held {
+                        assert!(filter.remove(&(thread, key)), "a key is lost");
+                    }
+                    refused
+                })
+            })
+            .collect();
+        let refused = churners.into_iter().map(|t| t.join().unwrap()).sum();
+        done.store(true, Ordering::Relaxed);
+        assert!(readers.into_iter().all(|t| t.join().unwrap() > 0));
+        refused
+    });
+    println!("{refused} inserts were refused");
+    assert_eq!(filter.len() as u64, STAYING);
+    for key in 0..STAYING {
+        assert!(filter.remove(&(0u64, key)), "key {key} is lost");
+    }
+    assert!(filter.is_empty());
+    // Nothing at all is left: any key that matches something would be a phantom.
+    assert!((0..1_000_000u64).all(|key| !filter.contains(&key)));
+}
+
+/// Copies of few classes in few buckets, inserted and removed at random by all threads: what they were
+/// told adds up class by class.
+#[test]
+fn copies_of_shared_keys_add_up() {
+    const KEYS: usize = 24;
+    let filter = CuckooFilter::builder().buckets(5).build().unwrap();
+    let told: Vec<[i64; KEYS]> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|seed| {
+                let filter = &filter;
+                scope.spawn(move || {
+                    let mut rng = StdRng::seed_from_u64(seed);
+                    let mut told = [0; KEYS];
+                    for _ in 0..150_000 {
+                        let key = rng.random_range(0..KEYS);
+                        if rng.random() {
+                            told[key] += i64::from(filter.insert(&key).is_ok());
+                        } else {
+                            told[key] -= i64::from(filter.remove(&key));
+                        }
+                    }
+                    told
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let mut left = 0;
+    let classes: Vec<_> = (0..KEYS).map(|key| filter.class(&key)).collect();
+    for (key, class) in classes.iter().enumerate() {
+        if classes[..key].contains(class) {
+            continue;
+        }
+        let members = (0..KEYS).filter(|&other| classes[other] == *class);
+        let copies: i64 = members.flat_map(|k| told.iter().map(move |t| t[k])).sum();
+        assert!(copies >= 0);
+        left += copies;
+        for _ in 0..copies {
+            assert!(filter.remove(&key), "a copy of key {key} is lost");
+        }
+        assert!(!filter.contains(&key), "a phantom of key {key} is left");
+    }
+    assert!(left > 0, "the run says something only if copies remain");
+    assert!(filter.is_empty());
+}

@@ -1,0 +1,31 @@
+//! No operation allocates, once a thread has been through its first.
+#![cfg(not(kcas_loom))]
+
+use kcas::{Error, Op, WordArray};
+
+fn ops(expected: u64, new: u64) -> [Op; WordArray::MAX_OPS] {
+    std::array::from_fn(|index| Op {
+        index,
+        expected,
+        new,
+    })
+}
+
+#[test]
+fn operations_do_not_allocate() {
+    let words = WordArray::new(WordArray::MAX_OPS);
+    // The thread's first use: its id, and perhaps a chunk of records.
+    words.kcas(&ops(0, 1)).unwrap();
+    let measured = allocation_counter::measure(|| {
+        for value in 1..1_000 {
+            words.kcas(&ops(value, value + 1)).unwrap();
+            assert_eq!(words.kcas(&ops(value, value)), Err(Error::Mismatch));
+            assert_eq!(words.kcas(&ops(value, value)[..1]), Err(Error::Mismatch));
+            words.compare_exchange(3, value + 1, value + 1).unwrap();
+            assert_eq!(words.load(7), value + 1);
+        }
+    });
+    assert_eq!(measured.count_total, 0);
+    let control = allocation_counter::measure(|| drop(Box::new(1)));
+    assert_eq!(control.count_total, 1, "the counter counts");
+}

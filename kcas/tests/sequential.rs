@@ -1,0 +1,96 @@
+//! One thread against a plain array: results and contents agree after every operation.
+#![cfg(not(kcas_loom))]
+
+use kcas::{Error, Op, WordArray};
+use proptest::prelude::*;
+
+const LEN: usize = 12;
+
+#[derive(Clone, Debug)]
+enum Call {
+    CompareExchange {
+        index: usize,
+        current: u64,
+        new: u64,
+    },
+    Kcas(Vec<Op>),
+}
+
+/// Few different values, so that comparisons often succeed; the greatest one among them.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0u64..2, 1 => Just(u64::MAX >> 1)]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let compare_exchange =
+        (0..LEN, value(), value()).prop_map(|(index, current, new)| Call::CompareExchange {
+            index,
+            current,
+            new,
+        });
+    let indices = proptest::sample::subsequence((0..LEN).collect::<Vec<_>>(), 0..=9);
+    let kcas = indices
+        .prop_shuffle()
+        .prop_flat_map(|indices| {
+            let values = proptest::collection::vec((value(), value()), indices.len());
+            (Just(indices), values)
+        })
+        .prop_map(|(indices, values)| {
+            let ops = indices.into_iter().zip(values);
+            Call::Kcas(
+                ops.map(|(index, (expected, new))| Op {
+                    index,
+                    expected,
+                    new,
+                })
+                .collect(),
+            )
+        });
+    prop_oneof![compare_exchange, kcas]
+}
+
+fn plain_kcas(plain: &mut [u64], ops: &[Op]) -> Result<(), Error> {
+    if ops.len() > WordArray::MAX_OPS {
+        return Err(Error::TooManyOps { given: ops.len() });
+    }
+    if ops.iter().any(|op| plain[op.index] != op.expected) {
+        return Err(Error::Mismatch);
+    }
+    for op in ops {
+        plain[op.index] = op.new;
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_plain_array(calls in proptest::collection::vec(call(), 1..200)) {
+        let words = WordArray::new(LEN);
+        let mut plain = [0u64; LEN];
+        for call in calls {
+            match &call {
+                &Call::CompareExchange { index, current, new } => {
+                    let expected = if plain[index] == current {
+                        plain[index] = new;
+                        Ok(current)
+                    } else {
+                        Err(plain[index])
+                    };
+                    prop_assert_eq!(words.compare_exchange(index, current, new), expected);
+                }
+                Call::Kcas(ops) => {
+                    // Half of the operations are made to fit, so that long ones succeed, too.
+                    let fitting: Vec<Op> = ops
+                        .iter()
+                        .map(|op| Op { expected: plain[op.index], ..*op })
+                        .collect();
+                    for ops in [ops, &fitting] {
+                        prop_assert_eq!(words.kcas(ops), plain_kcas(&mut plain, ops));
+                    }
+                }
+            }
+            let contents: Vec<u64> = (0..LEN).map(|index| words.load(index)).collect();
+            prop_assert_eq!(&contents[..], &plain[..], "after {:?}", call);
+        }
+    }
+}
