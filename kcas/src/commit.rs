@@ -86,11 +86,18 @@ impl From<TooManyThreads> for CompareExchangeError {
 /// Linearization point: the decision ([`descriptor::decide`]).
 pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &Ops) -> bool {
     let tag = descriptor::begin_kcas(me, ops);
-    while let Some(other) = attempt(words, me, tag, ops) {
+    finish_own(words, me, tag, ops)
+}
+
+/// Runs this thread's own K-CAS to its end, and leaves its record ready for the next one.
+fn finish_own(words: &[AtomicU64], me: &ThreadId, tag: KcasTag, ops: &Ops) -> bool {
+    while let Some(other) = install_and_decide(words, me, tag, ops) {
         help(words, me, other);
     }
     let succeeded = descriptor::state(tag) == Some(State::Succeeded);
-    if !succeeded {
+    if succeeded {
+        release(words, tag, ops);
+    } else {
         for op in ops {
             settle(&words[op.index], tag, op.expected);
         }
@@ -115,19 +122,29 @@ fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
 fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
-        let blocked =
-            descriptor::read_kcas(current).and_then(|ops| attempt(words, me, current, &ops));
-        match blocked {
-            Some(other) => current = other,
-            None if current == met => return,
-            None => current = met,
+        // When its owner has moved on, there is nothing left to help.
+        if let Some(ops) = descriptor::read_kcas(current) {
+            if let Some(other) = install_and_decide(words, me, current, &ops) {
+                current = other;
+                continue;
+            }
+            release(words, current, &ops);
         }
+        if current == met {
+            return;
+        }
+        current = met;
     }
 }
 
-/// Installs, decides and releases the K-CAS `tag`. Returns the K-CAS that stands in its way, if one
-/// does; otherwise `tag` is decided, and released as far as this thread can see.
-fn attempt(words: &[AtomicU64], me: &ThreadId, tag: KcasTag, ops: &Ops) -> Option<KcasTag> {
+/// Installs the tag of a K-CAS in each of its words and decides it. Returns the K-CAS that stands in its
+/// way, if one does; otherwise it is decided.
+fn install_and_decide(
+    words: &[AtomicU64],
+    me: &ThreadId,
+    tag: KcasTag,
+    ops: &Ops,
+) -> Option<KcasTag> {
     let mut verdict = State::Succeeded;
     for op in ops {
         match install(&words[op.index], me, tag, op.expected) {
@@ -145,7 +162,6 @@ fn attempt(words: &[AtomicU64], me: &ThreadId, tag: KcasTag, ops: &Ops) -> Optio
     }
     // When somebody decided before, this changes nothing.
     descriptor::decide(tag, verdict);
-    release(words, tag, ops);
     None
 }
 
@@ -271,5 +287,95 @@ fn settle(word: &AtomicU64, tag: KcasTag, expected: u64) {
             Ok(_) => return,
             Err(now) => raw = now,
         }
+    }
+}
+
+/// Models that start in the middle of an operation, so that few preemptions reach far.
+#[cfg(all(test, kcas_loom))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{explore, spawn};
+    use crate::{Error, WordArray};
+
+    /// Two helpers of one operation at the same word: one reads "undecided" for its installation and
+    /// sleeps, the other installs late, after the operation was decided and released and its result was
+    /// taken back. When the first one wakes, it must not take the other's installation for its own.
+    #[test]
+    fn an_installation_is_finished_only_as_what_it_is() {
+        explore("an_installation_is_finished_only_as_what_it_is", 3, || {
+            let array = Arc::new(WordArray::new(2));
+            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+            let tag = begun(&array, &ops);
+            let helpers = [(); 2].map(|()| {
+                let array = Arc::clone(&array);
+                spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+            });
+            assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+            for helper in helpers {
+                let outcome = helper.join().unwrap();
+                assert!(matches!(
+                    outcome,
+                    Installed::Yes | Installed::Decided | Installed::Differs
+                ));
+            }
+            assert_eq!((array.load(0), array.load(1)), (1, 0));
+        });
+    }
+
+    /// A failed operation, a helper whose installation comes late, and the owner's record in use again:
+    /// the owner sees word 1 differ; the other thread repairs word 1 and begins an installation there; the
+    /// owner decides "failed" and goes on to its next operation. The word must not be left with the tag of
+    /// the operation that is no more. (Found by the model on the way: the record of an installation that
+    /// had not been acquired.)
+    #[test]
+    fn late_installation_and_reused_record() {
+        explore("late_installation_and_reused_record", 4, || {
+            let array = Arc::new(WordArray::new(3));
+            array.compare_exchange(1, 0, 9).unwrap();
+            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+            let tag = begun(&array, &ops);
+            let helper = {
+                let array = Arc::clone(&array);
+                spawn(move || {
+                    array.compare_exchange(1, 9, 0).unwrap();
+                    as_me(|me| install(&array.words()[1], me, tag, 0))
+                })
+            };
+            let first = as_me(|me| finish_own(array.words(), me, tag, &ops));
+            let second = array.kcas(&[op(1, 0, 5), op(2, 0, 5)]);
+            helper.join().unwrap();
+            let contents = [0, 1, 2].map(|index| array.load(index));
+            match (first, second) {
+                (true, Err(Error::Mismatch)) => assert_eq!(contents, [1, 1, 0]),
+                (false, Ok(())) => assert_eq!(contents, [0, 5, 5]),
+                (false, Err(Error::Mismatch)) => assert_eq!(contents, [0, 0, 0]),
+                results => panic!("no order of the operations explains {results:?}"),
+            }
+        });
+    }
+
+    fn op(index: usize, expected: u64, new: u64) -> Op {
+        Op {
+            index,
+            expected,
+            new,
+        }
+    }
+
+    /// A K-CAS of the current thread that has installed its first tag.
+    fn begun(array: &WordArray, ops: &[Op]) -> KcasTag {
+        as_me(|me| {
+            let tag = descriptor::begin_kcas(me, &Ops::try_from(ops).unwrap());
+            let first = install(&array.words()[ops[0].index], me, tag, ops[0].expected);
+            assert!(matches!(first, Installed::Yes));
+            tag
+        })
+    }
+
+    fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+        thread_id::with(action).unwrap()
     }
 }

@@ -25,6 +25,7 @@ pub use std::sync::atomic::{AtomicU64, Ordering};
 mod modelled {
     use loom::sync::atomic::{self, Ordering};
 
+    /// A 64-bit atomic of the model, with the operations of the standard one that are used here.
     #[derive(Debug)]
     pub struct AtomicU64 {
         value: atomic::AtomicU64,
@@ -32,6 +33,7 @@ mod modelled {
     }
 
     impl AtomicU64 {
+        /// An atomic that holds `value`.
         pub fn new(value: u64) -> Self {
             AtomicU64 {
                 value: atomic::AtomicU64::new(value),
@@ -44,18 +46,22 @@ mod modelled {
             &self.value
         }
 
+        /// The current value, or an older one that `order` still allows.
         pub fn load(&self, order: Ordering) -> u64 {
             self.before_access().load(order)
         }
 
+        /// Replaces the value.
         pub fn store(&self, value: u64, order: Ordering) {
             self.before_access().store(value, order);
         }
 
+        /// Ands `value` in, and returns what was there.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
             self.before_access().fetch_and(value, order)
         }
 
+        /// Replaces `current` by `new`; returns what was there.
         pub fn compare_exchange(
             &self,
             current: u64,

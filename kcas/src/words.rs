@@ -191,6 +191,11 @@ impl WordArray {
         }
     }
 
+    #[cfg(all(test, kcas_loom))]
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        &self.words
+    }
+
     /// The entries in ascending order of index, if they can be run at all.
     fn checked(&self, ops: &[Op]) -> Result<Ops, Error> {
         let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;
