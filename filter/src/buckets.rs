@@ -34,6 +34,12 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         self.words.load(bucket)
     }
 
+    /// The bucket's word as it stands; 2^63 or more when an operation is under way on it. Never writes.
+    #[inline]
+    pub(crate) fn peek(&self, bucket: usize) -> u64 {
+        self.words.peek(bucket)
+    }
+
     /// Replaces the bucket's word if it still is `current`.
     #[inline]
     pub(crate) fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {

@@ -20,9 +20,14 @@
 //! one is removed from the other, with no counter moving. Three such hops between the four reads make a
 //! key that was present throughout look absent. This protocol loads less and counts every addition.
 
+use kcas::WordArray;
+
 use crate::buckets::Buckets;
 use crate::hashing::Location;
 use crate::layout::Layout;
+
+/// The greatest word on which no operation is under way.
+const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
 /// True when the class of `location` has a copy in the table.
 ///
@@ -34,16 +39,42 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     location: Location,
 ) -> bool {
     let fingerprint = location.fingerprint;
-    loop {
-        // Both reads before either match: one branch instead of two, and the cache misses overlap.
-        let first = buckets.read(location.first);
-        let second = buckets.read(location.second);
+    // Both reads before either match: one branch instead of two, and the cache misses overlap. A whole
+    // word that is still the same has the same timestamp. All that is rare is left to `contains_slowly`.
+    let first = buckets.peek(location.first);
+    let second = buckets.peek(location.second);
+    if (first | second) <= MAX_VALUE {
         if Layout::<SLOTS, BITS>::contains(first, fingerprint)
             | Layout::<SLOTS, BITS>::contains(second, fingerprint)
         {
             return true;
         }
-        if nothing_added_since(buckets, location.first, first) {
+        if buckets.peek(location.first) == first {
+            return false;
+        }
+    }
+    // In registers: as a struct, the location would be stored to memory in every lookup.
+    contains_slowly(buckets, fingerprint, location.first, location.second)
+}
+
+/// [`contains`], when an operation is under way on a bucket or the first one changed: the protocol as the
+/// module's docs tell it.
+#[cold]
+fn contains_slowly<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    fingerprint: u64,
+    first: usize,
+    second: usize,
+) -> bool {
+    loop {
+        let first_word = buckets.read(first);
+        let second_word = buckets.read(second);
+        if Layout::<SLOTS, BITS>::contains(first_word, fingerprint)
+            || Layout::<SLOTS, BITS>::contains(second_word, fingerprint)
+        {
+            return true;
+        }
+        if nothing_added_since(buckets, first, first_word) {
             return false;
         }
     }

@@ -44,7 +44,7 @@ fn key(first: usize, second: usize, nth: usize) -> u64 {
     (1u64..=15)
         .map(|fingerprint| {
             let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
-            high << 32 | ((fingerprint - 1) << 32).div_ceil(15)
+            high << 32 | fingerprint
         })
         .filter(|&hash| {
             let location = geometry.locate(hash);

@@ -8,6 +8,13 @@ use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
 use crate::words::Op;
 
+/// The word at `index` as it stands: a value or a tag.
+#[inline]
+pub(crate) fn peek(words: &[AtomicU64], index: usize) -> u64 {
+    // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a word.
+    words[index].load(Ordering::SeqCst)
+}
+
 /// The logical value of the word at `index`. Writes nothing.
 ///
 /// Linearization point: the load of the word when it holds a value, an installation, or the tag of an
@@ -15,8 +22,7 @@ use crate::words::Op;
 /// the tag of an operation that succeeded.
 #[inline]
 pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
-    // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a word.
-    let raw = words[index].load(Ordering::SeqCst);
+    let raw = peek(words, index);
     if tagged::is_value(raw) {
         raw
     } else {
@@ -37,7 +43,7 @@ fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
             return value;
         }
         // The record moved on, so its tag has left the word: whoever reused it made progress.
-        raw = words[index].load(Ordering::SeqCst);
+        raw = peek(words, index);
     }
 }
 

@@ -143,6 +143,18 @@ impl WordArray {
         commit::load(&self.words, index)
     }
 
+    /// The word at `index` as it stands: its value, or a number of 2^63 or more when an operation is under
+    /// way on it. One load, for a fast path that falls back on [`load`](Self::load).
+    ///
+    /// Progress: wait-free. Linearization point of a value: the load.
+    ///
+    /// # Panics
+    /// When `index` is out of range.
+    #[inline]
+    pub fn peek(&self, index: usize) -> u64 {
+        commit::peek(&self.words, index)
+    }
+
     /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the
     /// value that it holds instead.
     ///

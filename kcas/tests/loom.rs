@@ -208,7 +208,7 @@ fn helper_of_a_record_in_use_for_another_array() {
 /// one's operation: the sequence numbers go on, so the helper cannot mistake one for the other.
 #[test]
 fn thread_id_is_reused() {
-    explore("thread_id_is_reused", 3, || {
+    explore("thread_id_is_reused", 2, || {
         let words = array(&[0, 0, 0]);
         let helper = {
             let words = Arc::clone(&words);

@@ -1,0 +1,362 @@
+//! An experiment: one TOML file that says all that a sweep needs to know.
+//!
+//! ```
+//! # use harness::experiment::Experiment;
+//! # use harness::subject::Registry;
+//! let experiment = Experiment::parse(r#"
+//!     name     = "demo"
+//!     title    = "Lookups of resident keys"
+//!     subjects = ["lock-free", "roofline"]
+//!     threads  = "auto"
+//!     rounds   = 7
+//!     seconds  = 0.2
+//!     keys     = 60_000
+//!     seed     = 1
+//!
+//!     [[workload]]
+//!     kind = "lookup-hit"
+//!     load = 0.92
+//! "#)?;
+//! assert_eq!(experiment.threads.counts(2), [1, 2, 4, 8]);
+//! experiment.check_subjects(&Registry::standard())?;
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::subject::Registry;
+use crate::workload::Workload;
+
+/// What is run: every subject under every workload at every number of threads, `rounds` times.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Names the output files: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// Title of the figure.
+    pub title: String,
+    /// The structures that are measured, by their registered names.
+    pub subjects: Vec<String>,
+    /// The numbers of threads.
+    pub threads: Threads,
+    /// How often everything is measured, 1 to 1,000. Medians and spreads are over rounds.
+    pub rounds: usize,
+    /// Seconds that one time-bounded measurement lasts, above 0 and at most 600. Inserts to a load
+    /// factor and removes take as long as they take.
+    pub seconds: f64,
+    /// Distinct keys that fill a table to its load factor, 1,000 or more; this sets the table's size.
+    pub keys: usize,
+    /// Generated keys and every shuffle derive from it.
+    pub seed: u64,
+    /// The workloads, each one panel of the figure.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+}
+
+/// The numbers of threads of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Threads {
+    /// 1, 2, 4 … below the number of cores, the number of cores, and two and four times as many.
+    Auto,
+    /// Exactly these.
+    List(Vec<usize>),
+}
+
+/// Fewest keys an experiment may ask for: below it a measurement shows little but its own overhead.
+pub const MIN_KEYS: usize = 1_000;
+/// Most threads an experiment may ask for.
+pub const MAX_THREADS: usize = 1_024;
+const MAX_ROUNDS: usize = 1_000;
+const MAX_SECONDS: f64 = 600.0;
+
+/// What a key costs a sweep at most, in bytes: three sets of keys, their shuffled orders, and one table
+/// of every subject. Deliberately on the high side.
+const BYTES_PER_KEY: u64 = 100;
+
+impl Experiment {
+    /// Reads and checks a file. Errors name the file and the field, and say what is allowed.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the experiment {name}"))?;
+        Self::parse(&text).with_context(|| format!("in the experiment {name}"))
+    }
+
+    /// Parses and checks the text of an experiment.
+    pub fn parse(text: &str) -> Result<Self> {
+        let experiment: Self = toml::from_str(text)?;
+        experiment.validate()?;
+        Ok(experiment)
+    }
+
+    /// Checks that every subject is registered.
+    pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
+        for subject in &self.subjects {
+            registry.get(subject).context("field `subjects`")?;
+        }
+        Ok(())
+    }
+
+    /// Checks that keys and tables fit into `available` bytes of memory.
+    pub fn check_memory(&self, available: u64) -> Result<()> {
+        let most = available / BYTES_PER_KEY;
+        ensure!(
+            self.keys as u64 <= most,
+            "field `keys`: {} keys do not fit into the memory available; at most {most} do",
+            self.keys
+        );
+        Ok(())
+    }
+
+    fn validate(&self) -> Result<()> {
+        ensure!(
+            !self.name.is_empty()
+                && self
+                    .name
+                    .bytes()
+                    .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-')),
+            "field `name`: {:?} must be lower-case letters, digits and hyphens, as it names the output files",
+            self.name
+        );
+        ensure!(
+            !self.title.trim().is_empty(),
+            "field `title`: must not be empty, as it is the figure's title"
+        );
+        ensure!(
+            !self.subjects.is_empty(),
+            "field `subjects`: name at least one"
+        );
+        if let Some(twice) = duplicate(&self.subjects) {
+            bail!("field `subjects`: {twice:?} appears twice");
+        }
+        if let Threads::List(list) = &self.threads {
+            ensure!(
+                !list.is_empty(),
+                "field `threads`: name at least one number, or \"auto\""
+            );
+            for &threads in list {
+                ensure!(
+                    (1..=MAX_THREADS).contains(&threads),
+                    "field `threads`: {threads} is not between 1 and {MAX_THREADS}"
+                );
+            }
+            if let Some(twice) = duplicate(list) {
+                bail!("field `threads`: {twice} appears twice");
+            }
+        }
+        ensure!(
+            (1..=MAX_ROUNDS).contains(&self.rounds),
+            "field `rounds`: {} is not between 1 and {MAX_ROUNDS}",
+            self.rounds
+        );
+        ensure!(
+            self.seconds > 0.0 && self.seconds <= MAX_SECONDS,
+            "field `seconds`: {} must be above 0 and at most {MAX_SECONDS}",
+            self.seconds
+        );
+        ensure!(
+            self.keys >= MIN_KEYS,
+            "field `keys`: {} is too few; {MIN_KEYS} or more are needed",
+            self.keys
+        );
+        ensure!(
+            !self.workloads.is_empty(),
+            "field `workload`: add at least one [[workload]] table"
+        );
+        for (index, workload) in self.workloads.iter().enumerate() {
+            if let Err(error) = workload.validate() {
+                bail!(
+                    "[[workload]] number {}, field `{}`: {}",
+                    index + 1,
+                    error.field,
+                    error.problem
+                );
+            }
+        }
+        if let Some(twice) = duplicate(&self.workloads) {
+            bail!(
+                "field `workload`: {} at load factor {} appears twice",
+                twice.label(),
+                twice.load()
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Threads {
+    /// The numbers of threads, ascending, on a machine with this many cores.
+    pub fn counts(&self, cores: usize) -> Vec<usize> {
+        let mut counts = match self {
+            Self::List(list) => list.clone(),
+            Self::Auto => std::iter::successors(Some(1), |threads| Some(threads * 2))
+                .take_while(|&threads| threads < cores)
+                .chain([cores, 2 * cores, 4 * cores])
+                .filter(|&threads| threads <= MAX_THREADS)
+                .collect(),
+        };
+        counts.sort_unstable();
+        counts
+    }
+}
+
+/// By hand, because serde's untagged enums cannot say what was wrong.
+impl<'de> Deserialize<'de> for Threads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Threads;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter
+                    .write_str("\"auto\" or a list of numbers such as [1, 2, 4] in field `threads`")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Threads, E> {
+                match text {
+                    "auto" => Ok(Threads::Auto),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Threads, A::Error> {
+                let mut threads = Vec::new();
+                while let Some(next) = list.next_element()? {
+                    threads.push(next);
+                }
+                Ok(Threads::List(threads))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// The first value that appears a second time.
+fn duplicate<T: PartialEq>(list: &[T]) -> Option<&T> {
+    let repeats = |(index, value): &(usize, &T)| list[..*index].contains(value);
+    list.iter()
+        .enumerate()
+        .find(repeats)
+        .map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        name     = "tiny"
+        title    = "A tiny sweep"
+        subjects = ["lock-free", "roofline"]
+        threads  = [2, 1]
+        rounds   = 2
+        seconds  = 0.01
+        keys     = 1000
+        seed     = 7
+
+        [[workload]]
+        kind = "lookup-hit"
+        load = 0.92
+
+        [[workload]]
+        kind = "mix"
+        lookup = 90
+        insert = 5
+        remove = 5
+        load = 0.9
+    "#;
+
+    fn complaint(from: &str, to: &str) -> String {
+        assert!(GOOD.contains(from));
+        format!(
+            "{:#}",
+            Experiment::parse(&GOOD.replace(from, to)).unwrap_err()
+        )
+    }
+
+    #[test]
+    fn a_good_file_is_understood() {
+        let experiment = Experiment::parse(GOOD).unwrap();
+        assert_eq!(experiment.subjects, ["lock-free", "roofline"]);
+        assert_eq!(experiment.threads.counts(64), [1, 2]);
+        assert_eq!(experiment.workloads[0], Workload::LookupHit { load: 0.92 });
+        assert_eq!(experiment.workloads[1].label(), "mix-90-5-5");
+    }
+
+    #[test]
+    fn auto_covers_the_cores_and_oversubscription() {
+        assert_eq!(Threads::Auto.counts(1), [1, 2, 4]);
+        assert_eq!(Threads::Auto.counts(2), [1, 2, 4, 8]);
+        assert_eq!(Threads::Auto.counts(6), [1, 2, 4, 6, 12, 24]);
+        assert_eq!(Threads::Auto.counts(8), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(Threads::Auto.counts(512).last(), Some(&1024));
+    }
+
+    #[test]
+    fn impossible_values_name_their_field() {
+        for (from, to, field) in [
+            ("\"tiny\"", "\"../tiny\"", "`name`"),
+            ("\"A tiny sweep\"", "\" \"", "`title`"),
+            ("[\"lock-free\", \"roofline\"]", "[]", "`subjects`"),
+            ("\"roofline\"", "\"lock-free\"", "`subjects`"),
+            ("[2, 1]", "[0, 1]", "`threads`"),
+            ("[2, 1]", "[1, 1]", "`threads`"),
+            ("[2, 1]", "[]", "`threads`"),
+            ("[2, 1]", "[1025]", "`threads`"),
+            ("[2, 1]", "\"all\"", "`threads`"),
+            ("rounds   = 2", "rounds = 0", "`rounds`"),
+            ("0.01", "0.0", "`seconds`"),
+            ("0.01", "nan", "`seconds`"),
+            ("0.01", "-1.0", "`seconds`"),
+            ("1000", "0", "`keys`"),
+            ("1000", "-5", "keys"),
+            ("load = 0.92", "load = 1.5", "`load`"),
+            ("load = 0.92", "load = 0.0", "`load`"),
+            ("lookup = 90", "lookup = 91", "100"),
+            (
+                "kind = \"lookup-hit\"",
+                "kind = \"insert\"\nload = 0.92\n[[workload]]\nkind = \"insert\"",
+                "`workload`: insert at load factor 0.92 appears twice",
+            ),
+        ] {
+            let error = complaint(from, to);
+            assert!(error.contains(field), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn unknown_and_missing_fields_are_named() {
+        let error = complaint("seed     = 7", "seed = 7\nspeed = 7");
+        assert!(error.contains("unknown field `speed`"), "{error}");
+        let error = complaint("load = 0.92", "load = 0.92\nlod = 1");
+        assert!(error.contains("unknown field `lod`"), "{error}");
+        let error = complaint("rounds   = 2", "");
+        assert!(error.contains("missing field `rounds`"), "{error}");
+    }
+
+    #[test]
+    fn unknown_subjects_list_the_known_ones() {
+        let experiment = Experiment::parse(GOOD).unwrap();
+        assert!(experiment.check_subjects(&Registry::standard()).is_ok());
+        let error = experiment.check_subjects(&Registry::new()).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("`subjects`: unknown subject \"lock-free\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn sizes_beyond_memory_are_refused() {
+        let experiment = Experiment::parse(GOOD).unwrap();
+        assert!(experiment.check_memory(1_000 * BYTES_PER_KEY).is_ok());
+        let error = experiment.check_memory(1_000 * BYTES_PER_KEY - 1);
+        assert!(error.unwrap_err().to_string().contains("`keys`"));
+    }
+}

@@ -1,0 +1,374 @@
+//! The keys of a sweep: generated numbers, or the lines of a file.
+//!
+//! A source holds all its keys in one list, in random order, and cuts it into three disjoint sets:
+//! *resident* keys fill a table to its load factor, *churn* keys (half as many) take the place of
+//! residents that a mix removes, and *absent* keys (as many as residents) are never inserted.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::hash::{BuildHasher, Hash};
+use std::io::{BufRead, BufReader, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use filter::FixedState;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+
+/// Fewest distinct lines a file of keys must have.
+pub const MIN_LINES: usize = 1_000;
+/// Longest line a file of keys may have, in bytes.
+pub const MAX_LINE: usize = 1 << 20;
+
+/// The keys of a sweep, all distinct.
+#[derive(Debug, Clone)]
+pub struct KeySource {
+    keys: Keys,
+    residents: usize,
+    asked: usize,
+    description: String,
+}
+
+/// A list of keys of one type.
+#[derive(Debug, Clone)]
+pub enum Keys {
+    /// Generated numbers.
+    Numbers(Vec<u64>),
+    /// Lines of a file.
+    Lines(Lines),
+}
+
+/// Byte strings, one after another in one block of memory.
+#[derive(Debug, Clone)]
+pub struct Lines {
+    bytes: Vec<u8>,
+    /// The end of every line, preceded by 0.
+    bounds: Vec<usize>,
+}
+
+/// A list of keys whose type is known, so that loops over it are compiled for that type.
+pub trait KeyList {
+    /// What is hashed.
+    type Key: Hash + ?Sized;
+
+    /// The key at an index.
+    fn get(&self, index: usize) -> &Self::Key;
+
+    /// The keys at a range of indices.
+    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = &Self::Key>;
+}
+
+impl KeySource {
+    /// Numbers that follow from the seed: room for `keys` residents, and churn and absent keys
+    /// beside them.
+    pub fn generated(keys: usize, seed: u64) -> Self {
+        let start = mix(seed);
+        let numbers = (0..total(keys) as u64).map(|counter| mix(start.wrapping_add(counter)));
+        Self {
+            keys: Keys::Numbers(numbers.collect()),
+            residents: keys,
+            asked: keys,
+            description: format!("generated from seed {seed}"),
+        }
+    }
+
+    /// Distinct lines of a text file, in an order that follows from the seed. Blank lines are
+    /// skipped, and so is what the file holds beyond the lines that `keys` residents need. A file
+    /// with too few lines has fewer residents: see [`scaled_down_from`](Self::scaled_down_from).
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, a line longer than [`MAX_LINE`], fewer than [`MIN_LINES`]
+    /// distinct lines.
+    pub fn from_file(path: &Path, keys: usize, seed: u64) -> Result<Self> {
+        let name = path.display();
+        let file = File::open(path).with_context(|| format!("cannot open the keys file {name}"))?;
+        let lines = Lines::read_distinct(BufReader::new(file), total(keys))
+            .with_context(|| format!("cannot take keys from {name}"))?;
+        ensure!(
+            lines.len() >= MIN_LINES,
+            "the keys file {name} has {} distinct lines; give one with {MIN_LINES} or more",
+            lines.len()
+        );
+        let short_name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Self {
+            residents: keys.min(residents_among(lines.len())),
+            asked: keys,
+            description: format!("{} distinct lines of {short_name}", lines.len()),
+            keys: Keys::Lines(lines.shuffled(&mut SmallRng::seed_from_u64(seed))),
+        })
+    }
+
+    /// Number of keys that fill a table to its load factor.
+    pub fn residents(&self) -> usize {
+        self.residents
+    }
+
+    /// The number of residents asked for, if the file has too few lines for so many.
+    pub fn scaled_down_from(&self) -> Option<usize> {
+        (self.residents < self.asked).then_some(self.asked)
+    }
+
+    /// Where the keys are from, without the file's folder.
+    pub fn describe(&self) -> &str {
+        &self.description
+    }
+
+    /// All keys. [`resident`](Self::resident), [`churn`](Self::churn) and [`absent`](Self::absent)
+    /// tell which is which.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Where the keys are that fill a table.
+    pub fn resident(&self) -> Range<usize> {
+        0..self.residents
+    }
+
+    /// Where the keys are that take the place of removed ones. They follow the residents directly.
+    pub fn churn(&self) -> Range<usize> {
+        self.residents..self.residents + self.residents.div_ceil(2)
+    }
+
+    /// Where the keys are that are never inserted.
+    pub fn absent(&self) -> Range<usize> {
+        let start = self.churn().end;
+        start..start + self.residents
+    }
+}
+
+/// Keys of all three sets together.
+fn total(residents: usize) -> usize {
+    2 * residents + residents.div_ceil(2)
+}
+
+/// The most residents whose three sets this many keys suffice for.
+fn residents_among(keys: usize) -> usize {
+    keys * 2 / 5
+}
+
+/// A bijection of 64-bit numbers that looks random (the finalizer of SplitMix64): distinct counters
+/// give distinct keys.
+fn mix(counter: u64) -> u64 {
+    let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Lines {
+    fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            bounds: vec![0],
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        self.bytes.extend_from_slice(line);
+        self.bounds.push(self.bytes.len());
+    }
+
+    /// Reads lines until there are `wanted` distinct ones or the file ends. Lines are told apart by
+    /// a 64-bit hash: two that share it count as one, which costs a line and never lets a duplicate
+    /// in.
+    fn read_distinct(mut file: impl BufRead, wanted: usize) -> Result<Self> {
+        let mut lines = Self::new();
+        let mut seen = HashSet::new();
+        let mut line = Vec::new();
+        let mut number = 0;
+        while lines.len() < wanted {
+            line.clear();
+            number += 1;
+            // With room for a line break of two bytes.
+            let mut limited = file.by_ref().take(MAX_LINE as u64 + 2);
+            if limited.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            ensure!(
+                text.len() <= MAX_LINE,
+                "line {number} is longer than {MAX_LINE} bytes; give a text file, one key a line"
+            );
+            if !text.trim_ascii().is_empty() && seen.insert(FixedState.hash_one(text)) {
+                lines.push(text);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The same lines in random order, so that a sorted file gives sets of the same kind of keys.
+    fn shuffled(&self, random: &mut SmallRng) -> Self {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.shuffle(random);
+        let mut shuffled = Self {
+            bytes: Vec::with_capacity(self.bytes.len()),
+            bounds: Vec::with_capacity(self.bounds.len()),
+        };
+        shuffled.bounds.push(0);
+        for index in order {
+            shuffled.push(self.get(index));
+        }
+        shuffled
+    }
+}
+
+impl KeyList for [u64] {
+    type Key = u64;
+
+    fn get(&self, index: usize) -> &u64 {
+        &self[index]
+    }
+
+    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = &u64> {
+        self[range].iter()
+    }
+}
+
+impl KeyList for Lines {
+    type Key = [u8];
+
+    fn get(&self, index: usize) -> &[u8] {
+        &self.bytes[self.bounds[index]..self.bounds[index + 1]]
+    }
+
+    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        self.bounds[range.start..=range.end]
+            .windows(2)
+            .map(|ends| &self.bytes[ends[0]..ends[1]])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tempfile::NamedTempFile;
+
+    use super::*;
+
+    fn file(text: &[u8]) -> NamedTempFile {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(text).unwrap();
+        file
+    }
+
+    fn numbered(lines: usize) -> String {
+        (0..lines).map(|line| format!("key {line}\n")).collect()
+    }
+
+    fn lines(source: &KeySource) -> Vec<Vec<u8>> {
+        let Keys::Lines(lines) = source.keys() else {
+            panic!("keys of a file are lines");
+        };
+        lines.iter(0..lines.len()).map(<[u8]>::to_vec).collect()
+    }
+
+    #[test]
+    fn generated_keys_are_distinct_and_follow_the_seed() {
+        let numbers = |seed| {
+            let Keys::Numbers(numbers) = KeySource::generated(10_001, seed).keys else {
+                panic!("generated keys are numbers");
+            };
+            numbers
+        };
+        let distinct: HashSet<u64> = numbers(1).into_iter().collect();
+        assert_eq!(distinct.len(), 25_003);
+        assert_eq!(numbers(1), numbers(1));
+        assert_ne!(numbers(1), numbers(2));
+    }
+
+    #[test]
+    fn the_three_sets_are_disjoint_and_use_every_key() {
+        for residents in [1, 2, 1_001, 60_000] {
+            let source = KeySource::generated(residents, 1);
+            assert_eq!(source.resident(), 0..residents);
+            assert_eq!(source.churn().start, source.resident().end);
+            assert_eq!(source.churn().len(), residents.div_ceil(2));
+            assert_eq!(source.absent().start, source.churn().end);
+            assert_eq!(source.absent(), source.absent().start..total(residents));
+        }
+    }
+
+    #[test]
+    fn blank_lines_line_breaks_and_duplicates_do_not_make_keys() {
+        let mut text = numbered(1_500);
+        text.push_str("key 7\r\n\r\n  \n\nlast, without a line break");
+        let source = KeySource::from_file(file(text.as_bytes()).path(), 600, 1).unwrap();
+        let mut found = lines(&source);
+        found.sort();
+        let mut expected: Vec<Vec<u8>> = numbered(1_500)
+            .lines()
+            .map(|line| line.as_bytes().to_vec())
+            .collect();
+        expected.sort();
+        assert_eq!(
+            found, expected,
+            "600 residents take the first 1,500 distinct lines and no more"
+        );
+
+        let source = KeySource::from_file(file(text.as_bytes()).path(), 10_000, 1).unwrap();
+        assert_eq!(lines(&source).len(), 1_501);
+        assert!(lines(&source).contains(&b"last, without a line break".to_vec()));
+    }
+
+    #[test]
+    fn a_sorted_file_is_shuffled_by_the_seed() {
+        let text = file(numbered(2_500).as_bytes());
+        let order = |seed| lines(&KeySource::from_file(text.path(), 1_000, seed).unwrap());
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+    }
+
+    #[test]
+    fn a_short_file_scales_the_residents_down() {
+        let text = file(numbered(2_503).as_bytes());
+        let source = KeySource::from_file(text.path(), 60_000, 1).unwrap();
+        assert_eq!(source.residents(), 1_001);
+        assert_eq!(source.scaled_down_from(), Some(60_000));
+        assert!(source.absent().end <= 2_503);
+        let enough = KeySource::from_file(text.path(), 1_001, 1).unwrap();
+        assert_eq!(enough.scaled_down_from(), None);
+    }
+
+    #[test]
+    fn a_file_with_too_few_lines_is_an_error() {
+        let text = file(numbered(MIN_LINES - 1).as_bytes());
+        let error = KeySource::from_file(text.path(), 1_000, 1)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("999 distinct lines") && error.contains("1000"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_endless_line_is_an_error_that_names_it() {
+        let longest = "x".repeat(MAX_LINE);
+        let good = file(format!("{}{longest}\r\n", numbered(1_000)).as_bytes());
+        assert!(KeySource::from_file(good.path(), 1_000, 1).is_ok());
+        let bad = file(format!("{}{longest}x\n", numbered(1_000)).as_bytes());
+        let error = format!(
+            "{:#}",
+            KeySource::from_file(bad.path(), 1_000, 1).unwrap_err()
+        );
+        assert!(error.contains("line 1001 is longer"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_and_a_folder_are_errors_that_name_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().join("none.txt"), folder.path().to_owned()] {
+            let error = format!("{:#}", KeySource::from_file(&path, 1_000, 1).unwrap_err());
+            assert!(error.contains(path.to_str().unwrap()), "{error}");
+        }
+    }
+}

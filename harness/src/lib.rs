@@ -1,0 +1,25 @@
+//! Pinned-thread throughput sweeps of shared filters: every structure behind one trait, every
+//! experiment one TOML file, every result one CSV file, one figure and a description of the machine.
+//!
+//! The way of a sweep through the modules: an [`experiment`] names [`subjects`] and [`workload`]s; the
+//! [`runner`] measures them, [`pinning`] its threads, and hands out [`record`] rows; [`machine`]
+//! describes what they were measured with; [`statistics`] pairs them within rounds; [`plot`] and
+//! [`table`] show them. [`cli`] is the command line over all of it, and takes a
+//! [`Registry`](subject::Registry), so that a program of ten lines sweeps a structure of yours beside
+//! those that are here.
+
+pub mod cli;
+pub mod experiment;
+pub mod keys;
+pub mod machine;
+pub mod outputs;
+pub mod phase;
+pub mod pinning;
+pub mod plot;
+pub mod record;
+pub mod runner;
+pub mod statistics;
+pub mod subject;
+pub mod subjects;
+pub mod table;
+pub mod workload;

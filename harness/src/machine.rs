@@ -1,0 +1,376 @@
+//! What a result was measured with: the sidecar file beside every CSV.
+//!
+//! It names the machine, the compiler, the source and the run, so that a figure can be judged later and
+//! elsewhere. It holds no host name, no user name and no directory: of every path only the file name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use sysinfo::{CpuRefreshKind, System};
+
+/// All that is known about a run. What cannot be found out says so, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sidecar {
+    /// The run.
+    pub run: Run,
+    /// The machine.
+    pub machine: Machine,
+    /// The compiler.
+    pub compiler: Compiler,
+    /// The source code.
+    pub source: Source,
+    /// What each subject is, by its name.
+    pub subjects: BTreeMap<String, String>,
+    /// What the workloads' labels stand for.
+    pub workloads: Vec<Panel>,
+    /// Meaning of the CSV's columns, by their names.
+    pub columns: BTreeMap<String, String>,
+}
+
+/// A workload as the CSV names it, and as a reader should see it named.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Panel {
+    /// Label, as in the CSV.
+    pub label: String,
+    /// Load factor, as in the CSV.
+    pub load_factor: f64,
+    /// Title of the panel.
+    pub title: String,
+}
+
+/// What was run, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Title of the experiment.
+    pub title: String,
+    /// Start, in UTC, as in RFC 3339.
+    pub started: String,
+    /// Command line, paths shortened to file names.
+    pub command: String,
+    /// Seed of generated keys and of all shuffles.
+    pub seed: u64,
+    /// Where the keys came from.
+    pub keys: String,
+    /// How threads were bound to cores.
+    pub pinning: String,
+}
+
+/// The machine as the operating system describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Model of the processor.
+    pub processor: String,
+    /// Physical cores.
+    pub cores: usize,
+    /// Hardware threads of each core.
+    pub threads_per_core: usize,
+    /// Caches, each with its size and the processors that share one.
+    pub caches: Vec<String>,
+    /// Memory in GiB.
+    pub memory_gib: f64,
+    /// Whether the processor reports that it is virtual.
+    pub hypervisor: String,
+    /// Frequency governor.
+    pub governor: String,
+    /// Operating system.
+    pub system: String,
+    /// Kernel.
+    pub kernel: String,
+}
+
+/// The compiler that built the measuring program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compiler {
+    /// `rustc --version`.
+    pub rustc: String,
+    /// Compilation target.
+    pub target: String,
+    /// Optimisation level, as in Cargo's profile.
+    pub opt_level: String,
+    /// Flags from `RUSTFLAGS` or Cargo's configuration.
+    pub flags: String,
+}
+
+/// The source code, as it lies where the program was compiled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Version of this package.
+    pub version: String,
+    /// The commit that is checked out.
+    pub commit: String,
+    /// Whether tracked files differ from that commit.
+    pub modified: bool,
+}
+
+impl Sidecar {
+    /// Writes the file, with a line of explanation on top.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let text = toml::to_string(self)?;
+        std::fs::write(
+            path,
+            format!("# What the CSV file of the same name was measured with.\n\n{text}"),
+        )
+        .with_context(|| format!("cannot write the sidecar {}", path.display()))
+    }
+
+    /// Reads a file that [`Sidecar::write`] left.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the sidecar {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("in the sidecar {}", path.display()))
+    }
+
+    /// Title of the workload that the CSV names so.
+    pub fn panel_title(&self, label: &str, load_factor: f64) -> Option<&str> {
+        let mut panels = self.workloads.iter();
+        let panel = panels.find(|panel| panel.label == label && panel.load_factor == load_factor);
+        panel.map(|panel| panel.title.as_str())
+    }
+}
+
+impl Machine {
+    /// Describes this machine.
+    pub fn describe() -> Result<Self> {
+        let mut system = System::new().context("cannot ask the system about this machine")?;
+        system.refresh_memory();
+        system.refresh_cpu_list(CpuRefreshKind::nothing());
+        let processors = system.cpus().len().max(1);
+        let cores = System::physical_core_count().map_or(processors, |cores| cores.max(1));
+        Ok(Self {
+            processor: system
+                .cpus()
+                .first()
+                .map(|cpu| cpu.brand().trim().to_owned())
+                .filter(|brand| !brand.is_empty())
+                .unwrap_or_else(|| unknown("the system does not name it")),
+            cores,
+            threads_per_core: processors.div_ceil(cores),
+            caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            memory_gib: (system.total_memory() as f64 / f64::from(1 << 30) * 10.0).round() / 10.0,
+            hypervisor: hypervisor(),
+            governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+                .unwrap_or_else(|| unknown("the system does not show it")),
+            system: System::long_os_version()
+                .unwrap_or_else(|_| unknown("the system does not name itself")),
+            kernel: System::kernel_version()
+                .unwrap_or_else(|_| unknown("the system does not show it")),
+        })
+    }
+}
+
+impl Compiler {
+    /// Describes the compiler of this program.
+    pub fn describe() -> Self {
+        Self {
+            rustc: env!("HARNESS_RUSTC").into(),
+            target: env!("HARNESS_TARGET").into(),
+            opt_level: env!("HARNESS_OPT_LEVEL").into(),
+            flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
+        }
+    }
+}
+
+impl Source {
+    /// Asks git about the directory this program was compiled from.
+    pub fn describe() -> Self {
+        let (commit, modified) = match git(&["rev-parse", "HEAD"]) {
+            Ok(commit) => {
+                let changes = git(&["status", "--porcelain", "--untracked-files=no"]);
+                (commit, changes.is_ok_and(|changes| !changes.is_empty()))
+            }
+            Err(reason) => (unknown(&reason), false),
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit,
+            modified,
+        }
+    }
+
+    /// The commit as a caption shows it: shortened, and with a note when files were modified.
+    pub fn short(&self) -> String {
+        let commit = match self.commit.split_once(':') {
+            Some((unknown, _reason)) => unknown,
+            None => self.commit.get(..10).unwrap_or(&self.commit),
+        };
+        format!("{commit}{}", if self.modified { " (modified)" } else { "" })
+    }
+}
+
+/// The present moment in UTC, to the second, as in RFC 3339.
+pub fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}
+
+/// Bytes of memory that can still be used without swapping.
+pub fn available_memory() -> Result<u64> {
+    let mut system = System::new().context("cannot ask the system for its memory")?;
+    system.refresh_memory();
+    Ok(system.available_memory())
+}
+
+/// Joins words, such as those of a command line, and shortens every path in them to its file name.
+pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let shorten = |word: &'a str| {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) => (Some(option), value),
+            None => (None, word),
+        };
+        let value = match value.trim_end_matches('/').rsplit_once(['/', '\\']) {
+            Some((_, file)) => file,
+            None => value,
+        };
+        option.map_or(value.to_owned(), |option| format!("{option}={value}"))
+    };
+    let words: Vec<_> = words.into_iter().map(shorten).collect();
+    words.join(" ")
+}
+
+fn unknown(reason: &str) -> String {
+    format!("unknown: {reason}")
+}
+
+fn git(arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .output()
+        .map_err(|_| "git is not installed".to_owned())?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err("the source is not in a git checkout with a commit".to_owned())
+    }
+}
+
+fn hypervisor() -> String {
+    match std::fs::read_to_string("/proc/cpuinfo") {
+        Ok(text) => {
+            let mut words = text.split_whitespace();
+            let visible = words.any(|word| word == "hypervisor");
+            (if visible { "present" } else { "not visible" }).into()
+        }
+        Err(_) => unknown("the system has no /proc/cpuinfo"),
+    }
+}
+
+/// Reads Linux's description of one processor's caches, for example `L2 1280K, shared by processors 0`.
+fn caches(directory: &Path) -> Vec<String> {
+    let describe = |index: usize| {
+        let of = |file: &str| line_of(directory.join(format!("index{index}")).join(file));
+        let kind = match of("type")?.as_str() {
+            "Data" => "d",
+            "Instruction" => "i",
+            _ => "",
+        };
+        let (level, size, shared) = (of("level")?, of("size")?, of("shared_cpu_list")?);
+        Some(format!(
+            "L{level}{kind} {size}, shared by processors {shared}"
+        ))
+    };
+    let found: Vec<_> = (0..).map_while(describe).collect();
+    if found.is_empty() {
+        vec![unknown("the system does not show them")]
+    } else {
+        found
+    }
+}
+
+fn line_of(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sidecar() -> Sidecar {
+        Sidecar {
+            run: Run {
+                title: "A \"quoted\" title".into(),
+                started: now(),
+                command: "harness sweep tiny.toml".into(),
+                seed: u64::from(u32::MAX),
+                keys: "generated".into(),
+                pinning: "in order".into(),
+            },
+            machine: Machine::describe().unwrap(),
+            compiler: Compiler::describe(),
+            source: Source::describe(),
+            subjects: BTreeMap::new(),
+            workloads: vec![Panel {
+                label: "lookup-hit".into(),
+                load_factor: 0.92,
+                title: "Lookups that hit".into(),
+            }],
+            columns: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tiny.machine.toml");
+        sidecar().write(&path).unwrap();
+        let read = Sidecar::read(&path).unwrap();
+        assert_eq!(read.run.title, "A \"quoted\" title");
+        assert_eq!(
+            read,
+            Sidecar {
+                run: read.run.clone(),
+                ..sidecar()
+            }
+        );
+    }
+
+    #[test]
+    fn the_machine_is_described() {
+        let machine = Machine::describe().unwrap();
+        assert!(machine.cores >= 1 && machine.threads_per_core >= 1);
+        assert!(machine.memory_gib > 0.0);
+        assert!(!machine.processor.is_empty() && !machine.caches.is_empty());
+        assert!(Compiler::describe().rustc.starts_with("rustc "));
+        assert!(now().parse::<jiff::Timestamp>().is_ok());
+        assert!(available_memory().unwrap() > 0);
+    }
+
+    #[test]
+    fn directories_are_left_out() {
+        assert_eq!(
+            without_directories([
+                "sweep",
+                "/home/me/a.toml",
+                "--out=/tmp/x/",
+                "--keys",
+                "b/c.txt"
+            ]),
+            "sweep a.toml --out=x --keys c.txt"
+        );
+    }
+
+    #[test]
+    fn a_commit_is_shortened_for_captions() {
+        let source = |commit: &str, modified| Source {
+            version: String::new(),
+            commit: commit.into(),
+            modified,
+        };
+        let full = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(source(full, false).short(), "0123456789");
+        assert_eq!(source(full, true).short(), "0123456789 (modified)");
+        assert_eq!(source("unknown: no git", false).short(), "unknown");
+    }
+}

@@ -1,0 +1,10 @@
+//! The command line over the subjects that come with this crate.
+
+use std::process::ExitCode;
+
+use harness::cli;
+use harness::subject::Registry;
+
+fn main() -> ExitCode {
+    cli::main(&Registry::standard())
+}

@@ -1,0 +1,92 @@
+//! The files a run leaves: `NAME.csv`, `NAME.machine.toml` and `NAME.svg` in one directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Where the files of a run go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outputs {
+    /// The rows.
+    pub csv: PathBuf,
+    /// The description of machine, compiler, source and run.
+    pub sidecar: PathBuf,
+    /// The figure.
+    pub figure: PathBuf,
+}
+
+impl Outputs {
+    /// The files beside an existing CSV file.
+    pub fn beside(csv: &Path) -> Self {
+        Self {
+            csv: csv.to_owned(),
+            sidecar: csv.with_extension("machine.toml"),
+            figure: csv.with_extension("svg"),
+        }
+    }
+
+    /// The files of a new run in a directory, which is created if need be. Files of an earlier run are
+    /// never overwritten: they are renamed to `NAME.1.csv` and so on, with the first number that is
+    /// free, and their new CSV path is returned, too.
+    pub fn claim(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+        let of = |name: String| Self::beside(&directory.join(name + ".csv"));
+        let new = of(name.to_owned());
+        if !new.exist() {
+            return Ok((new, None));
+        }
+        let old = (1..)
+            .map(|number| of(format!("{name}.{number}")))
+            .find(|old| !old.exist());
+        let old = old.context("no number is free for the earlier results")?;
+        for (from, to) in new.paths().into_iter().zip(old.paths()) {
+            if from.exists() {
+                fs::rename(from, to)
+                    .with_context(|| format!("cannot move {} aside", from.display()))?;
+            }
+        }
+        Ok((new, Some(old.csv)))
+    }
+
+    fn paths(&self) -> [&Path; 3] {
+        [&self.csv, &self.sidecar, &self.figure]
+    }
+
+    fn exist(&self) -> bool {
+        self.paths().iter().any(|path| path.exists())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_runs_are_moved_aside_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().join("made/here");
+        for run in 0..3 {
+            let (files, moved) = Outputs::claim(&directory, "demo").unwrap();
+            let expected = (run > 0).then(|| directory.join(format!("demo.{run}.csv")));
+            assert_eq!(moved, expected);
+            for path in files.paths() {
+                assert!(!path.exists());
+                fs::write(path, run.to_string()).unwrap();
+            }
+        }
+        for (name, run) in [("demo.1", "0"), ("demo.2", "1"), ("demo", "2")] {
+            for path in Outputs::beside(&directory.join(format!("{name}.csv"))).paths() {
+                assert_eq!(fs::read_to_string(path).unwrap(), run, "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_the_files_share_their_stem() {
+        let files = Outputs::beside(Path::new("out/quick.csv"));
+        assert_eq!(files.sidecar, Path::new("out/quick.machine.toml"));
+        assert_eq!(files.figure, Path::new("out/quick.svg"));
+    }
+}

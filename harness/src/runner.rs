@@ -1,0 +1,915 @@
+//! Runs an experiment and hands out one row per measurement.
+//!
+//! In each round the subjects are measured right after one another, and the round after that starts
+//! with the next subject: whatever the machine does meanwhile, the subjects of one round have seen
+//! about the same of it.
+//!
+//! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
+//! others; then all are timed together, from the earliest start to the latest end. Lookups and
+//! mixes last for the experiment's `seconds`. Fills and drains are whole, each by all threads
+//! together on a table of its own; there are as many as take `seconds` in sum.
+//!
+//! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
+//! too many that were never inserted, ends the run with an error instead of entering the figure.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use crossbeam_utils::Backoff;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+
+use crate::experiment::Experiment;
+use crate::keys::KeySource;
+use crate::phase::{Cycle, Measured, Mix, Phase, Tally, Watch};
+use crate::pinning::Cores;
+use crate::record::Row;
+use crate::subject::{Entry, Registry, SLOTS_PER_BUCKET};
+use crate::workload::Workload;
+
+/// The part of a time-bounded measurement that comes before it as warm-up, untimed.
+const WARM_UP: f64 = 0.1;
+
+/// The largest share of absent keys that may be found. Far above what a sensible filter has, far
+/// below a broken one.
+const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The measurements, in the order in which they are made.
+    pub measurements: Vec<Measurement>,
+    /// What is left out, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// One measurement, and later one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// Name of the subject.
+    pub subject: String,
+    /// What the threads do.
+    pub workload: Workload,
+    /// Number of threads, from 1.
+    pub threads: usize,
+    /// Number of the round, from 1.
+    pub round: usize,
+}
+
+/// A subject that cannot do what a workload needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skipped {
+    /// Name of the subject.
+    pub subject: String,
+    /// The workload it is left out of.
+    pub workload: Workload,
+    /// What it cannot do.
+    pub reason: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let Self {
+            subject,
+            workload,
+            reason,
+        } = self;
+        write!(
+            formatter,
+            "{subject} is left out of {}: {reason}",
+            workload.label()
+        )
+    }
+}
+
+/// What a run of this experiment will do on this machine.
+///
+/// # Errors
+///
+/// A subject that is not in the registry.
+pub fn plan(experiment: &Experiment, registry: &Registry) -> Result<Plan> {
+    plan_on(experiment, registry, &Cores::detect())
+}
+
+fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Plan> {
+    let mut plan = Plan {
+        measurements: Vec::new(),
+        skipped: Vec::new(),
+    };
+    for workload in &experiment.workloads {
+        let mut able = Vec::new();
+        for subject in &experiment.subjects {
+            match registry.get(subject)?.operations.missing(workload.needs()) {
+                None => able.push(subject),
+                Some(operation) => plan.skipped.push(Skipped {
+                    subject: subject.clone(),
+                    workload: workload.clone(),
+                    reason: format!("it cannot {operation}"),
+                }),
+            }
+        }
+        for threads in experiment.threads.counts(cores.count()) {
+            for round in 1..=experiment.rounds {
+                plan.measurements
+                    .extend(able.iter().map(|&subject| Measurement {
+                        subject: subject.clone(),
+                        workload: workload.clone(),
+                        threads,
+                        round,
+                    }));
+                if !able.is_empty() {
+                    able.rotate_left(1);
+                }
+            }
+        }
+    }
+    Ok(plan)
+}
+
+/// Makes all measurements of the [`plan`], in its order, and hands a row of each to the observer as
+/// soon as it is made. Once `stop` is set, the measurement under way is broken off and leaves no
+/// row.
+///
+/// # Errors
+///
+/// A subject that is not in the registry or cannot be built, one whose answers are wrong, and
+/// errors of the observer.
+pub fn run(
+    experiment: &Experiment,
+    registry: &Registry,
+    keys: &KeySource,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(Row) -> Result<()>,
+) -> Result<()> {
+    let cores = Cores::detect();
+    let plan = plan_on(experiment, registry, &cores)?;
+    for same_workload in plan.measurements.chunk_by(|a, b| a.workload == b.workload) {
+        let mut bench = Bench {
+            experiment,
+            registry,
+            keys,
+            cores: &cores,
+            stop,
+            tables: HashMap::new(),
+        };
+        bench.keep_tables(first_round(same_workload))?;
+        for same_threads in same_workload.chunk_by(|a, b| a.threads == b.threads) {
+            // Time-bounded measurements warm up by themselves.
+            for measurement in first_round(same_threads) {
+                if !measurement.workload.is_time_bounded() {
+                    bench.measure_once(measurement)?;
+                }
+            }
+            for measurement in same_threads {
+                match bench.measure(measurement)? {
+                    Some(row) => observer(row)?,
+                    None => return Ok(()),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One measurement of every subject.
+fn first_round(measurements: &[Measurement]) -> impl Iterator<Item = &Measurement> {
+    measurements
+        .iter()
+        .take_while(|measurement| measurement.round == 1)
+}
+
+/// Makes the measurements of one workload.
+struct Bench<'a> {
+    experiment: &'a Experiment,
+    registry: &'a Registry,
+    keys: &'a KeySource,
+    cores: &'a Cores,
+    stop: &'a AtomicBool,
+    /// Filled tables that serve every measurement, by subject, if the workload changes none.
+    tables: HashMap<&'a str, Table>,
+}
+
+/// A subject with the keys that a workload starts from.
+struct Table {
+    subject: Box<dyn Measured>,
+    /// Keys it refused while it was filled.
+    refused: u64,
+}
+
+/// What one thread, or all threads together, did.
+struct Outcome {
+    tally: Tally,
+    start: Instant,
+    end: Instant,
+    pinned: bool,
+}
+
+impl<'a> Bench<'a> {
+    /// Measures, and describes the result as a row; nothing if the run was stopped meanwhile.
+    fn measure(&self, measurement: &Measurement) -> Result<Option<Row>> {
+        let Some(mut row) = self.measure_once(measurement)? else {
+            return Ok(None);
+        };
+        while !measurement.workload.is_time_bounded() && row.seconds < self.experiment.seconds {
+            let Some(again) = self.measure_once(measurement)? else {
+                return Ok(None);
+            };
+            row.pinned &= again.pinned;
+            row.operations += again.operations;
+            row.refused += again.refused;
+            row.seconds += again.seconds;
+        }
+        row.mops = row.operations as f64 / row.seconds / 1e6;
+        Ok(Some(row))
+    }
+
+    /// Measures once: for a time, or one fill or drain.
+    fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
+        let entry = self.registry.get(&measurement.subject)?;
+        let workload = &measurement.workload;
+        let fresh;
+        let table = match self.tables.get(entry.name) {
+            Some(kept) => kept,
+            None => {
+                fresh = self.empty_table(entry, workload)?;
+                &fresh
+            }
+        };
+        let (outcome, refused) = self.run_threads(table, measurement)?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if entry.operations.insert {
+            self.check(&outcome.tally, table, refused, workload)
+                .with_context(|| complaint(measurement))?;
+        }
+
+        let seconds = outcome.end.duration_since(outcome.start).as_secs_f64();
+        Ok(Some(Row {
+            experiment: self.experiment.name.clone(),
+            subject: measurement.subject.clone(),
+            workload: workload.label(),
+            threads: measurement.threads,
+            round: measurement.round,
+            oversubscribed: measurement.threads > self.cores.count(),
+            pinned: outcome.pinned,
+            load_factor: workload.load(),
+            keys: self.keys.residents() as u64,
+            slots: table.subject.slots() as u64,
+            memory_bytes: table.subject.memory_bytes() as u64,
+            operations: outcome.tally.operations,
+            refused: refused + outcome.tally.refused,
+            seconds,
+            mops: outcome.tally.operations as f64 / seconds / 1e6,
+        }))
+    }
+
+    /// A table in which the resident keys make up the workload's load factor, still empty.
+    fn empty_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
+        let slots = self.keys.residents() as f64 / workload.load();
+        let buckets = (slots / SLOTS_PER_BUCKET as f64).ceil() as usize;
+        Ok(Table {
+            subject: entry.build(buckets)?,
+            refused: 0,
+        })
+    }
+
+    /// Fills tables for lookups, which leave them as they were. A subject that cannot insert is
+    /// measured as it is.
+    fn keep_tables(&mut self, measurements: impl Iterator<Item = &'a Measurement>) -> Result<()> {
+        for Measurement {
+            subject, workload, ..
+        } in measurements
+        {
+            if !matches!(
+                workload,
+                Workload::LookupHit { .. } | Workload::LookupMiss { .. }
+            ) {
+                continue;
+            }
+            let entry = self.registry.get(subject)?;
+            let mut table = self.empty_table(entry, workload)?;
+            if entry.operations.insert {
+                let accepted =
+                    self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));
+                table.refused = (self.keys.residents() - accepted.len()) as u64;
+            }
+            self.tables.insert(subject, table);
+        }
+        Ok(())
+    }
+
+    /// Inserts keys in random order, so that a walk along the list does not meet them in the order
+    /// of their insertion. Returns those accepted, in the order of the list.
+    fn fill(
+        &self,
+        subject: &dyn Measured,
+        keys: Range<usize>,
+        random: &mut SmallRng,
+    ) -> Vec<usize> {
+        let mut order: Vec<usize> = keys.collect();
+        order.shuffle(random);
+        subject.fill(self.keys.keys(), &mut order, self.stop);
+        order.sort_unstable();
+        order
+    }
+
+    /// Randomness of a thread, the same in every round.
+    fn random(&self, thread: usize) -> SmallRng {
+        SmallRng::seed_from_u64(self.experiment.seed ^ ((thread as u64) << 32))
+    }
+
+    /// Runs the workload on all threads. Returns what they did together, and how many keys were
+    /// refused beforehand.
+    fn run_threads(&self, table: &Table, measurement: &Measurement) -> Result<(Outcome, u64)> {
+        let gate = Gate::new(measurement.threads);
+        let results: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..measurement.threads)
+                .map(|thread| {
+                    let arrival = Arrival(&gate);
+                    scope.spawn(move || self.run_thread(thread, table, measurement, arrival))
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(thread::ScopedJoinHandle::join)
+                .collect()
+        });
+
+        let mut together: Option<Outcome> = None;
+        let mut refused = table.refused;
+        for result in results {
+            let (outcome, refused_by_thread) = result
+                .map_err(|_| anyhow!("a thread panicked"))
+                .with_context(|| complaint(measurement))?;
+            refused += refused_by_thread;
+            match &mut together {
+                None => together = Some(outcome),
+                Some(together) => {
+                    together.tally.add(&outcome.tally);
+                    together.start = together.start.min(outcome.start);
+                    together.end = together.end.max(outcome.end);
+                    together.pinned &= outcome.pinned;
+                }
+            }
+        }
+        Ok((
+            together.context("field `threads`: 0 threads measure nothing")?,
+            refused,
+        ))
+    }
+
+    fn run_thread(
+        &self,
+        thread: usize,
+        table: &Table,
+        measurement: &Measurement,
+        arrival: Arrival,
+    ) -> (Outcome, u64) {
+        let pinned = self.cores.pin(thread);
+        let keys = self.keys.keys();
+        let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement);
+
+        let mut watch = Watch {
+            deadline: None,
+            stop: self.stop,
+        };
+        let mut warm_up = Tally::default();
+        let time_bounded = measurement.workload.is_time_bounded();
+        let seconds = Duration::from_secs_f64(self.experiment.seconds);
+        if time_bounded {
+            watch.deadline = Some(Instant::now() + seconds.mul_f64(WARM_UP));
+            warm_up = table.subject.perform(keys, &mut phase, &watch);
+        }
+
+        let opened = arrival.wait();
+        watch.deadline = time_bounded.then(|| opened + seconds);
+        let start = Instant::now();
+        let mut tally = table.subject.perform(keys, &mut phase, &watch);
+        let end = Instant::now();
+
+        // Wrong answers count whenever they are given, operations only while timed.
+        warm_up.operations = 0;
+        warm_up.refused = 0;
+        tally.add(&warm_up);
+        let outcome = Outcome {
+            tally,
+            start,
+            end,
+            pinned,
+        };
+        (outcome, refused)
+    }
+
+    /// Gets a thread's part of the table ready. Returns what the thread is to do, and how many keys
+    /// were refused.
+    fn prepare(
+        &self,
+        thread: usize,
+        subject: &dyn Measured,
+        measurement: &Measurement,
+    ) -> (Phase, u64) {
+        let threads = measurement.threads;
+        let random = &mut self.random(thread);
+        // Threads walk over the same keys, but each starts elsewhere.
+        let cycle = |range: Range<usize>| {
+            let offset = share(0..range.len(), thread, threads).start;
+            Cycle::new(range, offset)
+        };
+        match measurement.workload {
+            Workload::LookupHit { .. } => (Phase::LookupResident(cycle(self.keys.resident())), 0),
+            Workload::LookupMiss { .. } => (Phase::LookupAbsent(cycle(self.keys.absent())), 0),
+            Workload::Insert { .. } => (
+                Phase::Insert(share(self.keys.resident(), thread, threads)),
+                0,
+            ),
+            Workload::Remove { .. } => {
+                let mine = share(self.keys.resident(), thread, threads);
+                let accepted = self.fill(subject, mine.clone(), random);
+                let refused = mine.len() - accepted.len();
+                (Phase::Remove(mine), refused as u64)
+            }
+            Workload::Mix { lookup, hit, .. } => {
+                // Half of the residents stay. The other half and the churn keys are the pools, each
+                // half in.
+                let (resident, churn) = (self.keys.resident(), self.keys.churn());
+                let middle = resident.len() / 2;
+                let staying = share(0..middle, thread, threads);
+                let leaving = share(middle..resident.end, thread, threads);
+                let stable = self.fill(subject, staying.clone(), random);
+                let mut pool = self.fill(subject, leaving.clone(), random);
+                let live = pool.len();
+                let refused = staying.len() + leaving.len() - stable.len() - live;
+                pool.extend(share(churn, thread, threads));
+                let absent = cycle(self.keys.absent());
+                let mix = Mix::new((lookup, hit), stable, absent, (pool, live), random);
+                (Phase::Mix(mix), refused as u64)
+            }
+        }
+    }
+
+    /// Holds the answers against what is known: all that was accepted is there, and hardly anything
+    /// else.
+    fn check(&self, tally: &Tally, table: &Table, refused: u64, workload: &Workload) -> Result<()> {
+        let residents = self.keys.residents() as u64;
+        let found = || {
+            table
+                .subject
+                .count_found(self.keys.keys(), self.keys.resident()) as u64
+        };
+        // What is missing may only be what was refused: once, or once in every lap of a lookup over
+        // the keys.
+        let (missing, excused) = match workload {
+            Workload::LookupHit { .. } if refused == 0 => (tally.missing, 0),
+            Workload::LookupHit { .. } => (residents - found(), refused),
+            Workload::Insert { .. } => (residents - found(), tally.refused),
+            Workload::Remove { .. } => (tally.missing, refused),
+            Workload::LookupMiss { .. } | Workload::Mix { .. } => (tally.missing, 0),
+        };
+        ensure!(
+            missing <= excused,
+            "it lost a key: {missing} keys were said to be absent that had been inserted and not \
+             removed; only {excused} had been refused"
+        );
+        let (false_positives, absent) = match workload {
+            Workload::Remove { .. } => (found(), residents),
+            _ => (tally.false_positives, tally.absent),
+        };
+        ensure!(
+            false_positives as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64,
+            "it finds what is not there: {false_positives} of {absent} lookups of absent keys said \
+             that the key is present, more than {} %",
+            MAX_FALSE_POSITIVE_RATE * 100.0
+        );
+        Ok(())
+    }
+}
+
+fn complaint(measurement: &Measurement) -> String {
+    let Measurement {
+        subject,
+        workload,
+        threads,
+        round,
+    } = measurement;
+    format!(
+        "subject {subject:?} failed under {} at load factor {} ({threads} threads, round {round})",
+        workload.label(),
+        workload.load()
+    )
+}
+
+/// A thread's part of a range that all threads share out among themselves.
+fn share(range: Range<usize>, thread: usize, threads: usize) -> Range<usize> {
+    let bound =
+        |part: usize| range.start + (range.len() as u128 * part as u128 / threads as u128) as usize;
+    bound(thread)..bound(thread + 1)
+}
+
+/// Lets threads through when all have arrived. They wait without sleeping, so that they start
+/// together.
+struct Gate {
+    awaited: AtomicUsize,
+    opened: OnceLock<Instant>,
+}
+
+/// One thread's arrival. A thread that panics on its way arrives too, so that the others do not
+/// wait for ever.
+struct Arrival<'a>(&'a Gate);
+
+impl Gate {
+    /// A gate that waits for one [`Arrival`] of every thread.
+    fn new(threads: usize) -> Self {
+        Self {
+            awaited: AtomicUsize::new(threads),
+            opened: OnceLock::new(),
+        }
+    }
+}
+
+impl Arrival<'_> {
+    /// Waits for all others. Returns the time at which the gate opened, the same for all.
+    fn wait(self) -> Instant {
+        let gate = self.0;
+        drop(self);
+        let backoff = Backoff::new();
+        while gate.awaited.load(Ordering::Acquire) > 0 {
+            backoff.snooze();
+        }
+        *gate.opened.get_or_init(Instant::now)
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        // Release pairs with the acquire above: what threads did before they arrived comes before
+        // what is timed.
+        self.0.awaited.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hash;
+    use std::io::Write;
+
+    use super::*;
+    use crate::subject::Subject;
+    use crate::subjects::SegmentLock;
+
+    const SECONDS: f64 = 0.01;
+
+    fn experiment(subjects: &[&str], workloads: Vec<Workload>) -> Experiment {
+        let text = format!(
+            "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = {subjects:?}\nthreads = [1, 2]\n\
+             rounds = 2\nseconds = {SECONDS}\nkeys = 1000\nseed = 1\n\
+             [[workload]]\nkind = 'insert'\nload = 0.9"
+        );
+        Experiment {
+            workloads,
+            ..Experiment::parse(&text).unwrap()
+        }
+    }
+
+    fn mix() -> Workload {
+        Workload::Mix {
+            lookup: 80,
+            insert: 10,
+            remove: 10,
+            hit: 50,
+            load: 0.9,
+        }
+    }
+
+    fn all_workloads() -> Vec<Workload> {
+        vec![
+            Workload::LookupHit { load: 0.92 },
+            Workload::LookupMiss { load: 0.92 },
+            Workload::Insert { load: 0.95 },
+            Workload::Remove { load: 0.95 },
+            mix(),
+        ]
+    }
+
+    fn rows(experiment: &Experiment, registry: &Registry, keys: &KeySource) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        run(
+            experiment,
+            registry,
+            keys,
+            &AtomicBool::new(false),
+            &mut |row| {
+                rows.push(row);
+                Ok(())
+            },
+        )?;
+        Ok(rows)
+    }
+
+    fn key(
+        subject: &str,
+        workload: &Workload,
+        threads: usize,
+        round: usize,
+    ) -> (String, String, usize, usize) {
+        (subject.into(), workload.label(), threads, round)
+    }
+
+    fn check_rows(keys: &KeySource) {
+        let subjects = ["lock-free", "segment-lock", "global-lock", "roofline"];
+        let experiment = experiment(&subjects, all_workloads());
+        let rows = rows(&experiment, &Registry::standard(), keys).unwrap();
+
+        let mut expected = Vec::new();
+        for workload in &experiment.workloads {
+            let able = if workload.label().starts_with("lookup") {
+                4
+            } else {
+                3
+            };
+            for threads in [1, 2] {
+                for round in [1, 2] {
+                    expected.extend(
+                        subjects[..able]
+                            .iter()
+                            .map(|subject| key(subject, workload, threads, round)),
+                    );
+                }
+            }
+        }
+        let mut found: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                (
+                    row.subject.clone(),
+                    row.workload.clone(),
+                    row.threads,
+                    row.round,
+                )
+            })
+            .collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+
+        let residents = keys.residents() as u64;
+        for row in rows {
+            row.validate().unwrap();
+            assert_eq!((row.keys, row.refused), (residents, 0), "{row:?}");
+            let slots = residents as f64 / row.load_factor;
+            assert!(
+                (slots..slots + 4.0).contains(&(row.slots as f64)),
+                "{row:?}"
+            );
+            assert!(row.memory_bytes >= row.slots * 2, "{row:?}");
+            assert!(row.seconds >= SECONDS, "{row:?}");
+            if row.workload == "insert" || row.workload == "remove" {
+                assert_eq!(
+                    row.operations % residents,
+                    0,
+                    "whole fills and drains only: {row:?}"
+                );
+            }
+            assert_eq!(row.oversubscribed, row.threads > Cores::detect().count());
+        }
+    }
+
+    #[test]
+    fn generated_keys_give_a_row_for_everything_planned() {
+        check_rows(&KeySource::generated(1_000, 1));
+    }
+
+    #[test]
+    fn lines_give_a_row_for_everything_planned() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        (0..2_000).for_each(|line| writeln!(file, "key {line}").unwrap());
+        check_rows(&KeySource::from_file(file.path(), 1_000, 1).unwrap());
+    }
+
+    #[test]
+    fn rounds_interleave_and_rotate_the_subjects() {
+        let experiment = experiment(&["lock-free", "segment-lock", "global-lock"], vec![mix()]);
+        let plan = plan(&experiment, &Registry::standard()).unwrap();
+        let order = |threads, round| -> Vec<&str> {
+            let made = plan
+                .measurements
+                .iter()
+                .filter(|made| (made.threads, made.round) == (threads, round));
+            made.map(|made| made.subject.as_str()).collect()
+        };
+        assert_eq!(order(1, 1), ["lock-free", "segment-lock", "global-lock"]);
+        assert_eq!(order(1, 2), ["segment-lock", "global-lock", "lock-free"]);
+        assert_eq!(order(2, 1), ["global-lock", "lock-free", "segment-lock"]);
+        assert!(plan.skipped.is_empty());
+    }
+
+    #[test]
+    fn what_a_subject_cannot_do_is_skipped_and_said() {
+        let experiment = experiment(&["roofline"], all_workloads());
+        let plan = plan(&experiment, &Registry::standard()).unwrap();
+        assert_eq!(plan.measurements.len(), 2 * 2 * 2);
+        let skipped: Vec<String> = plan.skipped.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            skipped,
+            [
+                "roofline is left out of insert: it cannot insert",
+                "roofline is left out of remove: it cannot insert",
+                "roofline is left out of mix-80-10-10: it cannot insert",
+            ]
+        );
+    }
+
+    /// A filter with a flaw of one kind.
+    struct Flawed<const FLAW: u8>(SegmentLock, AtomicUsize);
+
+    /// Says that it accepts every key, but drops some.
+    const DROPS: u8 = 0;
+    /// Finds every key.
+    const FINDS_ALL: u8 = 1;
+    /// Says that it removes, but does not.
+    const KEEPS: u8 = 2;
+    /// Refuses some keys, as a full filter may.
+    const REFUSES: u8 = 3;
+    /// Panics when it is used.
+    const PANICS: u8 = 4;
+
+    impl<const FLAW: u8> Subject for Flawed<FLAW> {
+        const NAME: &'static str = "flawed";
+        const DESCRIPTION: &'static str = "a filter with a flaw";
+        const GUARANTEES: &'static str = "none";
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            Ok(Self(
+                SegmentLock::with_buckets(buckets)?,
+                AtomicUsize::new(0),
+            ))
+        }
+
+        fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            match FLAW {
+                PANICS => panic!("this subject panics on purpose"),
+                DROPS | REFUSES if self.1.fetch_add(1, Ordering::Relaxed) % 50 == 49 => {
+                    FLAW == DROPS
+                }
+                _ => self.0.insert(key),
+            }
+        }
+
+        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            FLAW == FINDS_ALL || self.0.contains(key)
+        }
+
+        fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            FLAW == KEEPS || self.0.remove(key)
+        }
+
+        fn slots(&self) -> usize {
+            Subject::slots(&self.0)
+        }
+
+        fn memory_bytes(&self) -> usize {
+            Subject::memory_bytes(&self.0)
+        }
+    }
+
+    fn rows_of_flawed<const FLAW: u8>(workload: Workload) -> Result<Vec<Row>> {
+        let mut registry = Registry::new();
+        registry.add::<Flawed<FLAW>>();
+        rows(
+            &experiment(&["flawed"], vec![workload]),
+            &registry,
+            &KeySource::generated(1_000, 1),
+        )
+    }
+
+    fn complaint_about<const FLAW: u8>(workload: Workload) -> String {
+        format!("{:#}", rows_of_flawed::<FLAW>(workload).unwrap_err())
+    }
+
+    #[test]
+    fn a_subject_that_loses_keys_ends_the_run() {
+        let touched = |workload: &Workload| !matches!(workload, Workload::LookupMiss { .. });
+        for workload in all_workloads().into_iter().filter(touched) {
+            let label = workload.label();
+            let error = complaint_about::<DROPS>(workload);
+            assert!(
+                error.contains("\"flawed\" failed under") && error.contains(&label),
+                "{error}"
+            );
+            assert!(error.contains("it lost a key"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_subject_that_finds_what_is_not_there_ends_the_run() {
+        for workload in [Workload::LookupMiss { load: 0.92 }, mix()] {
+            let error = complaint_about::<FINDS_ALL>(workload);
+            assert!(error.contains("it finds what is not there"), "{error}");
+        }
+        let error = complaint_about::<KEEPS>(Workload::Remove { load: 0.92 });
+        assert!(error.contains("it finds what is not there"), "{error}");
+    }
+
+    #[test]
+    fn keys_refused_are_recorded_and_not_taken_for_lost() {
+        for workload in all_workloads() {
+            for row in rows_of_flawed::<REFUSES>(workload).unwrap() {
+                assert!(row.refused >= 1_000 / 50 - 2, "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_panicking_subject_ends_the_run() {
+        let error = complaint_about::<PANICS>(Workload::Insert { load: 0.9 });
+        assert!(
+            error.contains("\"flawed\" failed under insert") && error.contains("panicked"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_stop_keeps_the_rows_made_so_far() {
+        let experiment = experiment(&["global-lock", "segment-lock"], all_workloads());
+        let stop = AtomicBool::new(false);
+        let mut made = 0;
+        run(
+            &experiment,
+            &Registry::standard(),
+            &KeySource::generated(1_000, 1),
+            &stop,
+            &mut |_| {
+                made += 1;
+                stop.store(made == 3, Ordering::Relaxed);
+                Ok(())
+            },
+        )
+        .unwrap();
+        assert_eq!(made, 3);
+    }
+
+    #[test]
+    fn an_error_of_the_observer_ends_the_run() {
+        let experiment = experiment(&["global-lock"], all_workloads());
+        let stop = AtomicBool::new(false);
+        let mut observer = |_| Err(anyhow!("the disk is full"));
+        let result = run(
+            &experiment,
+            &Registry::standard(),
+            &KeySource::generated(1_000, 1),
+            &stop,
+            &mut observer,
+        );
+        assert_eq!(result.unwrap_err().to_string(), "the disk is full");
+    }
+
+    #[test]
+    fn shares_are_disjoint_and_leave_nothing_out() {
+        for (length, threads) in [(0, 3), (2, 3), (10, 3), (1_000, 7)] {
+            let mut next = 100;
+            for thread in 0..threads {
+                let mine = share(100..100 + length, thread, threads);
+                assert_eq!(mine.start, next);
+                assert!(mine.len().abs_diff(length / threads) <= 1);
+                next = mine.end;
+            }
+            assert_eq!(next, 100 + length);
+        }
+    }
+
+    #[test]
+    fn the_gate_opens_once_all_have_arrived() {
+        let gate = &Gate::new(3);
+        thread::scope(|scope| {
+            let waiting: Vec<_> = (0..2)
+                .map(|_| scope.spawn(|| Arrival(gate).wait()))
+                .collect();
+            thread::sleep(Duration::from_millis(5));
+            let before_last = Instant::now();
+            Arrival(gate).wait();
+            for thread in waiting {
+                assert!(thread.join().unwrap() >= before_last);
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_that_panics_on_its_way_is_not_waited_for() {
+        let gate = &Gate::new(2);
+        thread::scope(|scope| {
+            let panicking = scope.spawn(|| {
+                let _arrival = Arrival(gate);
+                panic!("this thread panics on purpose");
+            });
+            Arrival(gate).wait();
+            assert!(panicking.join().is_err());
+        });
+    }
+}

@@ -1,0 +1,47 @@
+//! The lock-free cuckoo filter: the crate `filter`, unchanged.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use filter::CuckooFilter;
+
+use crate::subject::Subject;
+
+/// [`CuckooFilter`] in its default layout.
+#[derive(Debug)]
+pub struct LockFree(CuckooFilter);
+
+impl Subject for LockFree {
+    const NAME: &'static str = "lock-free";
+    const DESCRIPTION: &'static str =
+        "cuckoo filter on multi-word compare-and-swap; a lookup is three loads";
+    const GUARANTEES: &'static str =
+        "linearizable; lock-free inserts and removes; lookups never write";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(CuckooFilter::builder().buckets(buckets).build()?))
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key).is_ok()
+    }
+
+    #[inline]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

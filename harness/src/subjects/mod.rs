@@ -1,0 +1,200 @@
+//! The measured structures, one file each. They share hash function, bucket layout and table size,
+//! so that what is compared is how threads are kept apart.
+
+mod global_lock;
+mod lock_free;
+mod random_walk;
+mod roofline;
+mod segment_lock;
+
+use std::hash::{BuildHasher, Hash};
+
+use anyhow::{Result, ensure};
+use filter::FixedState;
+use filter::hashing::{Location, MAX_BUCKETS};
+
+pub use global_lock::GlobalLock;
+pub use lock_free::LockFree;
+pub use roofline::Roofline;
+pub use segment_lock::SegmentLock;
+
+use crate::subject::SLOTS_PER_BUCKET;
+
+/// Bits of a fingerprint.
+const FINGERPRINT_BITS: usize = 12;
+
+/// A bucket's word, as the lock-free filter lays it out.
+type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+
+/// Which two buckets a fingerprint may live in, as in the lock-free filter.
+type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+
+/// The geometry of a table with this many buckets.
+fn geometry(buckets: usize) -> Result<Geometry> {
+    ensure!(
+        (1..=MAX_BUCKETS).contains(&buckets),
+        "a table has 1 to {MAX_BUCKETS} buckets"
+    );
+    Ok(Geometry::new(buckets))
+}
+
+/// Where a key belongs, with the hash function that all subjects share.
+fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
+    geometry.locate(FixedState.hash_one(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+    use crate::subject::Subject;
+
+    /// Enough that chains of shifts are long at [`LOAD`], few enough that threads meet.
+    const BUCKETS: usize = 500;
+    const LOAD: f64 = 0.92;
+
+    fn residents() -> u64 {
+        (LOAD * (BUCKETS * SLOTS_PER_BUCKET) as f64) as u64
+    }
+
+    fn each<S: Subject>(
+        subject: &S,
+        keys: Range<u64>,
+        operation: impl Fn(&S, &u64) -> bool,
+        name: &str,
+    ) {
+        for key in keys {
+            assert!(operation(subject, &key), "{name} {key}");
+        }
+    }
+
+    /// One thread: every key goes in, is found and comes out again, and nothing is left.
+    fn keeps_what_it_is_given<S: Subject>() {
+        let subject = S::with_buckets(BUCKETS).unwrap();
+        let half = residents() / 2;
+        for _ in 0..3 {
+            each(&subject, 0..residents(), S::insert, "insert");
+            each(&subject, 0..residents(), S::contains, "contains");
+            each(&subject, 0..half, S::remove, "remove");
+            each(&subject, half..residents(), S::contains, "contains");
+            each(&subject, 0..half, S::insert, "insert");
+            each(&subject, 0..residents(), S::contains, "contains");
+            each(&subject, 0..residents(), S::remove, "remove");
+            each(
+                &subject,
+                0..residents(),
+                |subject, key| !subject.contains(key),
+                "nothing left of",
+            );
+        }
+    }
+
+    /// A key inserted twice is there until it is removed twice.
+    fn counts_copies<S: Subject>() {
+        let subject = S::with_buckets(BUCKETS).unwrap();
+        assert!(subject.insert("twice") && subject.insert("twice"));
+        assert!(subject.remove("twice") && subject.contains("twice"));
+        assert!(subject.remove("twice") && !subject.contains("twice"));
+        assert!(!subject.remove("twice"));
+    }
+
+    /// A filter that is full refuses keys and keeps all that it accepted.
+    fn refuses_rather_than_loses<S: Subject>() {
+        let subject = S::with_buckets(BUCKETS).unwrap();
+        let slots = (BUCKETS * SLOTS_PER_BUCKET) as u64;
+        let (accepted, refused): (Vec<u64>, Vec<u64>) =
+            (0..slots + 10).partition(|key| subject.insert(key));
+        assert!(
+            refused.len() >= 9,
+            "only a victim slot may take one key more than there are slots"
+        );
+        for key in accepted {
+            assert!(subject.contains(&key), "contains {key}");
+        }
+    }
+
+    /// Four threads, each of which never misses a key of its own while chains of shifts by all of
+    /// them move it about.
+    fn threads_never_miss_their_keys<S: Subject>() {
+        const THREADS: u64 = 4;
+        const LAPS: u64 = 100;
+        let subject = S::with_buckets(BUCKETS).unwrap();
+        let barrier = Barrier::new(THREADS as usize);
+        let share = residents() / THREADS;
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (subject, barrier) = (&subject, &barrier);
+                scope.spawn(move || {
+                    let start = thread * share;
+                    let (half, end) = (start + share / 2, start + share);
+                    barrier.wait();
+                    for _ in 0..LAPS {
+                        each(subject, start..end, S::insert, "insert");
+                        each(subject, start..end, S::contains, "contains");
+                        each(subject, start..half, S::remove, "remove");
+                        each(subject, half..end, S::contains, "contains");
+                        each(subject, start..half, S::insert, "insert");
+                        each(subject, start..end, S::contains, "contains");
+                        each(subject, start..end, S::remove, "remove");
+                    }
+                });
+            }
+        });
+        each(
+            &subject,
+            0..residents(),
+            |subject, key| !subject.contains(key),
+            "nothing left of",
+        );
+    }
+
+    fn is_a_correct_filter<S: Subject>() {
+        keeps_what_it_is_given::<S>();
+        counts_copies::<S>();
+        refuses_rather_than_loses::<S>();
+        threads_never_miss_their_keys::<S>();
+    }
+
+    #[test]
+    fn lock_free_is_a_correct_filter() {
+        is_a_correct_filter::<LockFree>();
+    }
+
+    #[test]
+    fn segment_lock_is_a_correct_filter() {
+        is_a_correct_filter::<SegmentLock>();
+    }
+
+    #[test]
+    fn global_lock_is_a_correct_filter() {
+        is_a_correct_filter::<GlobalLock>();
+    }
+
+    #[test]
+    fn an_impossible_number_of_buckets_is_an_error() {
+        fn refused<S: Subject>(buckets: usize) -> bool {
+            S::with_buckets(buckets).is_err()
+        }
+        for buckets in [0, MAX_BUCKETS + 1] {
+            assert!(refused::<LockFree>(buckets) && refused::<SegmentLock>(buckets));
+            assert!(refused::<GlobalLock>(buckets) && refused::<Roofline>(buckets));
+        }
+    }
+
+    #[test]
+    fn all_have_the_table_they_are_asked_for() {
+        fn slots<S: Subject>() -> usize {
+            S::with_buckets(BUCKETS).unwrap().slots()
+        }
+        let all = [
+            slots::<LockFree>(),
+            slots::<SegmentLock>(),
+            slots::<GlobalLock>(),
+            slots::<Roofline>(),
+        ];
+        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 4]);
+    }
+}

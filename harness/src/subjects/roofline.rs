@@ -1,0 +1,83 @@
+//! The bound that no filter with two buckets a key can beat: hash the key, load its two words, and
+//! nothing else.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::{Geometry, geometry, locate};
+use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
+
+/// A table of pseudo-random words. It holds no keys: a lookup folds the two words into an answer
+/// that means nothing, and is there only so that the compiler cannot leave the loads out.
+#[derive(Debug)]
+pub struct Roofline {
+    geometry: Geometry,
+    words: Box<[AtomicU64]>,
+}
+
+impl Subject for Roofline {
+    const NAME: &'static str = "roofline";
+    const DESCRIPTION: &'static str =
+        "hash the key and load its two words: the bound no two-bucket filter can beat";
+    const GUARANTEES: &'static str = "none: it holds no keys, and its answers mean nothing";
+    const OPERATIONS: Operations = Operations::LOOKUP;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let mut random = SmallRng::seed_from_u64(0);
+        Ok(Self {
+            geometry: geometry(buckets)?,
+            words: (0..buckets)
+                .map(|_| AtomicU64::new(random.random()))
+                .collect(),
+        })
+    }
+
+    /// Refused: there is nothing to insert into.
+    fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    #[inline]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let location = locate(&self.geometry, key);
+        let first = self.words[location.first].load(Ordering::Relaxed);
+        let second = self.words[location.second].load(Ordering::Relaxed);
+        (first ^ second) & 1 == 1
+    }
+
+    /// Nothing to remove.
+    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    fn slots(&self) -> usize {
+        self.words.len() * SLOTS_PER_BUCKET
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_depend_on_the_words() {
+        let roofline = Roofline::with_buckets(1_000).unwrap();
+        let odd = (0..10_000_u64).filter(|key| roofline.contains(key)).count();
+        assert!((4_000..6_000).contains(&odd), "{odd}");
+    }
+
+    #[test]
+    fn it_has_as_many_words_as_the_filters() {
+        let roofline = Roofline::with_buckets(1_000).unwrap();
+        assert_eq!(Subject::slots(&roofline), 4_000);
+        assert_eq!(Subject::memory_bytes(&roofline), 8_000);
+    }
+}

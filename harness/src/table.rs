@@ -1,0 +1,253 @@
+//! Rows → the table a sweep ends with: how many times the throughput of each other subject the lock-free
+//! filter has.
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+
+use crate::record::Row;
+use crate::statistics::{Case, Results, mean};
+
+/// The subject whose throughput is divided by that of the others.
+const OURS: &str = "lock-free";
+/// The baseline the paper compares with.
+const FINE_GRAINED: &str = "segment-lock";
+/// The bound, not a rival.
+const BOUND: &str = "roofline";
+/// Wang et al. 2025: lookups of the lock-free filter over those of the fine-grained locks, averaged over
+/// their numbers of threads.
+const PAPER_LOOKUP_RATIO: f64 = 1.94;
+
+/// The table with its footnotes; `None` unless the rows hold the lock-free filter and another subject.
+pub fn ratios(rows: &[Row]) -> Option<String> {
+    let results = Results(rows);
+    let mut others = results.subjects();
+    let measured = others.len();
+    others.retain(|subject| *subject != OURS);
+    if others.is_empty() || others.len() == measured {
+        return None;
+    }
+
+    let mut table = Table::new();
+    // Pastes into Markdown as it is, and never wraps a ratio over two lines.
+    table.load_style(presets::ASCII_MARKDOWN);
+    let mut header = vec![
+        "workload".to_owned(),
+        "load".to_owned(),
+        "threads".to_owned(),
+    ];
+    header.extend(others.iter().map(|other| format!("over {other}")));
+    let paper = others.contains(&FINE_GRAINED);
+    if paper {
+        header.push("paper".to_owned());
+    }
+    table.set_header(header);
+    for case in results.cases() {
+        for threads in results.threads(&case) {
+            let mark = if results.oversubscribed(threads) {
+                "*"
+            } else {
+                ""
+            };
+            let ratios = others
+                .iter()
+                .map(|other| ratio_cell(&results, &case, threads, other));
+            add_row(&mut table, &case, format!("{threads}{mark}"), ratios);
+        }
+        if is_lookup(&case) {
+            let means = others.iter().map(|other| mean_cell(&results, &case, other));
+            let paper = paper.then(|| format!("{PAPER_LOOKUP_RATIO}"));
+            add_row(&mut table, &case, "mean".into(), means.chain(paper));
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+
+    let mut text = format!(
+        "Throughput of {OURS} over that of each other subject.\n\n{table}\n\n\
+         Ratios are taken within rounds: median [first to third quartile] over the rounds.\n"
+    );
+    if rows.iter().any(|row| row.oversubscribed) {
+        text += "* More threads than cores.\n";
+    }
+    if results.cases().iter().any(is_lookup) {
+        text += "mean: arithmetic mean of the medians over the numbers of threads.\n";
+        if paper {
+            text += &format!(
+                "paper: {PAPER_LOOKUP_RATIO}, the mean for lookups over fine-grained locks that Wang et al. (2025) report, \
+                 measured on their machine with their code.\n"
+            );
+        }
+    }
+    if others.contains(&BOUND) {
+        text += &format!(
+            "{BOUND} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten.\n"
+        );
+    }
+    for line in refusals(&results) {
+        text += &line;
+    }
+    Some(text)
+}
+
+fn add_row(table: &mut Table, case: &Case, threads: String, ratios: impl Iterator<Item = String>) {
+    let fixed = [case.workload.clone(), case.load_factor.to_string(), threads];
+    table.add_row(fixed.into_iter().chain(ratios).map(Cell::new));
+}
+
+fn ratio_cell(results: &Results, case: &Case, threads: usize, other: &str) -> String {
+    match results.ratio(case, threads, OURS, other) {
+        Some(ratio) => format!(
+            "{:.2} [{:.2}–{:.2}]",
+            ratio.median, ratio.lower, ratio.upper
+        ),
+        None => "–".into(),
+    }
+}
+
+fn mean_cell(results: &Results, case: &Case, other: &str) -> String {
+    let threads = results.threads(case).into_iter();
+    let ratios = threads.filter_map(|threads| results.ratio(case, threads, OURS, other));
+    let mean = mean(ratios.map(|ratio| ratio.median).collect());
+    mean.map_or("–".into(), |mean| format!("{mean:.2}"))
+}
+
+fn is_lookup(case: &Case) -> bool {
+    case.workload.starts_with("lookup-")
+}
+
+/// One line for each subject and case in which inserts were refused: throughput was then that of doing less.
+fn refusals(results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    for case in results.cases() {
+        for subject in results.subjects() {
+            let rows = results.rows(&case, subject);
+            let (refused, operations) = rows.fold((0, 0), |(refused, operations), row| {
+                (refused + row.refused, operations + row.operations)
+            });
+            if refused > 0 {
+                lines.push(format!(
+                    "{subject} refused {refused} inserts under {} (load factor {}), {operations} operations in all.\n",
+                    case.workload, case.load_factor
+                ));
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(subject: &str, workload: &str, threads: usize, round: usize, mops: f64) -> Row {
+        Row {
+            experiment: "test".into(),
+            subject: subject.into(),
+            workload: workload.into(),
+            threads,
+            round,
+            oversubscribed: threads > 2,
+            pinned: true,
+            load_factor: 0.92,
+            keys: 1000,
+            slots: 1088,
+            memory_bytes: 2176,
+            operations: 1000,
+            refused: 0,
+            seconds: 0.1,
+            mops,
+        }
+    }
+
+    /// The cells of the line that starts with this workload and this number of threads.
+    fn line(table: &str, workload: &str, threads: &str) -> Vec<String> {
+        let cells = |line: &str| -> Vec<String> {
+            let cells = line.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().to_owned()).collect()
+        };
+        let mut lines = table.lines().map(cells);
+        lines
+            .find(|cells| cells.len() > 2 && cells[0] == workload && cells[2] == threads)
+            .unwrap_or_else(|| panic!("no line for {workload} at {threads} in\n{table}"))
+    }
+
+    #[test]
+    fn every_baseline_has_its_ratio_and_lookups_their_mean_beside_the_paper() {
+        let rows = [
+            row("lock-free", "lookup-hit", 1, 1, 30.0),
+            row("segment-lock", "lookup-hit", 1, 1, 10.0),
+            row("roofline", "lookup-hit", 1, 1, 60.0),
+            row("lock-free", "lookup-hit", 4, 1, 50.0),
+            row("segment-lock", "lookup-hit", 4, 1, 10.0),
+            row("lock-free", "insert", 1, 1, 8.0),
+            row("segment-lock", "insert", 1, 1, 4.0),
+        ];
+        let table = ratios(&rows).unwrap();
+        assert_eq!(
+            line(&table, "lookup-hit", "1"),
+            [
+                "lookup-hit",
+                "0.92",
+                "1",
+                "3.00 [3.00–3.00]",
+                "0.50 [0.50–0.50]",
+                ""
+            ]
+        );
+        assert_eq!(
+            line(&table, "lookup-hit", "4*")[3..5],
+            ["5.00 [5.00–5.00]", "–"]
+        );
+        assert_eq!(
+            line(&table, "lookup-hit", "mean")[3..],
+            ["4.00", "0.50", "1.94"]
+        );
+        assert_eq!(line(&table, "insert", "1")[3..5], ["2.00 [2.00–2.00]", "–"]);
+        assert!(!table.contains("insert   | 0.92 |    mean"), "{table}");
+        assert!(table.contains("below 1 by nature"), "{table}");
+        assert!(table.contains("* More threads than cores"), "{table}");
+    }
+
+    #[test]
+    fn footnotes_are_there_only_when_they_apply() {
+        let rows = [
+            row("lock-free", "insert", 1, 1, 8.0),
+            row("global-lock", "insert", 1, 1, 4.0),
+        ];
+        let table = ratios(&rows).unwrap();
+        for absent in ["paper", "roofline", "* More", "mean", "refused"] {
+            assert!(!table.contains(absent), "{absent} in\n{table}");
+        }
+    }
+
+    #[test]
+    fn refused_inserts_are_told() {
+        let full = Row {
+            refused: 25,
+            ..row("global-lock", "insert", 1, 2, 4.0)
+        };
+        let rows = [
+            row("lock-free", "insert", 1, 1, 8.0),
+            row("global-lock", "insert", 1, 1, 4.0),
+            full,
+        ];
+        let table = ratios(&rows).unwrap();
+        assert!(
+            table.contains(
+                "global-lock refused 25 inserts under insert (load factor 0.92), 2000 operations"
+            ),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn without_two_sides_there_is_no_table() {
+        assert_eq!(ratios(&[]), None);
+        assert_eq!(ratios(&[row("lock-free", "insert", 1, 1, 1.0)]), None);
+        let others = [
+            row("global-lock", "insert", 1, 1, 1.0),
+            row("segment-lock", "insert", 1, 1, 1.0),
+        ];
+        assert_eq!(ratios(&others), None);
+    }
+}

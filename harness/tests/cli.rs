@@ -1,0 +1,526 @@
+//! The command line, run as a program, on good and bad input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+const TINY: &str = r#"
+name = "tiny"
+title = "A tiny sweep"
+subjects = ["lock-free", "segment-lock", "roofline"]
+threads = [1, 2]
+rounds = 2
+seconds = 0.01
+keys = 1000
+seed = 1
+
+[[workload]]
+kind = "lookup-hit"
+load = 0.9
+
+[[workload]]
+kind = "insert"
+load = 0.9
+"#;
+
+/// Two workloads, two numbers of threads, two rounds; roofline cannot insert.
+const TINY_ROWS: usize = 2 * 2 * 3 + 2 * 2 * 2;
+
+/// A directory of its own to run the program in.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> &Self {
+        fs::write(self.path(name), text).unwrap();
+        self
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Assert {
+        Command::cargo_bin("harness")
+            .unwrap()
+            .current_dir(self.0.path())
+            .args(arguments)
+            .assert()
+    }
+
+    /// Runs a sweep of a changed experiment, which must fail with all of these in its message, and leave
+    /// nothing behind.
+    fn refuses(from: &str, to: &str, expected: &[&str]) {
+        assert!(TINY.contains(from));
+        let place = Self::new();
+        place.write("tiny.toml", &TINY.replace(from, to));
+        let mut failure = place.run(&["sweep", "tiny.toml"]).code(1);
+        for text in expected.iter().chain(&["tiny.toml"]) {
+            failure = failure.stderr(contains(*text));
+        }
+        assert!(!place.path("results").exists());
+    }
+}
+
+fn rows(csv: &str) -> usize {
+    csv.lines().count() - 1
+}
+
+fn numbered_lines(count: usize) -> String {
+    (0..count).map(|line| format!("key {line}\n")).collect()
+}
+
+#[test]
+fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    place
+        .run(&["sweep", "tiny.toml", "--out", "made/here"])
+        .success()
+        .stdout(contains("over segment-lock").and(contains("1.94")))
+        .stdout(contains("tiny.csv").and(contains("tiny.svg")))
+        .stderr(contains("roofline is left out of insert: it cannot insert"))
+        .stderr(contains(format!("{TINY_ROWS} measurements")));
+
+    let csv = place.text("made/here/tiny.csv");
+    assert_eq!(rows(&csv), TINY_ROWS);
+    for subject in ["lock-free", "segment-lock"] {
+        for workload in ["lookup-hit", "insert"] {
+            for point in ["1,1", "1,2", "2,1", "2,2"] {
+                let row = format!("\ntiny,{subject},{workload},{point},");
+                assert_eq!(csv.matches(&row).count(), 1, "{row} in {csv}");
+            }
+        }
+    }
+    let sidecar: toml::Table = place.text("made/here/tiny.machine.toml").parse().unwrap();
+    assert_eq!(
+        sidecar["run"]["command"].as_str(),
+        Some("harness sweep tiny.toml --out here")
+    );
+    assert_eq!(sidecar["run"]["seed"].as_integer(), Some(1));
+    for column in csv.lines().next().unwrap().split(',') {
+        assert!(
+            sidecar["columns"][column].is_str(),
+            "{column} is not explained"
+        );
+    }
+    let figure = place.text("made/here/tiny.svg");
+    for text in [
+        "A tiny sweep",
+        "roofline",
+        "Lookup, key present (load factor 0.9)",
+    ] {
+        assert!(figure.contains(text), "{text} in {figure}");
+    }
+}
+
+#[test]
+fn nothing_of_this_machine_but_its_kind_is_written() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    let experiment = place.path("tiny.toml");
+    place
+        .run(&["sweep", experiment.to_str().unwrap()])
+        .success();
+    let directory = place.0.path().to_str().unwrap();
+    for file in ["tiny.csv", "tiny.machine.toml", "tiny.svg"] {
+        let text = place.text(&format!("results/{file}"));
+        assert!(!text.contains(directory), "{file} names a directory");
+    }
+}
+
+#[test]
+fn earlier_results_are_kept() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    place.run(&["sweep", "tiny.toml"]).success();
+    let first = place.text("results/tiny.csv");
+    place
+        .run(&["sweep", "tiny.toml"])
+        .success()
+        .stderr(contains("tiny.1.csv"));
+    assert_eq!(place.text("results/tiny.1.csv"), first);
+    assert_ne!(place.text("results/tiny.csv"), first);
+    assert!(place.path("results/tiny.1.svg").exists());
+    assert!(place.path("results/tiny.1.machine.toml").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_the_rows_and_draws_them() {
+    use std::process::{Command, Stdio};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    let place = Place::new();
+    place.write("tiny.toml", &TINY.replace("rounds = 2", "rounds = 1000"));
+    let sweep = Command::new(env!("CARGO_BIN_EXE_harness"))
+        .current_dir(place.0.path())
+        .args(["sweep", "tiny.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let done =
+        || fs::read_to_string(place.path("results/tiny.csv")).map_or(0, |csv| csv.lines().count());
+    while done() < 10 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no rows appear");
+        sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill")
+        .args(["-INT", &sweep.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = sweep.wait_with_output().unwrap();
+
+    assert_eq!(output.status.code(), Some(130));
+    let message = String::from_utf8(output.stderr).unwrap();
+    let rows = rows(&place.text("results/tiny.csv"));
+    let all = TINY_ROWS / 2 * 1000;
+    assert!((9..all).contains(&rows), "{rows}");
+    assert!(
+        message.contains(&format!("Interrupted after {rows} of {all}")),
+        "{message}"
+    );
+    assert!(place.text("results/tiny.svg").contains("A tiny sweep"));
+}
+
+#[test]
+fn reproduce_takes_experiments_from_where_it_is_told() {
+    let place = Place::new();
+    fs::create_dir(place.path("mine")).unwrap();
+    let quick = TINY.replace("\"tiny\"", "\"quick\"");
+    place.write("mine/quick.toml", &quick);
+    place
+        .run(&["reproduce", "--experiments", "mine"])
+        .success()
+        .stdout(contains("over segment-lock"));
+    assert_eq!(rows(&place.text("results/quick.csv")), TINY_ROWS);
+}
+
+#[test]
+fn reproduce_finds_the_experiments_in_the_current_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    let quick = TINY.replace("\"tiny\"", "\"here\"");
+    place.write("experiments/quick.toml", &quick);
+    place.run(&["reproduce", "--quick"]).success();
+    assert_eq!(rows(&place.text("results/here.csv")), TINY_ROWS);
+}
+
+#[test]
+fn a_missing_experiment_of_reproduce_is_an_error_before_anything_runs() {
+    let place = Place::new();
+    place.write("full.toml", TINY);
+    place
+        .run(&["reproduce", "--full", "--experiments", "."])
+        .code(1)
+        .stderr(contains("full-large.toml"));
+    assert!(!place.path("results").exists());
+}
+
+#[test]
+fn quick_and_full_exclude_each_other() {
+    Place::new()
+        .run(&["reproduce", "--quick", "--full", "--experiments", "nowhere"])
+        .code(2)
+        .stderr(contains("--quick").and(contains("--full")));
+}
+
+#[test]
+fn keys_may_come_from_a_file() {
+    let place = Place::new();
+    let lines = numbered_lines(3000);
+    // Windows line ends, blank lines, and every line twice: still 3,000 keys.
+    let text = format!("{}\r\n\r\n{lines}", lines.replace('\n', "\r\n"));
+    place.write("tiny.toml", TINY).write("words.txt", &text);
+    place
+        .run(&["sweep", "tiny.toml", "--keys", "words.txt"])
+        .success()
+        .stderr(contains("2500 distinct lines of words.txt"))
+        .stderr(contains("too few").not());
+    let csv = place.text("results/tiny-keys.csv");
+    assert_eq!(rows(&csv), TINY_ROWS);
+    assert!(csv.contains("\ntiny-keys,lock-free,"));
+    assert!(place.text("results/tiny-keys.svg").contains("words.txt"));
+    assert!(!place.path("results/tiny.csv").exists());
+}
+
+#[test]
+fn a_short_keys_file_makes_smaller_tables_and_says_so() {
+    let place = Place::new();
+    place
+        .write("tiny.toml", TINY)
+        .write("words.txt", &numbered_lines(1250));
+    place
+        .run(&["sweep", "tiny.toml", "--keys", "words.txt"])
+        .success()
+        .stderr(contains("too few for 1000 keys").and(contains("500 instead")));
+    assert!(place.text("results/tiny-keys.csv").contains(",500,"));
+}
+
+#[test]
+fn unusable_keys_files_are_errors_that_name_them() {
+    let place = Place::new();
+    place
+        .write("tiny.toml", TINY)
+        .write("few.txt", &numbered_lines(999));
+    fs::create_dir(place.path("directory")).unwrap();
+    for (file, expected) in [
+        ("few.txt", "999 distinct lines"),
+        ("missing.txt", "missing.txt"),
+        ("directory", "directory"),
+    ] {
+        place
+            .run(&["sweep", "tiny.toml", "--keys", file])
+            .code(1)
+            .stderr(contains(file).and(contains(expected)));
+    }
+    assert!(!place.path("results").exists());
+}
+
+#[test]
+fn a_missing_experiment_is_named() {
+    Place::new()
+        .run(&["sweep", "nowhere.toml"])
+        .code(1)
+        .stderr(contains("nowhere.toml"));
+}
+
+#[test]
+fn an_experiment_that_is_not_toml_is_located() {
+    Place::refuses("rounds = 2", "rounds 2", &["line 6"]);
+}
+
+#[test]
+fn unknown_and_missing_fields_are_named() {
+    Place::refuses(
+        "rounds = 2",
+        "rounds = 2\nspeed = 3",
+        &["unknown field `speed`", "`rounds`"],
+    );
+    Place::refuses(
+        "load = 0.9",
+        "load = 0.9\nlaod = 1",
+        &["unknown field `laod`"],
+    );
+    Place::refuses("seed = 1", "", &["missing field `seed`"]);
+    Place::refuses("\"insert\"", "\"upsert\"", &["`upsert`", "`lookup-hit`"]);
+}
+
+#[test]
+fn impossible_values_are_named_with_what_is_allowed() {
+    Place::refuses(
+        "threads = [1, 2]",
+        "threads = [0]",
+        &["`threads`", "between 1 and 1024"],
+    );
+    Place::refuses(
+        "threads = [1, 2]",
+        "threads = [2, 2]",
+        &["`threads`", "twice"],
+    );
+    Place::refuses(
+        "rounds = 2",
+        "rounds = 0",
+        &["`rounds`", "between 1 and 1000"],
+    );
+    Place::refuses("keys = 1000", "keys = 0", &["`keys`", "1000 or more"]);
+    Place::refuses(
+        "seconds = 0.01",
+        "seconds = -1.0",
+        &["`seconds`", "above 0"],
+    );
+    Place::refuses("load = 0.9", "load = 0.99", &["`load`", "at most 0.98"]);
+    Place::refuses(
+        "kind = \"insert\"",
+        "kind = \"mix\"\nlookup = 90\ninsert = 5\nremove = 6",
+        &["number 2", "equal"],
+    );
+    Place::refuses(
+        "kind = \"insert\"",
+        "kind = \"mix\"\nlookup = 80\ninsert = 5\nremove = 5",
+        &["number 2", "sum to 100"],
+    );
+}
+
+#[test]
+fn sizes_beyond_memory_are_refused() {
+    Place::refuses(
+        "keys = 1000",
+        "keys = 1000000000000",
+        &["`keys`", "at most"],
+    );
+}
+
+#[test]
+fn unknown_subjects_list_the_known_ones() {
+    Place::refuses(
+        "\"segment-lock\"",
+        "\"bloom\"",
+        &[
+            "`subjects`",
+            "\"bloom\"",
+            "lock-free, segment-lock, global-lock, roofline",
+        ],
+    );
+}
+
+#[test]
+fn a_figure_is_drawn_again_from_its_files() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    place.run(&["sweep", "tiny.toml"]).success();
+    let figure = place.text("results/tiny.svg");
+    fs::remove_file(place.path("results/tiny.svg")).unwrap();
+    place.run(&["plot", "results/tiny.csv"]).success();
+    assert_eq!(place.text("results/tiny.svg"), figure);
+
+    fs::remove_file(place.path("results/tiny.machine.toml")).unwrap();
+    place
+        .run(&["plot", "results/tiny.csv", "--out", "other.svg"])
+        .success()
+        .stderr(contains("there is no").and(contains("tiny.machine.toml")));
+    assert!(!place.text("other.svg").contains("A tiny sweep"));
+}
+
+const HEADER: &str = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,\
+                      slots,memory_bytes,operations,refused,seconds,mops";
+const ROW: &str = "tiny,lock-free,insert,1,1,false,true,0.9,1000,1112,2224,1000,0,0.01,0.1";
+
+#[test]
+fn a_row_of_a_sweep_of_ones_own_can_be_drawn() {
+    let place = Place::new();
+    place.write("rows.csv", &format!("{HEADER}\n{ROW}\n"));
+    place
+        .run(&["plot", "rows.csv"])
+        .success()
+        .stdout(contains("rows.svg"));
+}
+
+#[test]
+fn files_that_cannot_be_drawn_are_located() {
+    let place = Place::new();
+    for (text, expected) in [
+        (String::new(), "column `experiment` is missing"),
+        (format!("{HEADER}\n"), "no rows"),
+        (
+            format!("{HEADER}\n{ROW}\n{}\n", ROW.replace("0.1", "fast")),
+            "line 3, column `mops`",
+        ),
+        (
+            format!("{HEADER}\n{}\n", ROW.replace("0.1", "NaN")),
+            "line 2: column `mops` is NaN",
+        ),
+        (
+            format!("{HEADER}\n{ROW},7\n"),
+            "line 2: 16 values where the header has 15",
+        ),
+        (
+            format!("{HEADER}\n{ROW}\n{ROW}\n"),
+            "line 3: round 1 of lock-free under insert",
+        ),
+        (
+            format!("{}\n{ROW}\n", HEADER.replace("mops", "speed")),
+            "column `mops` is missing",
+        ),
+    ] {
+        place.write("rows.csv", &text);
+        place
+            .run(&["plot", "rows.csv"])
+            .code(1)
+            .stderr(contains("rows.csv").and(contains(expected)));
+        assert!(!place.path("rows.svg").exists());
+    }
+    place
+        .run(&["plot", "nowhere.csv"])
+        .code(1)
+        .stderr(contains("nowhere.csv"));
+}
+
+#[test]
+fn a_figure_never_replaces_its_rows() {
+    let place = Place::new();
+    let text = format!("{HEADER}\n{ROW}\n");
+    place.write("rows.csv", &text);
+    place
+        .run(&["plot", "rows.csv", "--out", "rows.csv"])
+        .code(1)
+        .stderr(contains("--out").and(contains(".svg")));
+    assert_eq!(place.text("rows.csv"), text);
+}
+
+#[test]
+fn a_damaged_sidecar_is_named() {
+    let place = Place::new();
+    place
+        .write("rows.csv", &format!("{HEADER}\n{ROW}\n"))
+        .write("rows.machine.toml", "[run]\n");
+    place
+        .run(&["plot", "rows.csv"])
+        .code(1)
+        .stderr(contains("rows.machine.toml"));
+}
+
+#[test]
+fn list_shows_subjects_workloads_and_experiments() {
+    let place = Place::new();
+    place
+        .write("tiny.toml", TINY)
+        .write("broken.toml", "name = 3")
+        .write("notes.txt", "");
+    place
+        .run(&["list", "--experiments", "."])
+        .success()
+        .stdout(
+            contains("lock-free")
+                .and(contains("global-lock"))
+                .and(contains("roofline")),
+        )
+        .stdout(contains("kind = \"mix\"").and(contains("kind = \"lookup-miss\"")))
+        .stdout(contains("A tiny sweep").and(contains("notes.txt").not()))
+        .stdout(contains("broken.toml").and(contains("not usable")));
+}
+
+#[test]
+fn the_committed_experiments_are_usable() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
+    let files = ["quick.toml", "full.toml", "full-large.toml"];
+    let mut listed = Place::new()
+        .run(&["list", "--experiments", directory.to_str().unwrap()])
+        .success()
+        .stdout(contains("not usable").not());
+    for file in files {
+        listed = listed.stdout(contains(file));
+    }
+}
+
+#[test]
+fn help_teaches() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (vec!["--help"], "harness reproduce"),
+        (vec!["sweep", "--help"], "Ctrl-C"),
+        (vec!["sweep", "--help"], "[default: results]"),
+        (vec!["plot", "--help"], "NAME.svg beside the CSV file"),
+        (vec!["reproduce", "--help"], "the default"),
+        (vec!["list", "--help"], "experiments"),
+    ] {
+        place.run(&arguments).success().stdout(contains(expected));
+    }
+    place.run(&[]).code(2).stderr(contains("Usage"));
+    place.run(&["measure"]).code(2).stderr(contains("measure"));
+}
