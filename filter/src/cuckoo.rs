@@ -31,7 +31,7 @@ use crate::{lookup, update};
 ///     threads.spawn(|| seen.insert("https://example.org/b").unwrap());
 /// });
 /// assert!(seen.contains("https://example.org/a"));
-/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 550, when full
+/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 520, when full
 /// assert!(seen.remove("https://example.org/a"));
 /// assert_eq!(seen.len(), 1);
 /// ```

@@ -363,6 +363,32 @@ mod models {
         });
     }
 
+    /// A thread ends and the next one takes its id over, while a helper is still at work on the first
+    /// one's operation. The second thread runs as many operations as the first one had: if its sequence
+    /// numbers began again, the helper would take one of them for the operation that it helps.
+    #[test]
+    fn thread_id_is_reused() {
+        explore("thread_id_is_reused", 3, || {
+            let array = Arc::new(WordArray::new(4));
+            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+            let tag = begun(&array, &ops);
+            let helper = {
+                let array = Arc::clone(&array);
+                spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+            };
+            assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+            thread_id::end_of_thread();
+            let successor = {
+                let array = Arc::clone(&array);
+                spawn(move || [0, 1].map(|n| array.kcas(&[op(2, n, n + 1), op(3, n, n + 1)])))
+            };
+            assert_eq!(successor.join().unwrap(), [Ok(()), Ok(())]);
+            helper.join().unwrap();
+            assert_eq!([0, 1, 2, 3].map(|index| array.load(index)), [1, 0, 2, 2]);
+        });
+    }
+
     fn op(index: usize, expected: u64, new: u64) -> Op {
         Op {
             index,

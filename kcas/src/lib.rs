@@ -1,12 +1,82 @@
-//! K-CAS.
+//! Lock-free multi-word compare-and-swap (K-CAS) over an array of 63-bit words.
+//!
+//! [`WordArray::kcas`] replaces up to eight words at one moment if each holds its expected value, and
+//! none otherwise. [`WordArray::load`] reads a word without ever writing; the crate contains no `unsafe`,
+//! allocates nothing for an operation, and takes no lock.
+//!
+//! # The protocol
+//!
+//! After Harris, Fraser & Pratt (*A Practical Multi-word Compare-and-Swap Operation*, DISC 2002), with
+//! descriptors after Arbel-Raviv & Brown (*Reuse, don't Recycle*, DISC 2017).
+//!
+//! A word holds a value, or a **tag** that names an operation (bit 63 tells them apart). A K-CAS of k words
+//! goes through three phases:
+//!
+//! 1. **Install.** In the order of the indices, each word that holds its expected value is made to hold
+//!    the operation's tag. If a word holds another value, the operation is going to fail. If it holds the
+//!    tag of another operation, that one is helped to its end first.
+//! 2. **Decide.** One compare-and-swap turns the operation's status from *undecided* to *succeeded* (all
+//!    tags are in place) or *failed*. This is the linearization point.
+//! 3. **Release.** Each tag is replaced by the new value, or by the expected one if the operation failed.
+//!
+//! Anyone who meets a tag can carry its operation through all three phases; so a thread that stops
+//! anywhere stops nobody. Undisturbed it costs 3k + 1 compare-and-swaps.
+//!
+//! **Why installing takes two steps.** A helper may be slow: by the time it installs a tag, the operation
+//! may be decided and released, and the word may hold its expected value again. So the tag goes in by a
+//! *double-compare-single-swap* (DCSS) that is conditional on "undecided": the helper first puts a tag of
+//! its own into the word, an *installation*; then it reads the status; then it turns the installation into
+//! the operation's tag, or back into the value. Whoever meets an installation can finish it. Each
+//! installation has a tag that no other ever has, so finishing it late does no harm.
+//!
+//! **Descriptors are reused.** A tag is (thread, sequence number). Each thread owns one record for its
+//! K-CAS and its installation, and overwrites it with the next ones. Who reads a record checks the
+//! sequence number afterwards: if it has moved on, that operation is over, and its tag has left the word.
+//! Nothing is allocated or reclaimed; memory is bounded by the greatest number of threads that ever lived
+//! at the same time.
+//!
+//! **A failed operation is settled before its record is reused.** It may have failed while a helper was in
+//! the middle of an installation, which must not turn into the tag of an operation that no longer exists.
+//! `commit::settle` tells how, and why a plain load would not be enough.
+//!
+//! **Readers do not help.** The logical value of a word that holds a tag follows from the record: the
+//! expected value while the operation is undecided or has failed, the new one when it has succeeded; for an
+//! installation, the value that it replaces.
+//!
+//! # Progress
+//!
+//! `kcas` and `compare_exchange` are lock-free: each repetition is caused by another operation that took
+//! effect. Undecided operations wait for one another only in ascending order of indices, and a decided one
+//! waits for nobody, so helping ends. `load` is lock-free, and one load when no operation is under way on
+//! its word.
+//!
+//! # Orderings
+//!
+//! Words and statuses are accessed with `SeqCst`, fields of records with `Release` and `Acquire`; each
+//! access names its partner in the code. The protocol itself needs only release and acquire, and the
+//! model checker, which takes `SeqCst` exchanges for no more than that, explores it so. What `SeqCst` adds
+//! is linearizability *across* words and arrays: with less, two threads that each write a word and then
+//! load the other's could both miss the write (store buffering), and two readers could see two writes in
+//! different orders. On x86-64 it costs nothing: an exchange is a full barrier and a load is a plain load
+//! either way.
+//!
+//! # How it is checked
+//!
+//! `kcas/tests/loom.rs` and `commit::models` explore the protocol under [loom](https://docs.rs/loom), one
+//! model a hazard; `kcas/tests/planted` holds the mistakes that each of them must catch. What the models
+//! found while this was written: two operations that helped each other for ever, because one was decided
+//! and half released (`helping_a_decided_operation`); a record that was read without having acquired the
+//! tag that named it (`late_installation_and_reused_record`); and executions that loom itself leaves out
+//! (`sync`).
 #![forbid(unsafe_code)]
+
 mod commit;
 mod descriptor;
+#[cfg(kcas_loom)]
+pub mod model;
 pub mod sync;
 mod tagged;
 pub mod thread_id;
 mod words;
 
 pub use words::{Error, Op, WordArray};
-#[cfg(kcas_loom)]
-pub mod model;

@@ -204,32 +204,6 @@ fn helper_of_a_record_in_use_for_another_array() {
     });
 }
 
-/// A thread ends and the next one takes its id over while a helper may still be at work on the first
-/// one's operation: the sequence numbers go on, so the helper cannot mistake one for the other.
-#[test]
-fn thread_id_is_reused() {
-    explore("thread_id_is_reused", 2, || {
-        let words = array(&[0, 0, 0]);
-        let helper = {
-            let words = Arc::clone(&words);
-            spawn(move || words.compare_exchange(0, 0, 7))
-        };
-        let run = |ops: [Op; 2]| {
-            let words = Arc::clone(&words);
-            spawn(move || words.kcas(&ops)).join().unwrap()
-        };
-        let first = run([op(0, 0, 1), op(1, 0, 1)]);
-        let undone = words.compare_exchange(1, 1, 0).is_ok();
-        let second = run([op(1, 0, 0), op(2, 0, 4)]);
-        assert_eq!((undone, second), (first.is_ok(), Ok(())));
-        match (first, helper.join().unwrap()) {
-            (Ok(()), Err(1)) => assert_eq!(contents(&words), [1, 0, 4]),
-            (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&words), [7, 0, 4]),
-            results => panic!("no order of the operations explains {results:?}"),
-        }
-    });
-}
-
 /// The checker itself: a load in one thread against a load and then a write in another. The write may
 /// come before the first load. (Loom alone explores one execution here, in which it does not: with its
 /// atomics used directly in `sync`, this test fails.)

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs every check: format, lints, rules of the house, tests, docs, the model checker, and the planted
+# bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
+#
+#   scripts/test.sh            everything, about 12 minutes on two cores
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s (at %d s)\n' "$1" $SECONDS; }
+
+# What the compiler does not check: kcas and filter hold no lock, and get every atomic from one module.
+check_house_rules() {
+    local broken=0
+    # Comments may name what the code must not use.
+    code() { grep -rnE "$1" kcas/src filter/src --include='*.rs' | grep -vE '^[^:]*:[0-9]+: *//'; }
+    if code 'unsafe' | grep -v '#!\[forbid(unsafe_code)\]'; then
+        echo "kcas and filter must not contain unsafe code" >&2
+        broken=1
+    fi
+    for crate in kcas filter; do
+        if ! grep -q '^#!\[forbid(unsafe_code)\]' "$crate/src/lib.rs"; then
+            echo "$crate/src/lib.rs must forbid unsafe code" >&2
+            broken=1
+        fi
+    done
+    if code '(std|core|loom)::sync::atomic' | grep -vE '^kcas/src/(sync|model)\.rs:'; then
+        echo "atomics must come from kcas::sync, or the model checker does not see them" >&2
+        broken=1
+    fi
+    if code '\b(Mutex|RwLock|Condvar|Once|OnceLock|LazyLock|Barrier|park|spin_loop|yield_now|sleep)\b'; then
+        echo "kcas and filter must not block" >&2
+        broken=1
+    fi
+    return $broken
+}
+
+step "format"
+cargo fmt --all --check
+
+step "rules of the house"
+check_house_rules
+
+step "lints"
+cargo clippy --locked --workspace --all-targets -- -D warnings
+
+step "tests"
+cargo test --locked --workspace
+
+step "docs"
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+step "models"
+scripts/loom.sh
+
+step "planted bugs"
+scripts/planted.sh
+
+step "all passed"
