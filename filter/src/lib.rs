@@ -78,3 +78,8 @@ mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter, Full};
 pub use hashing::FixedState;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -47,7 +47,7 @@ enum Command {
     ///
     /// Leaves NAME.csv (one row per subject, workload, number of threads and round), NAME.machine.toml
     /// (machine, compiler, commit, and what the columns mean) and NAME.svg (the figure). Earlier results
-    /// are renamed to NAME.1.csv and so on, never overwritten. Ctrl-C ends the run after the current
+    /// are renamed to NAME.1.csv and so on, never overwritten. Ctrl-C breaks off the current
     /// measurement and keeps what is done; a second Ctrl-C exits at once.
     Sweep {
         /// What to measure; experiments/quick.toml explains every field.

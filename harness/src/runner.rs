@@ -669,7 +669,8 @@ mod tests {
                 "{row:?}"
             );
             assert!(row.memory_bytes >= row.slots * 2, "{row:?}");
-            assert!(row.seconds >= SECONDS, "{row:?}");
+            // The window opens for all threads at once; the first of them starts a little later.
+            assert!(row.seconds > 0.9 * SECONDS, "{row:?}");
             if row.workload == "insert" || row.workload == "remove" {
                 assert_eq!(
                     row.operations % residents,

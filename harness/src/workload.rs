@@ -115,11 +115,18 @@ impl Workload {
                 lookup,
                 insert,
                 remove,
+                hit,
                 load,
-                ..
-            } => format!(
-                "{lookup} % lookup, {insert} % insert, {remove} % remove (load factor {load})"
-            ),
+            } => {
+                let hits = if hit == default_hit() {
+                    String::new()
+                } else {
+                    format!(", {hit} % hits")
+                };
+                format!(
+                    "{lookup} % lookup{hits}, {insert} % insert, {remove} % remove (load factor {load})"
+                )
+            }
         }
     }
 
@@ -286,5 +293,6 @@ mod tests {
             load: 0.9,
         };
         assert_eq!(all_hits.label(), "mix-90-5-5-hit-100");
+        assert!(all_hits.describe().contains("100 % hits"));
     }
 }
