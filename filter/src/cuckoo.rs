@@ -9,6 +9,7 @@ use crate::buckets::Buckets;
 use crate::hashing::{self, FixedState, Geometry, Location, MAX_BUCKETS};
 use crate::layout::Layout;
 use crate::length::Length;
+use crate::update::Full;
 use crate::{lookup, update};
 
 /// A set of keys that many threads share without a lock: it answers "was this key inserted?" with yes,
@@ -41,12 +42,6 @@ pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = Fixe
     length: Length,
     hasher: S,
 }
-
-/// There was no room for the key: both its buckets are full and no chain of shifts was found that ends
-/// in an empty slot. The filter is exactly as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the filter is full: build it with a larger capacity, or remove keys first")]
-pub struct Full;
 
 /// All keys that the filter cannot tell apart: they share the fingerprint and the pair of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -76,8 +76,9 @@ mod lookup;
 pub mod path;
 mod update;
 
-pub use cuckoo::{BuildError, Builder, Class, CuckooFilter, Full};
+pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
 pub use hashing::FixedState;
+pub use update::Full;
 
 /// The README's example is a test.
 #[cfg(doctest)]

@@ -1,11 +1,16 @@
 //! Insert and remove: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
 use crate::buckets::Buckets;
-use crate::cuckoo::Full;
 use crate::hashing::Location;
 use crate::layout::Layout;
 use crate::lookup::nothing_added_since;
 use crate::path;
+
+/// There was no room for the key: both its buckets are full and no chain of shifts was found that ends
+/// in an empty slot. The filter is exactly as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the filter is full: build it with a larger capacity, or remove keys first")]
+pub struct Full;
 
 /// Adds one copy to the class of `location`.
 ///

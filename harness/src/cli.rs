@@ -18,8 +18,8 @@ use crate::machine::{self, Compiler, Machine, Panel, Run, Sidecar, Source};
 use crate::outputs::Outputs;
 use crate::pinning::Cores;
 use crate::record::{self, COLUMNS, Row, Writer};
+use crate::registry::Registry;
 use crate::runner::{self, Plan};
-use crate::subject::Registry;
 use crate::workload::Workload;
 use crate::{plot, table};
 

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! # use harness::experiment::Experiment;
-//! # use harness::subject::Registry;
+//! # use harness::registry::Registry;
 //! let experiment = Experiment::parse(r#"
 //!     name     = "demo"
 //!     title    = "Lookups of resident keys"
@@ -28,7 +28,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
-use crate::subject::Registry;
+use crate::registry::Registry;
 use crate::workload::Workload;
 
 /// What is run: every subject under every workload at every number of threads, `rounds` times.

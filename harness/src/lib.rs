@@ -5,7 +5,7 @@
 //! [`runner`] measures them, [`pinning`] its threads, and hands out [`record`] rows; [`machine`]
 //! describes what they were measured with; [`statistics`] pairs them within rounds; [`plot`] and
 //! [`table`] show them. [`cli`] is the command line over all of it, and takes a
-//! [`Registry`](subject::Registry), so that a program of ten lines sweeps a structure of yours beside
+//! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside
 //! those that are here.
 
 pub mod cli;
@@ -17,6 +17,7 @@ pub mod phase;
 pub mod pinning;
 pub mod plot;
 pub mod record;
+pub mod registry;
 pub mod runner;
 pub mod statistics;
 pub mod subject;

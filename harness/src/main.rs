@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use harness::cli;
-use harness::subject::Registry;
+use harness::registry::Registry;
 
 fn main() -> ExitCode {
     cli::main(&Registry::standard())

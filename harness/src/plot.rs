@@ -488,6 +488,7 @@ fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::sample;
 
     /// Two rounds of every subject under every workload.
     fn rows(subjects: &[&str], threads: &[usize], workloads: &[&str]) -> Vec<Row> {
@@ -496,23 +497,8 @@ mod tests {
             for &threads in threads {
                 for &workload in workloads {
                     for round in [1, 2] {
-                        rows.push(Row {
-                            experiment: "demo".into(),
-                            subject: subject.into(),
-                            workload: workload.into(),
-                            threads,
-                            round,
-                            oversubscribed: threads > 2,
-                            pinned: true,
-                            load_factor: 0.92,
-                            keys: 60_000,
-                            slots: 65_220,
-                            memory_bytes: 130_440,
-                            operations: 1000,
-                            refused: 0,
-                            seconds: 0.1,
-                            mops: (10 * (index + 1) * threads + round) as f64,
-                        });
+                        let mops = (10 * (index + 1) * threads + round) as f64;
+                        rows.push(sample(subject, workload, threads, round, mops));
                     }
                 }
             }

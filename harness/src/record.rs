@@ -205,6 +205,34 @@ fn locate(error: &csv::Error, header: &csv::StringRecord) -> anyhow::Error {
     }
 }
 
+/// A made-up row, for the tests of whatever reads rows.
+#[cfg(test)]
+pub(crate) fn sample(
+    subject: &str,
+    workload: &str,
+    threads: usize,
+    round: usize,
+    mops: f64,
+) -> Row {
+    Row {
+        experiment: "test".into(),
+        subject: subject.into(),
+        workload: workload.into(),
+        threads,
+        round,
+        oversubscribed: threads > 2,
+        pinned: true,
+        load_factor: 0.92,
+        keys: 60_000,
+        slots: 65_220,
+        memory_bytes: 130_440,
+        operations: 1000,
+        refused: 0,
+        seconds: 0.1,
+        mops,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

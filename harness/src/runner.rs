@@ -31,7 +31,8 @@ use crate::keys::KeySource;
 use crate::phase::{Cycle, Measured, Mix, Phase, Tally, Watch};
 use crate::pinning::Cores;
 use crate::record::Row;
-use crate::subject::{Entry, Registry, SLOTS_PER_BUCKET};
+use crate::registry::{Entry, Registry};
+use crate::subject::SLOTS_PER_BUCKET;
 use crate::workload::Workload;
 
 /// The part of a time-bounded measurement that comes before it as warm-up, untimed.

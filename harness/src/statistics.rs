@@ -133,25 +133,10 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::sample;
 
     fn row(subject: &str, threads: usize, round: usize, mops: f64) -> Row {
-        Row {
-            experiment: "test".into(),
-            subject: subject.into(),
-            workload: "lookup-hit".into(),
-            threads,
-            round,
-            oversubscribed: threads > 2,
-            pinned: true,
-            load_factor: 0.92,
-            keys: 1000,
-            slots: 1088,
-            memory_bytes: 2176,
-            operations: 1000,
-            refused: 0,
-            seconds: 0.1,
-            mops,
-        }
+        sample(subject, "lookup-hit", threads, round, mops)
     }
 
     fn case() -> Case {

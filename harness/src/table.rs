@@ -138,26 +138,7 @@ fn refusals(results: &Results) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn row(subject: &str, workload: &str, threads: usize, round: usize, mops: f64) -> Row {
-        Row {
-            experiment: "test".into(),
-            subject: subject.into(),
-            workload: workload.into(),
-            threads,
-            round,
-            oversubscribed: threads > 2,
-            pinned: true,
-            load_factor: 0.92,
-            keys: 1000,
-            slots: 1088,
-            memory_bytes: 2176,
-            operations: 1000,
-            refused: 0,
-            seconds: 0.1,
-            mops,
-        }
-    }
+    use crate::record::sample as row;
 
     /// The cells of the line that starts with this workload and this number of threads.
     fn line(table: &str, workload: &str, threads: &str) -> Vec<String> {

@@ -2,11 +2,11 @@
 //!
 //! The crate's docs tell the protocol as a whole; here each step says why it is safe where it is.
 
-use crate::descriptor::{self, Ops, State};
+use crate::descriptor::{self, State};
+use crate::op::{Op, Ops};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
-use crate::words::Op;
 
 /// The word at `index` as it stands: a value or a tag.
 #[inline]
@@ -96,7 +96,7 @@ pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &Ops) -> bool {
 }
 
 /// Runs this thread's own K-CAS to its end, and leaves its record ready for the next one.
-fn finish_own(words: &[AtomicU64], me: &ThreadId, tag: KcasTag, ops: &Ops) -> bool {
+pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, tag: KcasTag, ops: &Ops) -> bool {
     while let Some(other) = install_and_decide(words, me, tag, ops) {
         help(words, me, other);
     }
@@ -172,7 +172,7 @@ fn install_and_decide(
 }
 
 /// What became of an attempt to put a K-CAS tag into one word.
-enum Installed {
+pub(crate) enum Installed {
     /// The word holds the tag, or held it and the operation is decided.
     Yes,
     /// The operation was decided before.
@@ -189,7 +189,12 @@ enum Installed {
 /// The word first gets a tag of this thread's own, made for this one installation. Whoever sees that
 /// tag can finish the installation, and because no other installation ever bears it, a finisher that
 /// slept since it read "undecided" finds the tag gone and does no harm.
-fn install(word: &AtomicU64, me: &ThreadId, target: KcasTag, expected: u64) -> Installed {
+pub(crate) fn install(
+    word: &AtomicU64,
+    me: &ThreadId,
+    target: KcasTag,
+    expected: u64,
+) -> Installed {
     let mine = descriptor::begin_install(me, target, expected);
     loop {
         // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
@@ -293,121 +298,5 @@ fn settle(word: &AtomicU64, tag: KcasTag, expected: u64) {
             Ok(_) => return,
             Err(now) => raw = now,
         }
-    }
-}
-
-/// Models that start in the middle of an operation, so that few preemptions reach far.
-#[cfg(all(test, kcas_loom))]
-mod models {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::model::{explore, spawn};
-    use crate::{Error, WordArray};
-
-    /// Two helpers of one operation at the same word: one reads "undecided" for its installation and
-    /// sleeps, the other installs late, after the operation was decided and released and its result was
-    /// taken back. When the first one wakes, it must not take the other's installation for its own.
-    #[test]
-    fn an_installation_is_finished_only_as_what_it_is() {
-        explore("an_installation_is_finished_only_as_what_it_is", 3, || {
-            let array = Arc::new(WordArray::new(2));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let tag = begun(&array, &ops);
-            let helpers = [(); 2].map(|()| {
-                let array = Arc::clone(&array);
-                spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
-            });
-            assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
-            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-            for helper in helpers {
-                let outcome = helper.join().unwrap();
-                assert!(matches!(
-                    outcome,
-                    Installed::Yes | Installed::Decided | Installed::Differs
-                ));
-            }
-            assert_eq!((array.load(0), array.load(1)), (1, 0));
-        });
-    }
-
-    /// A failed operation, a helper whose installation comes late, and the owner's record in use again:
-    /// the owner sees word 1 differ; the other thread repairs word 1 and begins an installation there; the
-    /// owner decides "failed" and goes on to its next operation. The word must not be left with the tag of
-    /// the operation that is no more. (Found by the model on the way: the record of an installation that
-    /// had not been acquired.)
-    #[test]
-    fn late_installation_and_reused_record() {
-        explore("late_installation_and_reused_record", 4, || {
-            let array = Arc::new(WordArray::new(3));
-            array.compare_exchange(1, 0, 9).unwrap();
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let tag = begun(&array, &ops);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    array.compare_exchange(1, 9, 0).unwrap();
-                    as_me(|me| install(&array.words()[1], me, tag, 0))
-                })
-            };
-            let first = as_me(|me| finish_own(array.words(), me, tag, &ops));
-            let second = array.kcas(&[op(1, 0, 5), op(2, 0, 5)]);
-            helper.join().unwrap();
-            let contents = [0, 1, 2].map(|index| array.load(index));
-            match (first, second) {
-                (true, Err(Error::Mismatch)) => assert_eq!(contents, [1, 1, 0]),
-                (false, Ok(())) => assert_eq!(contents, [0, 5, 5]),
-                (false, Err(Error::Mismatch)) => assert_eq!(contents, [0, 0, 0]),
-                results => panic!("no order of the operations explains {results:?}"),
-            }
-        });
-    }
-
-    /// A thread ends and the next one takes its id over, while a helper is still at work on the first
-    /// one's operation. The second thread runs as many operations as the first one had: if its sequence
-    /// numbers began again, the helper would take one of them for the operation that it helps.
-    #[test]
-    fn thread_id_is_reused() {
-        explore("thread_id_is_reused", 3, || {
-            let array = Arc::new(WordArray::new(4));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let tag = begun(&array, &ops);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
-            };
-            assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
-            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-            thread_id::end_of_thread();
-            let successor = {
-                let array = Arc::clone(&array);
-                spawn(move || [0, 1].map(|n| array.kcas(&[op(2, n, n + 1), op(3, n, n + 1)])))
-            };
-            assert_eq!(successor.join().unwrap(), [Ok(()), Ok(())]);
-            helper.join().unwrap();
-            assert_eq!([0, 1, 2, 3].map(|index| array.load(index)), [1, 0, 2, 2]);
-        });
-    }
-
-    fn op(index: usize, expected: u64, new: u64) -> Op {
-        Op {
-            index,
-            expected,
-            new,
-        }
-    }
-
-    /// A K-CAS of the current thread that has installed its first tag.
-    fn begun(array: &WordArray, ops: &[Op]) -> KcasTag {
-        as_me(|me| {
-            let tag = descriptor::begin_kcas(me, &Ops::try_from(ops).unwrap());
-            let first = install(&array.words()[ops[0].index], me, tag, ops[0].expected);
-            assert!(matches!(first, Installed::Yes));
-            tag
-        })
-    }
-
-    fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
-        thread_id::with(action).unwrap()
     }
 }

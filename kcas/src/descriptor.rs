@@ -12,16 +12,12 @@
 //! was of a later operation, that load synchronises with the owner's store, and the sequence number
 //! that the reader loads afterwards is at least as new: it differs from the tag's.
 
-use arrayvec::ArrayVec;
 use crossbeam_utils::CachePadded;
 
+use crate::op::{MAX_OPS, Op, Ops};
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
-use crate::words::{MAX_OPS, Op};
-
-/// Entries of one operation, in ascending order of index.
-pub(crate) type Ops = ArrayVec<Op, MAX_OPS>;
 
 /// Where an operation stands. It leaves `Undecided` once, and never comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

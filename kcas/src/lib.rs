@@ -62,7 +62,7 @@
 //!
 //! # How it is checked
 //!
-//! `kcas/tests/loom.rs` and `commit::models` explore the protocol under [loom](https://docs.rs/loom), one
+//! `kcas/tests/loom.rs` and `commit_models` explore the protocol under [loom](https://docs.rs/loom), one
 //! model a hazard; `kcas/tests/planted` holds the mistakes that each of them must catch. What the models
 //! found while this was written: two operations that helped each other for ever, because one was decided
 //! and half released (`helping_a_decided_operation`); a record that was read without having acquired the
@@ -71,12 +71,16 @@
 #![forbid(unsafe_code)]
 
 mod commit;
+#[cfg(all(test, kcas_loom))]
+mod commit_models;
 mod descriptor;
 #[cfg(kcas_loom)]
 pub mod model;
+mod op;
 pub mod sync;
 mod tagged;
 pub mod thread_id;
 mod words;
 
-pub use words::{Error, Op, WordArray};
+pub use op::Op;
+pub use words::{Error, WordArray};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::thread_id;
-use crate::words::{Op, WordArray};
+use crate::{Op, WordArray};
 
 /// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`: all
 /// executions), and prints how many there were.

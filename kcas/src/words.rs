@@ -3,25 +3,10 @@
 use std::collections::TryReserveError;
 
 use crate::commit::{self, CompareExchangeError};
-use crate::descriptor::Ops;
+use crate::op::{MAX_OPS, Op, Ops};
 use crate::sync::AtomicU64;
 use crate::tagged;
 use crate::thread_id::{self, TooManyThreads};
-
-// The model checker needs short operations, and pays for every atomic of a record.
-pub(crate) const MAX_OPS: usize = if cfg!(kcas_loom) { 3 } else { 8 };
-
-/// One entry of a [`kcas`](WordArray::kcas): the word at `index` must hold `expected`, and holds `new`
-/// afterwards. With `expected == new` the entry only compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Op {
-    /// Which word, below [`WordArray::len`].
-    pub index: usize,
-    /// The value it must hold, at most 63 bits wide.
-    pub expected: u64,
-    /// The value it holds afterwards, at most 63 bits wide.
-    pub new: u64,
-}
 
 /// Why a [`kcas`](WordArray::kcas) did not happen. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -203,6 +188,7 @@ impl WordArray {
         }
     }
 
+    /// For models that start in the middle of an operation.
     #[cfg(all(test, kcas_loom))]
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.words

@@ -1,0 +1,118 @@
+//! Models of [`commit`](crate::commit) that start in the middle of an operation, so that few preemptions
+//! reach far.
+
+use std::sync::Arc;
+
+use crate::commit::{Installed, finish_own, install};
+use crate::descriptor;
+use crate::model::{explore, spawn};
+use crate::op::{Op, Ops};
+use crate::tagged::KcasTag;
+use crate::thread_id::{self, ThreadId};
+use crate::{Error, WordArray};
+
+/// Two helpers of one operation at the same word: one reads "undecided" for its installation and
+/// sleeps, the other installs late, after the operation was decided and released and its result was
+/// taken back. When the first one wakes, it must not take the other's installation for its own.
+#[test]
+fn an_installation_is_finished_only_as_what_it_is() {
+    explore("an_installation_is_finished_only_as_what_it_is", 3, || {
+        let array = Arc::new(WordArray::new(2));
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let tag = begun(&array, &ops);
+        let helpers = [(); 2].map(|()| {
+            let array = Arc::clone(&array);
+            spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+        assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+        for helper in helpers {
+            let outcome = helper.join().unwrap();
+            assert!(matches!(
+                outcome,
+                Installed::Yes | Installed::Decided | Installed::Differs
+            ));
+        }
+        assert_eq!((array.load(0), array.load(1)), (1, 0));
+    });
+}
+
+/// A failed operation, a helper whose installation comes late, and the owner's record in use again:
+/// the owner sees word 1 differ; the other thread repairs word 1 and begins an installation there; the
+/// owner decides "failed" and goes on to its next operation. The word must not be left with the tag of
+/// the operation that is no more. (Found by the model on the way: the record of an installation that
+/// had not been acquired.)
+#[test]
+fn late_installation_and_reused_record() {
+    explore("late_installation_and_reused_record", 4, || {
+        let array = Arc::new(WordArray::new(3));
+        array.compare_exchange(1, 0, 9).unwrap();
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let tag = begun(&array, &ops);
+        let helper = {
+            let array = Arc::clone(&array);
+            spawn(move || {
+                array.compare_exchange(1, 9, 0).unwrap();
+                as_me(|me| install(&array.words()[1], me, tag, 0))
+            })
+        };
+        let first = as_me(|me| finish_own(array.words(), me, tag, &ops));
+        let second = array.kcas(&[op(1, 0, 5), op(2, 0, 5)]);
+        helper.join().unwrap();
+        let contents = [0, 1, 2].map(|index| array.load(index));
+        match (first, second) {
+            (true, Err(Error::Mismatch)) => assert_eq!(contents, [1, 1, 0]),
+            (false, Ok(())) => assert_eq!(contents, [0, 5, 5]),
+            (false, Err(Error::Mismatch)) => assert_eq!(contents, [0, 0, 0]),
+            results => panic!("no order of the operations explains {results:?}"),
+        }
+    });
+}
+
+/// A thread ends and the next one takes its id over, while a helper is still at work on the first
+/// one's operation. The second thread runs as many operations as the first one had: if its sequence
+/// numbers began again, the helper would take one of them for the operation that it helps.
+#[test]
+fn thread_id_is_reused() {
+    explore("thread_id_is_reused", 3, || {
+        let array = Arc::new(WordArray::new(4));
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let tag = begun(&array, &ops);
+        let helper = {
+            let array = Arc::clone(&array);
+            spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+        };
+        assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+        assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+        thread_id::end_of_thread();
+        let successor = {
+            let array = Arc::clone(&array);
+            spawn(move || [0, 1].map(|n| array.kcas(&[op(2, n, n + 1), op(3, n, n + 1)])))
+        };
+        assert_eq!(successor.join().unwrap(), [Ok(()), Ok(())]);
+        helper.join().unwrap();
+        assert_eq!([0, 1, 2, 3].map(|index| array.load(index)), [1, 0, 2, 2]);
+    });
+}
+
+fn op(index: usize, expected: u64, new: u64) -> Op {
+    Op {
+        index,
+        expected,
+        new,
+    }
+}
+
+/// A K-CAS of the current thread that has installed its first tag.
+fn begun(array: &WordArray, ops: &[Op]) -> KcasTag {
+    as_me(|me| {
+        let tag = descriptor::begin_kcas(me, &Ops::try_from(ops).unwrap());
+        let first = install(&array.words()[ops[0].index], me, tag, ops[0].expected);
+        assert!(matches!(first, Installed::Yes));
+        tag
+    })
+}
+
+fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+    thread_id::with(action).unwrap()
+}
