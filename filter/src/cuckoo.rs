@@ -32,7 +32,7 @@ use crate::{lookup, update};
 ///     threads.spawn(|| seen.insert("https://example.org/b").unwrap());
 /// });
 /// assert!(seen.contains("https://example.org/a"));
-/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 520, when full
+/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 530, when full
 /// assert!(seen.remove("https://example.org/a"));
 /// assert_eq!(seen.len(), 1);
 /// ```
@@ -104,8 +104,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// True when the key's class has a copy: always for a key that was inserted and not removed, and
     /// by chance for others ([false positives](crate#how-often-it-is-wrong)).
     ///
-    /// Progress: lock-free; three loads, unless keys are being added to the key's first bucket. Writes
-    /// nothing. Linearization point: a moment at which the answer was true of the set, during the call.
+    /// Progress: lock-free; three loads, unless the key's buckets are being changed. Writes nothing. Linearization point: a moment at which the answer was true of the set, during the call.
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
         lookup::contains(&self.buckets, self.locate(key))
@@ -174,8 +173,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     /// Memory that this filter occupies, in bytes: the table, the counters, and the value itself. The
-    /// descriptors of K-CAS are shared by all filters of the process (under 400 bytes for each thread
-    /// that is alive at the same time) and are not in it.
+    /// descriptors of K-CAS are shared by all filters of the process (8 KiB for every 32 threads alive at
+    /// the same time) and are not in it.
     pub fn memory_bytes(&self) -> usize {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
         table + self.length.memory_bytes() + size_of::<Self>()
@@ -244,8 +243,9 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// Room for `n` distinct keys: the table has so many buckets that they fill it to
     /// [`Layout::WORKABLE_LOAD`] at most, and less in small tables, where chance is rougher.
     ///
-    /// With a good hasher the chance that one of the `n` inserts fails was below 1 in 10,000 for every
-    /// size measured (`filter/tests/capacity.rs`). The last of this and [`buckets`](Self::buckets) counts.
+    /// In the default layout, with a good hasher, the chance that one of the `n` inserts fails was below 1
+    /// in 10,000 for every size measured (`filter/tests/capacity.rs`). For other layouts nothing is
+    /// promised: leave a margin. The last of this and [`buckets`](Self::buckets) counts.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self

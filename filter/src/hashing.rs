@@ -50,7 +50,11 @@ pub struct Location {
 
 /// The greatest number of buckets: 2^32, above which the bits that choose the bucket could overlap
 /// with those that make the fingerprint.
-pub const MAX_BUCKETS: usize = 1 << 32;
+pub const MAX_BUCKETS: usize = match 1usize.checked_shl(32) {
+    Some(buckets) => buckets,
+    // On a 32-bit machine, as many as can be numbered.
+    None => usize::MAX,
+};
 
 /// How keys are spread over a number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +66,10 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     /// A table of `buckets` buckets.
     ///
     /// # Panics
-    /// When `buckets` is 0 or more than [`MAX_BUCKETS`].
+    /// When `buckets` is 0 or more than [`MAX_BUCKETS`]. A layout that does not exist is an error at compile
+    /// time.
     pub fn new(buckets: usize) -> Self {
+        const { assert!(Layout::<SLOTS, BITS>::TIMESTAMP_BITS > 0) };
         assert!(
             (1..=MAX_BUCKETS).contains(&buckets),
             "a table has 1 to {MAX_BUCKETS} buckets, not {buckets}"

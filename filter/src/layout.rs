@@ -37,9 +37,10 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// The greatest fingerprint; the least is 1.
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
-    /// The load factor that inserts reach without fail in large tables, measured
-    /// (`filter/tests/capacity.rs`), with a margin below the threshold that theory gives for two
-    /// choices of buckets with this many slots (0.5, 0.897, 0.959, 0.980).
+    /// The load factor to plan for: some way below the threshold that theory gives for two choices of
+    /// buckets with this many slots (0.5, 0.897, 0.959, 0.980). It is measured for the default layout
+    /// (`filter/tests/capacity.rs`). Layouts of one slot, and those of fewer than eight bits, whose
+    /// fingerprints lead to few different buckets, do not reach it in large tables.
     pub const WORKABLE_LOAD: f64 = match SLOTS {
         1 => 0.40,
         2 => 0.82,

@@ -45,7 +45,7 @@ impl Length {
             .map(|counter| counter.load(Ordering::Relaxed))
             .fold(0, u64::wrapping_add);
         // A remove may be seen before the insert that it undoes.
-        usize::try_from(sum.cast_signed()).unwrap_or(0)
+        usize::try_from(sum.cast_signed().max(0)).unwrap_or(usize::MAX)
     }
 
     /// Memory that the counters occupy.

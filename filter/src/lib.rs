@@ -20,15 +20,16 @@
 //!
 //! # Guarantees
 //!
-//! - Linearizable, lock-free: a thread that stops anywhere stops nobody else. No operation allocates
-//!   (the first one of a thread may: its counter and its K-CAS record).
+//! - Linearizable, lock-free: a thread that stops anywhere stops nobody else. No operation allocates, but
+//!   for first uses: a thread's first insert into a filter may make a chunk of counters, and its first chain
+//!   of shifts a chunk of K-CAS records.
 //! - A key that was inserted and not removed is always found, also while other keys shift it about.
 //! - [`Full`] leaves the filter exactly as it was. Nothing is dropped to make room.
 //!
 //! # How often it is wrong
 //!
 //! A lookup compares with `2 × SLOTS` slots, and each holds the key's fingerprint by chance once in
-//! 2^`BITS`: at most `2 × SLOTS / 2^BITS`, less in a filter that is less full. In the default layout, four
+//! 2^`BITS`: about `2 × SLOTS / 2^BITS` when full, less in a filter that is less full. In the default layout, four
 //! slots of twelve bits, that is 1 in 512; 1 in 523 was measured in a filter of a million keys
 //! (`filter/tests/capacity.rs`).
 //!
@@ -41,10 +42,13 @@
 //! - **Size is fixed.** Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
 //! - **Known seeds.** [`FixedState`] makes runs repeat. Where strangers choose the keys, use a hasher with
 //!   random seeds.
-//! - **A timestamp wraps** after 2^15 additions to one bucket (default layout). A lookup could be misled
-//!   only if all of them fell between two of its loads, and the bucket then held the very same timestamp.
-//! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove.
-//!   An operation must not be started from a signal handler that may have interrupted one.
+//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket, in others after
+//!   2^[`TIMESTAMP_BITS`](layout::Layout::TIMESTAMP_BITS), which may be as few as 2^7. A lookup, or a remove
+//!   that finds nothing, could be misled only if a multiple of so many fell between two of its loads and left
+//!   the bucket with the very same fingerprints.
+//! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
+//!   one more panics, before anything changes.
+//! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
 //!
 //! # Example
 //!

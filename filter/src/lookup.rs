@@ -1,18 +1,21 @@
 //! Timestamped reads: three loads, no write.
 //!
 //! ```text
-//! 1. read the first bucket       match → present
-//! 2. read the second bucket      match → present
-//! 3. read the first bucket again same timestamp → absent, else start again
+//! 1. read the first bucket        match → present
+//! 2. read the second bucket       match → present
+//! 3. read the first bucket again  same word → absent, else start again
 //! ```
 //!
 //! **Why "absent" is true.** Every change that adds a fingerprint to a bucket, by insert or by shift,
-//! advances the bucket's timestamp. An unchanged timestamp says that nothing was added to the first
-//! bucket between the reads 1 and 3; at read 1 the fingerprint was not there, so it was there at no
-//! moment between them. At read 2, which is between them, it was not in the second bucket either. So at
-//! the moment of read 2 it was in neither: that is the linearization point. ("Unchanged" is modulo the
-//! width of the timestamp: 2^15 additions to one bucket in the default layout would have to fall into
-//! one lookup.)
+//! advances the bucket's timestamp, which is part of its word. An unchanged word says that nothing was
+//! added to the first bucket between the reads 1 and 3; at read 1 the fingerprint was not there, so it was
+//! there at no moment between them. At read 2, which is between them, it was not in the second bucket
+//! either. So at the moment of read 2 it was in neither: that is the linearization point.
+//!
+//! "Unchanged" is modulo the width of the timestamp. To be misled, a lookup must be interrupted between two
+//! of its loads while a multiple of 2^`TIMESTAMP_BITS` fingerprints (2^15 in the default layout) are added
+//! to that one bucket, and find the very same fingerprints in its slots afterwards. (Equal timestamps
+//! would be enough for the argument above; comparing the whole word costs less and asks for more.)
 //!
 //! **Why not the published protocol** (Wang et al. 2025: two rounds over both buckets, and a retry when
 //! relocation counters rose by 2, 2 and 3). Its counters advance only on relocation, but a key's
@@ -31,7 +34,7 @@ const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
 /// True when the class of `location` has a copy in the table.
 ///
-/// Progress: lock-free; it starts again only when a fingerprint was added to its first bucket.
+/// Progress: lock-free; it starts again only when its first bucket changed.
 /// Linearization point: the matching read, or the last read of the second bucket.
 #[inline]
 pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
@@ -39,8 +42,8 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     location: Location,
 ) -> bool {
     let fingerprint = location.fingerprint;
-    // Both reads before either match: one branch instead of two, and the cache misses overlap. A whole
-    // word that is still the same has the same timestamp. All that is rare is left to `contains_slowly`.
+    // Both reads before either match: one branch instead of two, and the cache misses overlap. All
+    // that is rare is left to `contains_slowly`.
     let first = buckets.peek(location.first);
     let second = buckets.peek(location.second);
     if (first | second) <= MAX_VALUE {
@@ -74,19 +77,8 @@ fn contains_slowly<const SLOTS: usize, const BITS: usize>(
         {
             return true;
         }
-        if nothing_added_since(buckets, first, first_word) {
+        if buckets.read(first) == first_word {
             return false;
         }
     }
-}
-
-/// True when no fingerprint was added to `bucket` since its word was read as `earlier`.
-#[inline]
-pub(crate) fn nothing_added_since<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
-    bucket: usize,
-    earlier: u64,
-) -> bool {
-    Layout::<SLOTS, BITS>::timestamp(buckets.read(bucket))
-        == Layout::<SLOTS, BITS>::timestamp(earlier)
 }

@@ -3,7 +3,6 @@
 use crate::buckets::Buckets;
 use crate::hashing::Location;
 use crate::layout::Layout;
-use crate::lookup::nothing_added_since;
 use crate::path;
 
 /// There was no room for the key: both its buckets are full and no chain of shifts was found that ends
@@ -79,7 +78,8 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
                     return true;
                 }
             }
-            None if nothing_added_since(buckets, location.first, first_word) => return false,
+            // As in a lookup: at the read of the second bucket, neither had a copy.
+            None if buckets.read(location.first) == first_word => return false,
             None => {}
         }
     }

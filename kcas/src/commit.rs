@@ -89,7 +89,8 @@ impl From<TooManyThreads> for CompareExchangeError {
 
 /// Runs the K-CAS `ops` (ascending indices, all in range) to its end; true when it succeeded.
 ///
-/// Linearization point: the decision ([`descriptor::decide`]).
+/// Linearization point: the decision ([`descriptor::decide`]) if it succeeds, else the access that found
+/// a word to differ.
 pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &Ops) -> bool {
     let tag = descriptor::begin_kcas(me, ops);
     finish_own(words, me, tag, ops)

@@ -2,7 +2,7 @@
 //!
 //! [`WordArray::kcas`] replaces up to eight words at one moment if each holds its expected value, and
 //! none otherwise. [`WordArray::load`] reads a word without ever writing; the crate contains no `unsafe`,
-//! allocates nothing for an operation, and takes no lock.
+//! allocates nothing for an operation (a thread's first one may make a chunk of records), and takes no lock.
 //!
 //! # The protocol
 //!
@@ -16,7 +16,8 @@
 //!    the operation's tag. If a word holds another value, the operation is going to fail. If it holds the
 //!    tag of another operation, that one is helped to its end first.
 //! 2. **Decide.** One compare-and-swap turns the operation's status from *undecided* to *succeeded* (all
-//!    tags are in place) or *failed*. This is the linearization point.
+//!    tags are in place) or *failed*. This is the linearization point of a success; that of a failure is the
+//!    load of the word that differed.
 //! 3. **Release.** Each tag is replaced by the new value, or by the expected one if the operation failed.
 //!
 //! Anyone who meets a tag can carry its operation through all three phases; so a thread that stops
@@ -49,6 +50,12 @@
 //! effect. Undecided operations wait for one another only in ascending order of indices, and a decided one
 //! waits for nobody, so helping ends. `load` is lock-free, and one load when no operation is under way on
 //! its word.
+//!
+//! # Limits
+//!
+//! At most [`MAX_THREADS`](thread_id::MAX_THREADS) live threads may take part. A thread has one record: a
+//! signal handler that runs a K-CAS on a thread that it interrupted in one destroys the interrupted one.
+//! Loads may be done anywhere.
 //!
 //! # Orderings
 //!

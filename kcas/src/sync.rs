@@ -61,6 +61,21 @@ mod modelled {
             self.before_access().fetch_and(value, order)
         }
 
+        /// Replaces the value by what `next` makes of it, unless that is nothing; returns what was there.
+        pub fn fetch_update(
+            &self,
+            success: Ordering,
+            failure: Ordering,
+            next: impl FnMut(u64) -> Option<u64>,
+        ) -> Result<u64, u64> {
+            self.before_access().fetch_update(success, failure, next)
+        }
+
+        /// Subtracts `value`, wrapping, and returns what was there.
+        pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+            self.before_access().fetch_sub(value, order)
+        }
+
         /// Replaces `current` by `new`; returns what was there.
         pub fn compare_exchange(
             &self,
@@ -128,9 +143,20 @@ impl<T> OnFirstUse<T> {
     }
 }
 
-/// Declares a static array whose elements hold atomics and are all made alike: an ordinary one
+/// Declares a static that holds atomics, or an array of them that are all made alike: an ordinary one
 /// normally, one that is made anew for each execution under loom.
 macro_rules! shared_static {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        #[cfg(not(kcas_loom))]
+        $(#[$meta])*
+        static $name: $type = $value;
+
+        #[cfg(kcas_loom)]
+        loom::lazy_static! {
+            $(#[$meta])*
+            static ref $name: $type = $value;
+        }
+    };
     ($(#[$meta:meta])* static $name:ident: [$type:ty; $len:expr] = each $element:expr;) => {
         #[cfg(not(kcas_loom))]
         $(#[$meta])*

@@ -7,9 +7,8 @@
 //!      1    1         thread    sequence number      an installation in progress (DCSS)
 //! ```
 //!
-//! A tag names one operation for ever (until the 50-bit sequence number wraps: at 10^7 operations a
-//! second of one thread, after three and a half years, and it does harm only to a helper that slept
-//! for exactly one whole turn).
+//! A tag names one operation for ever: until the 50-bit sequence number wraps, which takes one thread
+//! years at 10^7 tags a second, and does harm only to a helper that slept for exactly one whole turn.
 
 use crate::thread_id::MAX_THREADS;
 

@@ -1,6 +1,6 @@
 //! Small dense ids for live threads, reused after a thread ends, without a lock.
 //!
-//! A thread claims the lowest free id at its first use and gives it back when it ends. Whatever is
+//! A thread claims a free id, a low one, at its first use and gives it back when it ends. Whatever is
 //! kept per id (a descriptor, a counter) is inherited by the next thread that claims the same id,
 //! together with everything its former owner wrote.
 
@@ -17,6 +17,12 @@ pub const MAX_THREADS: usize = WORDS * BITS_PER_WORD;
 const WORDS: usize = if cfg!(kcas_loom) { 1 } else { 64 };
 const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
 const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
+
+shared_static! {
+    /// How many ids are held or promised: never more than there are. A thread that was promised one is
+    /// sure to find it, which a single look at all the bits, one word after the other, could not tell.
+    static HELD: AtomicU64 = AtomicU64::new(0);
+}
 
 shared_static! {
     /// One bit an id, set while a live thread holds it.
@@ -46,7 +52,7 @@ pub struct TooManyThreads;
 /// Runs `action` with the current thread's id, claiming one at the thread's first use.
 ///
 /// Progress: wait-free after the first use; the claim is lock-free. In a thread that is being torn
-/// down (its thread-locals are gone) an id is claimed for this one call.
+/// down (its thread-locals are gone) an id is claimed for this one call; calls inside calls hold several.
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held; `action` has not run then.
@@ -77,38 +83,54 @@ impl ThreadId {
     }
 
     fn claim() -> Result<ThreadId, TooManyThreads> {
-        for (word, claimed) in CLAIMED.iter().enumerate() {
-            // Relaxed: only a hint; the exchange below decides.
-            let mut seen = claimed.load(Ordering::Relaxed);
-            while seen != ALL_CLAIMED {
-                let bit = (!seen).trailing_zeros() as usize;
-                // Acquire pairs with the Release in `drop`: all that the id's former owner wrote
-                // (sequence numbers, counters) is visible to the new one. Nothing is published by
-                // the claim itself, so Release is not needed.
-                match claimed.compare_exchange(
-                    seen,
-                    seen | 1 << bit,
-                    Ordering::Acquire,
-                    Ordering::Relaxed,
-                ) {
-                    Ok(_) => {
-                        return Ok(ThreadId {
-                            index: word * BITS_PER_WORD + bit,
-                            stays_on_its_thread: PhantomData,
-                        });
-                    }
-                    Err(now) => seen = now,
-                }
+        // Acquire pairs with the Release in `give_back`: the bit that was cleared before is seen. Nothing
+        // is read from a failure.
+        HELD.fetch_update(Ordering::Acquire, Ordering::Relaxed, |held| {
+            (held < MAX_THREADS as u64).then_some(held + 1)
+        })
+        .map_err(|_| TooManyThreads)?;
+        loop {
+            if let Some(index) = (0..WORDS).find_map(claim_in) {
+                return Ok(ThreadId {
+                    index,
+                    stays_on_its_thread: PhantomData,
+                });
             }
+            // Every bit was set when it was looked at, and yet one was free at each moment: others
+            // claimed and gave back meanwhile.
         }
-        Err(TooManyThreads)
     }
 
     fn give_back(&self) {
         let bit = 1 << (self.index % BITS_PER_WORD);
         // Release pairs with the Acquire in `claim`.
         CLAIMED[self.index / BITS_PER_WORD].fetch_and(!bit, Ordering::Release);
+        // After the bit, so that no id is promised before it is free. Release pairs with the Acquire on
+        // the same counter in `claim`.
+        HELD.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// Claims an id among those of one word of bits.
+fn claim_in(word: usize) -> Option<usize> {
+    // Relaxed: only a hint; the exchange below decides.
+    let mut seen = CLAIMED[word].load(Ordering::Relaxed);
+    while seen != ALL_CLAIMED {
+        let bit = (!seen).trailing_zeros() as usize;
+        // Acquire pairs with the Release in `give_back`: all that the id's former owner wrote (sequence
+        // numbers, counters) is visible to the new one. Nothing is published by the claim itself, so
+        // Release is not needed.
+        match CLAIMED[word].compare_exchange(
+            seen,
+            seen | 1 << bit,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(word * BITS_PER_WORD + bit),
+            Err(now) => seen = now,
+        }
+    }
+    None
 }
 
 #[cfg(not(kcas_loom))]

@@ -93,7 +93,8 @@ impl WordArray {
     /// An array of `len` words, all zero, or the reason why there is no memory for it.
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes.
+    /// When the allocator refuses `8 × len` bytes. (A system that promises more memory than it has may not
+    /// refuse, and end the process when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, TryReserveError> {
         let mut words = Vec::new();
         words.try_reserve_exact(len)?;
@@ -114,8 +115,8 @@ impl WordArray {
         self.words.is_empty()
     }
 
-    /// The value of the word at `index`. Never writes shared memory and never helps: a writer that
-    /// stalls inside an operation costs readers a few more loads, once.
+    /// The value of the word at `index`. Never writes shared memory and never helps: a writer that stalls
+    /// inside an operation costs readers of its words a few loads more, until another writer helps it.
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
     /// again only when another thread's operation ended meanwhile). Linearization point: the load of
@@ -167,8 +168,9 @@ impl WordArray {
     ///
     /// Costs 3k + 1 compare-and-swaps for k > 1 entries when nobody interferes, and one for one entry.
     ///
-    /// Progress: lock-free. Linearization point: the compare-and-swap that decides the operation's
-    /// status, by whichever thread.
+    /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the
+    /// operation's status, by whichever thread; of a mismatch: the load of the word that differed, by
+    /// whichever thread.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when some word differs; the others are misuse, found before any word changes.
