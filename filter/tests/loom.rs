@@ -1,7 +1,8 @@
 //! The filter under the model checker, with three buckets of two slots.
 //!
-//! Run with `scripts/loom.sh`. Each test says which change to the code makes it fail; those changes are
-//! kept under `filter/tests/planted/` and `scripts/planted.sh` shows that each is caught.
+//! Run with `scripts/loom.sh`, which prints for each model its threads, its bound on preemptions, and how
+//! many executions that was. The changes to the code that each model must catch are kept under
+//! `filter/tests/planted/`, and `scripts/planted.sh` shows that it does.
 #![cfg(kcas_loom)]
 
 use std::hash::{BuildHasher, Hasher};
@@ -85,7 +86,7 @@ fn all_present(filter: &Small, keys: &[u64]) {
 #[test]
 fn lookup_of_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("lookup_of_a_key_that_a_chain_moves", 5, move || {
+        explore("lookup_of_a_key_that_a_chain_moves", 5, 20_000, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
             let writer = {
@@ -108,7 +109,7 @@ fn lookup_of_a_key_that_a_chain_moves() {
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for looked_up in [here, there] {
-        explore("hops_by_insert_and_remove", 5, move || {
+        explore("hops_by_insert_and_remove", 5, 280, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
             let writer = {
@@ -132,26 +133,31 @@ fn hops_by_insert_and_remove() {
 /// both: both succeed and nothing is lost.
 #[test]
 fn two_evicting_inserts_with_overlapping_chains() {
-    explore("two_evicting_inserts_with_overlapping_chains", 3, || {
-        let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-        let filter = holding(&movable);
-        let new = [key(0, 2, 0), key(2, 0, 1)];
-        let other = {
-            let filter = Arc::clone(&filter);
-            spawn(move || filter.insert(&new[1]))
-        };
-        assert_eq!(filter.insert(&new[0]), Ok(()));
-        assert_eq!(other.join().unwrap(), Ok(()));
-        all_present(&filter, &movable);
-        all_present(&filter, &new);
-        assert_eq!(filter.len(), 6);
-    });
+    explore(
+        "two_evicting_inserts_with_overlapping_chains",
+        3,
+        25_000,
+        || {
+            let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
+            let filter = holding(&movable);
+            let new = [key(0, 2, 0), key(2, 0, 1)];
+            let other = {
+                let filter = Arc::clone(&filter);
+                spawn(move || filter.insert(&new[1]))
+            };
+            assert_eq!(filter.insert(&new[0]), Ok(()));
+            assert_eq!(other.join().unwrap(), Ok(()));
+            all_present(&filter, &movable);
+            all_present(&filter, &new);
+            assert_eq!(filter.len(), 6);
+        },
+    );
 }
 
 /// The same with room for one: one insert succeeds, the other is told `Full`, and nothing is lost.
 #[test]
 fn two_evicting_inserts_for_one_slot() {
-    explore("two_evicting_inserts_for_one_slot", 3, || {
+    explore("two_evicting_inserts_for_one_slot", 3, 19_000, || {
         let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
         let filter = holding(&movable);
         let stuck = key(1, 1, 0);
@@ -177,7 +183,7 @@ fn two_evicting_inserts_for_one_slot() {
 /// Two removes of the last copy: exactly one takes it.
 #[test]
 fn two_removes_of_the_last_copy() {
-    explore("two_removes_of_the_last_copy", None, || {
+    explore("two_removes_of_the_last_copy", None, 200, || {
         let last = key(0, 1, 0);
         let filter = holding(&[last]);
         let other = {
@@ -195,7 +201,7 @@ fn two_removes_of_the_last_copy() {
 #[test]
 fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("remove_of_a_key_that_a_chain_moves", 4, move || {
+        explore("remove_of_a_key_that_a_chain_moves", 4, 50_000, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
             let writer = {
@@ -216,7 +222,7 @@ fn remove_of_a_key_that_a_chain_moves() {
 /// a resident key is removed at the same time (then the insert may find room instead).
 #[test]
 fn full_leaves_everything() {
-    explore("full_leaves_everything", 4, || {
+    explore("full_leaves_everything", 4, 40, || {
         let stuck = [key(0, 0, 0), key(0, 0, 1), key(1, 1, 0), key(1, 1, 1)];
         let filter = holding(&stuck);
         let new = key(0, 1, 0);
@@ -239,20 +245,25 @@ fn full_leaves_everything() {
 /// Two plain inserts and a remove in one bucket: no copy is lost and none comes from nowhere.
 #[test]
 fn plain_inserts_and_a_remove_in_one_bucket() {
-    explore("plain_inserts_and_a_remove_in_one_bucket", None, || {
-        let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
-        let filter = holding(&[resident]);
-        let other = {
-            let filter = Arc::clone(&filter);
-            spawn(move || {
-                assert_eq!(filter.insert(&others), Ok(()));
-                assert!(filter.remove(&resident));
-            })
-        };
-        assert_eq!(filter.insert(&mine), Ok(()));
-        other.join().unwrap();
-        all_present(&filter, &[mine, others]);
-        assert!(!filter.contains(&resident));
-        assert_eq!(filter.len(), 2);
-    });
+    explore(
+        "plain_inserts_and_a_remove_in_one_bucket",
+        None,
+        3_500,
+        || {
+            let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
+            let filter = holding(&[resident]);
+            let other = {
+                let filter = Arc::clone(&filter);
+                spawn(move || {
+                    assert_eq!(filter.insert(&others), Ok(()));
+                    assert!(filter.remove(&resident));
+                })
+            };
+            assert_eq!(filter.insert(&mine), Ok(()));
+            other.join().unwrap();
+            all_present(&filter, &[mine, others]);
+            assert!(!filter.contains(&resident));
+            assert_eq!(filter.len(), 2);
+        },
+    );
 }

@@ -16,25 +16,30 @@ use crate::{Error, WordArray};
 /// taken back. When the first one wakes, it must not take the other's installation for its own.
 #[test]
 fn an_installation_is_finished_only_as_what_it_is() {
-    explore("an_installation_is_finished_only_as_what_it_is", 3, || {
-        let array = Arc::new(WordArray::new(2));
-        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let tag = begun(&array, &ops);
-        let helpers = [(); 2].map(|()| {
-            let array = Arc::clone(&array);
-            spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
-        });
-        assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
-        assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-        for helper in helpers {
-            let outcome = helper.join().unwrap();
-            assert!(matches!(
-                outcome,
-                Installed::Yes | Installed::Decided | Installed::Differs
-            ));
-        }
-        assert_eq!((array.load(0), array.load(1)), (1, 0));
-    });
+    explore(
+        "an_installation_is_finished_only_as_what_it_is",
+        3,
+        90_000,
+        || {
+            let array = Arc::new(WordArray::new(2));
+            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+            let tag = begun(&array, &ops);
+            let helpers = [(); 2].map(|()| {
+                let array = Arc::clone(&array);
+                spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+            });
+            assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+            for helper in helpers {
+                let outcome = helper.join().unwrap();
+                assert!(matches!(
+                    outcome,
+                    Installed::Yes | Installed::Decided | Installed::Differs
+                ));
+            }
+            assert_eq!((array.load(0), array.load(1)), (1, 0));
+        },
+    );
 }
 
 /// A failed operation, a helper whose installation comes late, and the owner's record in use again:
@@ -44,7 +49,7 @@ fn an_installation_is_finished_only_as_what_it_is() {
 /// had not been acquired.)
 #[test]
 fn late_installation_and_reused_record() {
-    explore("late_installation_and_reused_record", 4, || {
+    explore("late_installation_and_reused_record", 4, 25_000, || {
         let array = Arc::new(WordArray::new(3));
         array.compare_exchange(1, 0, 9).unwrap();
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -74,7 +79,7 @@ fn late_installation_and_reused_record() {
 /// numbers began again, the helper would take one of them for the operation that it helps.
 #[test]
 fn thread_id_is_reused() {
-    explore("thread_id_is_reused", 3, || {
+    explore("thread_id_is_reused", 3, 100_000, || {
         let array = Arc::new(WordArray::new(4));
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
         let tag = begun(&array, &ops);

@@ -1,5 +1,6 @@
 //! How a model is explored, and how much of it: shared by the loom tests of `kcas` and of `filter`.
 
+use std::cell::Cell;
 use std::sync::Arc;
 // Counts executions from outside the model, so it must not be one of loom's.
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +9,11 @@ use std::time::Instant;
 use crate::thread_id;
 use crate::{Op, WordArray};
 
+std::thread_local! {
+    /// Threads of the current execution. Loom runs them all on one thread of the system.
+    static THREADS: Cell<usize> = const { Cell::new(0) };
+}
+
 /// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`: all
 /// executions), and prints how many there were.
 ///
@@ -15,10 +21,12 @@ use crate::{Op, WordArray};
 /// exist before any other thread looks at them.
 ///
 /// # Panics
-/// When an execution panics, does not end within the bound on its length, or when there was only one.
+/// When an execution panics or does not end within the bound on its length; and when there were fewer
+/// than `at_least` executions: a model that explores less than it says is no evidence.
 pub fn explore(
     name: &str,
     preemptions: impl Into<Option<usize>>,
+    at_least: u64,
     model: impl Fn() + Send + Sync + 'static,
 ) {
     let executions = Arc::new(AtomicU64::new(0));
@@ -30,6 +38,7 @@ pub fn explore(
     let start = Instant::now();
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
+        THREADS.set(1);
         hold_lowest_id();
         model();
         thread_id::end_of_thread();
@@ -40,14 +49,19 @@ pub fn explore(
         None => "no bound on preemptions".to_string(),
     };
     println!(
-        "model {name}: {bound}, {executions} executions, {:.1} s",
+        "model {name}: {} threads, {bound}, {executions} executions, {:.1} s",
+        THREADS.get(),
         start.elapsed().as_secs_f64()
     );
-    assert!(executions > 1, "the model has only one execution");
+    assert!(
+        executions >= at_least,
+        "{executions} executions, where {at_least} or more were explored before"
+    );
 }
 
 /// A thread of a model; its id is free again once it can be joined.
 pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
+    THREADS.set(THREADS.get() + 1);
     loom::thread::spawn(move || {
         let result = body();
         thread_id::end_of_thread();

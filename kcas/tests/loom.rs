@@ -1,7 +1,8 @@
 //! The K-CAS protocol under the model checker.
 //!
-//! Run with `scripts/loom.sh`. Each test says which change to the code makes it fail; those changes are
-//! kept under `kcas/tests/planted/` and `scripts/planted.sh` shows that each is caught.
+//! Run with `scripts/loom.sh`, which prints for each model its threads, its bound on preemptions, and how
+//! many executions that was. The changes to the code that each model must catch are kept under
+//! `kcas/tests/planted/`, and `scripts/planted.sh` shows that it does.
 #![cfg(kcas_loom)]
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn contents(words: &WordArray) -> Vec<u64> {
 /// Two operations on the same two words, named in opposite order: exactly one succeeds, whole.
 #[test]
 fn opposite_order() {
-    explore("opposite_order", 3, || {
+    explore("opposite_order", 3, 6_500, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
@@ -54,7 +55,7 @@ fn opposite_order() {
 #[test]
 fn operation_against_reader() {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_reader", 4, move || {
+        explore("operation_against_reader", 4, 4_000, move || {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
@@ -72,7 +73,7 @@ fn operation_against_reader() {
 /// met the operation is still at work on it. The helper must not do it a second time.
 #[test]
 fn values_that_return() {
-    explore("values_that_return", 3, || {
+    explore("values_that_return", 3, 9_000, || {
         let words = array(&[0, 0]);
         let helper = {
             let words = Arc::clone(&words);
@@ -94,7 +95,7 @@ fn values_that_return() {
 /// (The hazard in it is explored further by `late_installation_and_reused_record` in `commit`.)
 #[test]
 fn failed_operation_and_reused_record() {
-    explore("failed_operation_and_reused_record", 2, || {
+    explore("failed_operation_and_reused_record", 2, 110_000, || {
         let words = array(&[0, 9, 0]);
         let helper = {
             let words = Arc::clone(&words);
@@ -120,7 +121,7 @@ fn failed_operation_and_reused_record() {
 /// comparisons would be worth nothing (write skew); if none, one failed without a reason.
 #[test]
 fn compare_only_entries() {
-    explore("compare_only_entries", 3, || {
+    explore("compare_only_entries", 3, 7_000, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
@@ -141,7 +142,7 @@ fn compare_only_entries() {
 /// ever.)
 #[test]
 fn helping_a_decided_operation() {
-    explore("helping_a_decided_operation", 3, || {
+    explore("helping_a_decided_operation", 3, 55_000, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
@@ -163,7 +164,7 @@ fn helping_a_decided_operation() {
 /// what some word held, never what the next operation merely expected or what another word holds.
 #[test]
 fn reader_of_a_record_in_use_again() {
-    explore("reader_of_a_record_in_use_again", 3, || {
+    explore("reader_of_a_record_in_use_again", 3, 14_000, || {
         let words = array(&[0, 5]);
         let owner = {
             let words = Arc::clone(&words);
@@ -187,21 +188,26 @@ fn reader_of_a_record_in_use_again() {
 /// take the new indices for those of its own array.
 #[test]
 fn helper_of_a_record_in_use_for_another_array() {
-    explore("helper_of_a_record_in_use_for_another_array", 2, || {
-        let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
-        let helper = {
-            let small = Arc::clone(&small);
-            spawn(move || small.compare_exchange(0, 0, 7))
-        };
-        let first = small.kcas(&[op(0, 0, 1), op(1, 0, 1)]);
-        assert_eq!(large.kcas(&[op(2, 0, 1), op(3, 0, 1)]), Ok(()));
-        match (first, helper.join().unwrap()) {
-            (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
-            (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
-            results => panic!("no order of the operations explains {results:?}"),
-        }
-        assert_eq!(contents(&large), [0, 0, 1, 1]);
-    });
+    explore(
+        "helper_of_a_record_in_use_for_another_array",
+        2,
+        45_000,
+        || {
+            let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
+            let helper = {
+                let small = Arc::clone(&small);
+                spawn(move || small.compare_exchange(0, 0, 7))
+            };
+            let first = small.kcas(&[op(0, 0, 1), op(1, 0, 1)]);
+            assert_eq!(large.kcas(&[op(2, 0, 1), op(3, 0, 1)]), Ok(()));
+            match (first, helper.join().unwrap()) {
+                (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
+                (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
+                results => panic!("no order of the operations explains {results:?}"),
+            }
+            assert_eq!(contents(&large), [0, 0, 1, 1]);
+        },
+    );
 }
 
 /// The checker itself: a load in one thread against a load and then a write in another. The write may
@@ -212,7 +218,7 @@ fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    explore("a_writer_that_loads_first", None, move || {
+    explore("a_writer_that_loads_first", None, 1, move || {
         let words = array(&[0]);
         let writer = {
             let words = Arc::clone(&words);
