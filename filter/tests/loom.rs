@@ -102,6 +102,32 @@ fn lookup_of_a_key_that_a_chain_moves() {
     }
 }
 
+/// A chain moves a resident key into a bucket, and then the key gets back by an insert and a remove of its
+/// class, so that the bucket's slots are as they were. A lookup that read the bucket before and after must
+/// see that something was added meanwhile.
+#[test]
+fn a_shift_that_is_taken_back() {
+    let (here, there) = (key(0, 1, 3), key(1, 0, 3));
+    explore("a_shift_that_is_taken_back", 4, 14_000, move || {
+        let filter = holding(&residents());
+        assert_eq!(filter.class(&here), filter.class(&there));
+        let writer = {
+            let filter = Arc::clone(&filter);
+            spawn(move || {
+                let new = key(0, 2, 0);
+                assert_eq!(filter.insert(&new), Ok(()));
+                assert!(filter.remove(&new));
+                assert_eq!(filter.insert(&here), Ok(()));
+                assert!(filter.remove(&there));
+            })
+        };
+        assert!(filter.contains(&there), "a resident key looked absent");
+        writer.join().unwrap();
+        all_present(&filter, &residents());
+        assert_eq!(filter.len(), 4);
+    });
+}
+
 /// A key's copy changes buckets without a chain: keys of its class are inserted into the one bucket and
 /// removed from the other, back and forth, while there is never less than one copy. (This is what the
 /// published protocol's counters do not see.)
