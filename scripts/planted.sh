@@ -33,14 +33,14 @@ for patch in "${patches[@]}"; do
     # The directory keeps git from taking the copy for a part of this repository.
     (cd "$copy" && GIT_CEILING_DIRECTORIES="$target" git apply -p1 "$root/$patch")
     log="$target/$(basename "$patch" .patch).log"
-    if ! (cd "$copy" && cargo test --offline --profile loom -p "$crate" --lib --test loom --no-run) >"$log" 2>&1; then
+    if ! (cd "$copy" && cargo test --profile loom -p "$crate" --lib --test loom --no-run) >"$log" 2>&1; then
         cat "$log" >&2
         echo "$patch does not compile: mend the patch" >&2
         exit 1
     fi
     start=$SECONDS
     # A model that only explores less than before has not caught anything.
-    if (cd "$copy" && timeout 300 cargo test --offline --profile loom -p "$crate" --lib --test loom -- "$model" --nocapture) >>"$log" 2>&1 || grep -q "were explored before" "$log"; then
+    if (cd "$copy" && cargo test --profile loom -p "$crate" --lib --test loom -- "$model" --nocapture) >>"$log" 2>&1 || grep -q "were explored before" "$log"; then
         printf 'SURVIVED  %-34s %s\n' "$(basename "$patch" .patch)" "$model"
         survived=$((survived + 1))
     elif grep -q "^test .*$model.* FAILED\|panicked at" "$log"; then
