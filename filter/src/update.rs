@@ -27,20 +27,16 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     } = location;
     loop {
         let first_word = buckets.read(first);
-        if let Some(slot) = Layout::<SLOTS, BITS>::find_empty(first_word) {
-            let filled = Layout::<SLOTS, BITS>::place(first_word, slot, fingerprint);
-            if buckets.replace(first, first_word, filled) {
-                return Ok(());
-            }
-            continue;
+        match place(buckets, first, first_word, fingerprint) {
+            Some(true) => return Ok(()),
+            Some(false) => continue,
+            None => {}
         }
         let second_word = buckets.read(second);
-        if let Some(slot) = Layout::<SLOTS, BITS>::find_empty(second_word) {
-            let filled = Layout::<SLOTS, BITS>::place(second_word, slot, fingerprint);
-            if buckets.replace(second, second_word, filled) {
-                return Ok(());
-            }
-            continue;
+        match place(buckets, second, second_word, fingerprint) {
+            Some(true) => return Ok(()),
+            Some(false) => continue,
+            None => {}
         }
         match path::search(buckets.geometry(), first, second, |b| buckets.read(b)) {
             Some(chain) if buckets.shift(&chain, fingerprint) => return Ok(()),
@@ -52,6 +48,20 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
             None => {}
         }
     }
+}
+
+/// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none,
+/// otherwise whether the bucket still was so.
+#[inline]
+fn place<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    bucket: usize,
+    word: u64,
+    fingerprint: u64,
+) -> Option<bool> {
+    let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
+    let filled = Layout::<SLOTS, BITS>::place(word, slot, fingerprint);
+    Some(buckets.replace(bucket, word, filled))
 }
 
 /// Takes one copy from the class of `location`; false when it has none.
