@@ -84,6 +84,7 @@ mod descriptor;
 #[cfg(kcas_loom)]
 pub mod model;
 mod op;
+pub mod steps;
 pub mod sync;
 mod tagged;
 pub mod thread_id;

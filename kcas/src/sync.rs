@@ -1,18 +1,21 @@
 //! The one door to atomics: the standard library's normally, loom's under the model checker.
 //!
 //! Every atomic of `kcas` and of `filter` is named through this module, so that a model built with
-//! `--cfg kcas_loom` sees each access. What else differs between the two worlds is hidden here, too:
-//! how a static and a thread-local are declared, and how a value that is made at first use is kept
-//! ([`OnFirstUse`]).
+//! `--cfg kcas_loom` sees each access, and so does a test that stops threads ([`steps`](crate::steps)).
+//! What else differs between these worlds is hidden here, too: how a static and a thread-local are
+//! declared, and how a value that is made at first use is kept ([`OnFirstUse`]).
 
 #[cfg(kcas_loom)]
 pub use loom::sync::atomic::Ordering;
-#[cfg(kcas_loom)]
-pub use modelled::AtomicU64;
+#[cfg(any(kcas_loom, feature = "steps"))]
+pub use observed::AtomicU64;
+#[cfg(not(any(kcas_loom, feature = "steps")))]
+pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
-pub use std::sync::atomic::{AtomicU64, Ordering};
+pub use std::sync::atomic::Ordering;
 
-/// Loom's atomic, mended.
+/// An atomic with something done before each access: a [step](crate::steps) with the feature `steps`,
+/// and what follows under loom.
 ///
 /// Loom (0.7.2) decides which executions to explore from the *last* access to an atomic alone. When a
 /// thread loads an atomic and then writes it, its own load hides that another thread loaded it before,
@@ -21,19 +24,26 @@ pub use std::sync::atomic::{AtomicU64, Ordering};
 /// read-modify-write of a companion, which loom takes for dependent on every other one: no order of
 /// accesses is left out. It orders nothing and publishes nothing, so what a load may return is as weak as
 /// before. `kcas/tests/loom.rs` shows what is missed without it.
-#[cfg(kcas_loom)]
-mod modelled {
-    use loom::sync::atomic::{self, Ordering};
+#[cfg(any(kcas_loom, feature = "steps"))]
+mod observed {
+    #[cfg(kcas_loom)]
+    use loom::sync::atomic;
+    #[cfg(not(kcas_loom))]
+    use std::sync::atomic;
 
-    /// A 64-bit atomic of the model, with the operations of the standard one that are used here.
+    use atomic::Ordering;
+
+    /// A 64-bit atomic with the operations of the standard one that are used here.
     #[derive(Debug)]
     pub struct AtomicU64 {
         value: atomic::AtomicU64,
+        #[cfg(kcas_loom)]
         companion: atomic::AtomicBool,
     }
 
     impl AtomicU64 {
         /// An atomic that holds `value`.
+        #[cfg(kcas_loom)]
         pub fn new(value: u64) -> Self {
             AtomicU64 {
                 value: atomic::AtomicU64::new(value),
@@ -41,8 +51,19 @@ mod modelled {
             }
         }
 
+        /// An atomic that holds `value`.
+        #[cfg(not(kcas_loom))]
+        pub const fn new(value: u64) -> Self {
+            AtomicU64 {
+                value: atomic::AtomicU64::new(value),
+            }
+        }
+
         fn before_access(&self) -> &atomic::AtomicU64 {
+            #[cfg(kcas_loom)]
             self.companion.swap(false, Ordering::Relaxed);
+            #[cfg(not(kcas_loom))]
+            crate::steps::step();
             &self.value
         }
 
@@ -59,16 +80,6 @@ mod modelled {
         /// Ands `value` in, and returns what was there.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
             self.before_access().fetch_and(value, order)
-        }
-
-        /// Replaces the value by what `next` makes of it, unless that is nothing; returns what was there.
-        pub fn fetch_update(
-            &self,
-            success: Ordering,
-            failure: Ordering,
-            next: impl FnMut(u64) -> Option<u64>,
-        ) -> Result<u64, u64> {
-            self.before_access().fetch_update(success, failure, next)
         }
 
         /// Subtracts `value`, wrapping, and returns what was there.
@@ -116,11 +127,13 @@ impl<T> OnFirstUse<T> {
 
     /// The value, if someone has asked for it before. Wait-free: one load.
     pub fn get(&self) -> Option<&T> {
+        crate::steps::step();
         self.made.get()
     }
 
     /// The value; the first caller makes it. Wait-free, but for the allocator at first use.
     pub fn get_or_make(&self) -> &T {
+        crate::steps::step();
         self.made.get_or_init(|| Box::new((self.make)()))
     }
 }

@@ -83,12 +83,7 @@ impl ThreadId {
     }
 
     fn claim() -> Result<ThreadId, TooManyThreads> {
-        // Acquire pairs with the Release in `give_back`: the bit that was cleared before is seen. Nothing
-        // is read from a failure.
-        HELD.fetch_update(Ordering::Acquire, Ordering::Relaxed, |held| {
-            (held < MAX_THREADS as u64).then_some(held + 1)
-        })
-        .map_err(|_| TooManyThreads)?;
+        promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {
                 return Ok(ThreadId {
@@ -109,6 +104,21 @@ impl ThreadId {
         // the same counter in `claim`.
         HELD.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// Is promised an id, unless all are.
+fn promise() -> Result<(), TooManyThreads> {
+    // Relaxed: only a hint; the exchange below decides.
+    let mut held = HELD.load(Ordering::Relaxed);
+    while held < MAX_THREADS as u64 {
+        // Acquire pairs with the Release in `give_back`: the bit that was cleared before is seen. Nothing
+        // is read from a failure.
+        match HELD.compare_exchange(held, held + 1, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return Ok(()),
+            Err(now) => held = now,
+        }
+    }
+    Err(TooManyThreads)
 }
 
 /// Claims an id among those of one word of bits.

@@ -1,0 +1,112 @@
+//! A place before every atomic access where a test can stop the thread, for ever if it likes, or let
+//! something else happen first.
+//!
+//! Only with the feature `steps`, which is for tests and for `harness check`: it makes every access
+//! dearer. Without it, [`step`] is nothing and there are no hooks.
+//!
+//! A *step* is one access to an atomic of [`sync`](crate::sync) (or a place where other code calls
+//! [`step`] itself). A thread that is stopped by its hook has done all the steps before this one, and
+//! nothing of this one.
+
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+pub use hooks::{step, with_hook};
+
+/// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
+#[cfg(not(all(feature = "steps", not(kcas_loom))))]
+#[inline(always)]
+pub fn step() {}
+
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+mod hooks {
+    use std::cell::RefCell;
+
+    struct Hook {
+        steps: u64,
+        run: Box<dyn FnMut(u64)>,
+    }
+
+    std::thread_local! {
+        static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+    }
+
+    /// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
+    #[inline]
+    pub fn step() {
+        // A thread that is being torn down has no hook any more.
+        let hook = HOOK.try_with(|hook| hook.borrow_mut().take());
+        if let Ok(Some(hook)) = hook {
+            run(hook);
+        }
+    }
+
+    /// While the hook runs, the thread has none: what the hook does itself are not steps.
+    #[cold]
+    fn run(mut hook: Hook) {
+        (hook.run)(hook.steps);
+        hook.steps += 1;
+        HOOK.set(Some(hook));
+    }
+
+    /// Runs `action`, and before each step of it `hook`, which gets the number of the step, from 0.
+    /// The hook that the thread had before, if any, rests meanwhile.
+    pub fn with_hook<R>(hook: impl FnMut(u64) + 'static, action: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Hook>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                HOOK.set(self.0.take());
+            }
+        }
+        let run = Box::new(hook);
+        let _restore = Restore(HOOK.replace(Some(Hook { steps: 0, run })));
+        action()
+    }
+}
+
+#[cfg(all(test, feature = "steps", not(kcas_loom)))]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::with_hook;
+    use crate::{Op, WordArray};
+
+    fn steps_of(action: impl FnOnce()) -> u64 {
+        let last = Rc::new(RefCell::new(0));
+        let seen = Rc::clone(&last);
+        with_hook(move |step| *seen.borrow_mut() = step + 1, action);
+        last.take()
+    }
+
+    #[test]
+    fn every_access_is_a_step() {
+        let words = WordArray::new(1);
+        assert_eq!(steps_of(|| assert_eq!(words.load(0), 0)), 1);
+        assert_eq!(
+            steps_of(|| assert_eq!(words.compare_exchange(0, 0, 5), Ok(0))),
+            1
+        );
+        assert_eq!(words.load(0), 5, "and has its effect");
+        let words = WordArray::new(3);
+        let ops = [0, 1, 2].map(|index| Op {
+            index,
+            expected: 0,
+            new: 1,
+        });
+        words.kcas(&ops).unwrap();
+        let steps = steps_of(|| words.kcas(&ops.map(|op| Op { expected: 1, ..op })).unwrap());
+        // At least the 3k + 1 exchanges, and what is written to the record.
+        assert!((3 * 3 + 1..100).contains(&steps), "{steps}");
+    }
+
+    #[test]
+    fn what_a_hook_does_is_no_step() {
+        let words = Rc::new(WordArray::new(1));
+        let inside = Rc::clone(&words);
+        let hook = move |step| {
+            assert_eq!(step, 0);
+            inside.compare_exchange(0, 0, 5).unwrap();
+        };
+        assert_eq!(with_hook(hook, || words.load(0)), 5);
+        assert_eq!(steps_of(|| ()), 0);
+    }
+}
