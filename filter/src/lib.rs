@@ -74,10 +74,12 @@
 mod buckets;
 mod cuckoo;
 pub mod hashing;
+pub mod history;
 pub mod layout;
 mod length;
 mod lookup;
 pub mod path;
+pub mod specification;
 mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};

@@ -1,0 +1,567 @@
+//! Whether calls that overlapped in time could have taken effect one after the other: a checker of
+//! linearizability, for tests.
+//!
+//! A history is linearizable (Herlihy & Wing 1990) if each call can be given one moment between its
+//! start and its end such that, in the order of these moments, a sequential object would have answered
+//! the same. [`check`] searches for such an order as Lowe does (*Testing for linearizability*, 2017:
+//! just-in-time linearization, after Wing & Gong 1993): it walks through starts and ends in the order of
+//! time and keeps every *configuration* that explains what has ended so far, which is a state of the
+//! object together with the set of those calls under way that have taken effect. A call takes effect
+//! no earlier than some end demands it. So the search needs no more memory for a longer history, and
+//! time in proportion to it as long as few calls overlap.
+//!
+//! Of the crates that check histories, `todc-utils` 0.1 keeps one bit for each call in each of the
+//! configurations it remembers, which is quadratic, and stateright 0.31 remembers none, which is
+//! exponential; neither tells which calls are to blame.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::Hash;
+use std::rc::Rc;
+
+use crate::hashing::FixedState;
+
+/// The sequential object that a history is held against.
+pub trait Specification {
+    /// What the object holds.
+    type State: Clone + Eq + Hash + fmt::Debug;
+    /// An operation together with its answer.
+    type Event: Clone + fmt::Debug;
+
+    /// The state after `event`, or `None` when the object would not have answered so.
+    fn apply(&self, state: &Self::State, event: &Self::Event) -> Option<Self::State>;
+
+    /// True when `event` leaves every state as it is.
+    fn is_read_only(&self, event: &Self::Event) -> bool;
+}
+
+/// One call of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call<E> {
+    /// Who made it. Calls of one thread take effect in the order of their starts, and in the order of the
+    /// history if they start together, even where their times overlap: so a model can give the same
+    /// time to all that it runs at once.
+    pub thread: usize,
+    /// A time before its first access to the object.
+    pub start: u64,
+    /// A time after its last access to the object. Another call is later if it starts after this.
+    pub end: u64,
+    /// What was asked and answered.
+    pub event: E,
+}
+
+/// Why a history was not found to be linearizable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure<State, Event> {
+    /// It is not.
+    Violation(Violation<State, Event>),
+    /// So many calls overlap that the search was given up.
+    TooManyOverlap,
+}
+
+/// The [`Failure`] of a specification.
+pub type FailureOf<S> = Failure<<S as Specification>::State, <S as Specification>::Event>;
+
+/// Calls that no order explains. None of those that only read could be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation<State, Event> {
+    /// The states that were possible before.
+    pub since: Vec<State>,
+    /// The calls, in the order of their starts.
+    pub calls: Vec<Call<Event>>,
+    /// The one at whose end there was no order left: an index into `calls`.
+    pub blamed: usize,
+}
+
+/// Most calls under way at one moment: a configuration has a bit for each.
+const MAX_OVERLAP: usize = u64::BITS as usize;
+
+/// Most configurations at one moment.
+const MAX_CONFIGURATIONS: usize = 1 << 20;
+
+/// Finds out whether some order explains all calls, which begin in one of the states `since`; returns
+/// the states that are possible after them.
+///
+/// # Errors
+/// [`Failure::Violation`] with a small part of the history that cannot be explained;
+/// [`Failure::TooManyOverlap`] when more than 64 calls are under way at one moment, or there are more than
+/// 2^20 configurations.
+pub fn check<S: Specification>(
+    specification: &S,
+    since: &[S::State],
+    calls: &[Call<S::Event>],
+) -> Result<Vec<S::State>, FailureOf<S>> {
+    walk(specification, since, calls).map_err(|failure| match failure {
+        Failure::Violation(violation) => Failure::Violation(smaller(specification, violation)),
+        Failure::TooManyOverlap => Failure::TooManyOverlap,
+    })
+}
+
+/// Leaves out calls that only read, as many as possible: what cannot be explained without them cannot be
+/// explained with them. (Without a call that changes the state, others might lose their explanation.)
+fn smaller<S: Specification>(
+    specification: &S,
+    mut violation: Violation<S::State, S::Event>,
+) -> Violation<S::State, S::Event> {
+    let mut chunk = violation.calls.len();
+    while chunk > 0 {
+        let mut from = 0;
+        while from < violation.calls.len() {
+            let left_out = from..from + chunk;
+            let kept: Vec<_> = (violation.calls.iter().enumerate())
+                .filter(|(at, call)| {
+                    !left_out.contains(at) || !specification.is_read_only(&call.event)
+                })
+                .map(|(_, call)| call.clone())
+                .collect();
+            let fewer = kept.len() < violation.calls.len();
+            match walk(specification, &violation.since, &kept) {
+                Err(Failure::Violation(found)) if fewer => violation = found,
+                _ => from += chunk,
+            }
+        }
+        chunk /= 2;
+    }
+    violation
+}
+
+/// A state, and which of the calls under way have taken effect: the bits of their places.
+type Configurations<S> = HashSet<(u64, <S as Specification>::State), FixedState>;
+
+/// A call under way. Its place in the list is its bit in a configuration.
+struct Open<State> {
+    call: usize,
+    /// Bits of earlier calls of the same thread.
+    after: u64,
+    /// From where to tell the story if this call cannot be explained.
+    anchor: Rc<Anchor<State>>,
+}
+
+/// A moment at which all configurations agree on what has taken effect.
+struct Anchor<State> {
+    states: Vec<State>,
+    /// Calls that have started and not taken effect.
+    open: Vec<usize>,
+    /// How many calls have started.
+    started: usize,
+}
+
+struct Walk<'a, S: Specification> {
+    specification: &'a S,
+    calls: &'a [Call<S::Event>],
+    open: Vec<Option<Open<S::State>>>,
+    /// The last one there was.
+    anchor: Rc<Anchor<S::State>>,
+    configurations: Configurations<S>,
+}
+
+/// [`check`], with all that happened since the [`Anchor`] in a violation.
+fn walk<S: Specification>(
+    specification: &S,
+    since: &[S::State],
+    calls: &[Call<S::Event>],
+) -> Result<Vec<S::State>, FailureOf<S>> {
+    let mut starts: Vec<usize> = (0..calls.len()).collect();
+    let mut ends = starts.clone();
+    starts.sort_by_key(|&call| calls[call].start);
+    ends.sort_by_key(|&call| calls[call].end);
+
+    let mut walk = Walk {
+        specification,
+        calls,
+        open: Vec::new(),
+        anchor: Rc::new(Anchor {
+            states: since.to_vec(),
+            open: Vec::new(),
+            started: 0,
+        }),
+        configurations: since.iter().map(|state| (0, state.clone())).collect(),
+    };
+    let mut started = 0;
+    for ending in ends {
+        // What starts at the very time of an end overlaps with it.
+        while let Some(&call) = starts.get(started)
+            && calls[call].start <= calls[ending].end
+        {
+            walk.start(call)?;
+            started += 1;
+        }
+        let anchor = walk.end(ending)?;
+        if walk.configurations.is_empty() {
+            let mut concerned = anchor.open.clone();
+            concerned.extend(&starts[anchor.started..started]);
+            let blamed = concerned.iter().position(|&call| call == ending);
+            return Err(Failure::Violation(Violation {
+                since: anchor.states.clone(),
+                calls: concerned.iter().map(|&call| calls[call].clone()).collect(),
+                blamed: blamed.expect("it started after its anchor"),
+            }));
+        }
+        walk.move_anchor(started);
+    }
+    let states: HashSet<_, FixedState> = (walk.configurations.into_iter())
+        .map(|(_, state)| state)
+        .collect();
+    Ok(states.into_iter().collect())
+}
+
+impl<S: Specification> Walk<'_, S> {
+    fn start(&mut self, call: usize) -> Result<(), FailureOf<S>> {
+        let thread = self.calls[call].thread;
+        let earlier = |(place, open): (usize, &Option<Open<_>>)| match open {
+            Some(open) if self.calls[open.call].thread == thread => 1u64 << place,
+            _ => 0,
+        };
+        let after = self.open.iter().enumerate().map(earlier).sum();
+        let anchor = Rc::clone(&self.anchor);
+        let open = Some(Open {
+            call,
+            after,
+            anchor,
+        });
+        match self.open.iter().position(Option::is_none) {
+            Some(place) => self.open[place] = open,
+            None if self.open.len() < MAX_OVERLAP => self.open.push(open),
+            None => return Err(Failure::TooManyOverlap),
+        }
+        let before = std::mem::take(&mut self.configurations);
+        self.configurations = (before.into_iter())
+            .map(|(done, state)| (self.with_reads(done, &state), state))
+            .collect();
+        Ok(())
+    }
+
+    /// Lets all calls take effect that only read and can be explained in this state: they are in
+    /// nobody's way, now or later.
+    fn with_reads(&self, mut done: u64, state: &S::State) -> u64 {
+        loop {
+            let reads: u64 = (self.ready(done))
+                .filter(|&(_, event)| {
+                    self.specification.is_read_only(event)
+                        && self.specification.apply(state, event).is_some()
+                })
+                .map(|(bit, _)| bit)
+                .sum();
+            if reads == 0 {
+                return done;
+            }
+            done |= reads;
+        }
+    }
+
+    /// Calls that can take effect next: their bits and events.
+    fn ready(&self, done: u64) -> impl Iterator<Item = (u64, &S::Event)> {
+        let open = self.open.iter().enumerate();
+        open.filter_map(move |(place, open)| {
+            let open = open.as_ref()?;
+            let ready = done & 1 << place == 0 && open.after & !done == 0;
+            ready.then(|| (1 << place, &self.calls[open.call].event))
+        })
+    }
+
+    /// Keeps the configurations in which `call` has taken effect, or can after others that are under way.
+    /// Returns the anchor before its start.
+    fn end(&mut self, call: usize) -> Result<Rc<Anchor<S::State>>, FailureOf<S>> {
+        let is_it = |open: &Option<Open<_>>| open.as_ref().is_some_and(|open| open.call == call);
+        let place = self.open.iter().position(is_it);
+        let place = place.expect("it has started");
+        let bit = 1 << place;
+
+        let mut kept = Configurations::<S>::default();
+        let mut seen = Configurations::<S>::default();
+        let mut waiting: Vec<_> = self.configurations.drain().collect();
+        while let Some((done, state)) = waiting.pop() {
+            if done & bit != 0 {
+                kept.insert((done & !bit, state));
+            } else if seen.insert((done, state.clone())) {
+                for (bit, event) in self.ready(done) {
+                    if !self.specification.is_read_only(event)
+                        && let Some(next) = self.specification.apply(&state, event)
+                    {
+                        waiting.push((self.with_reads(done | bit, &next), next));
+                    }
+                }
+                if seen.len() > MAX_CONFIGURATIONS {
+                    return Err(Failure::TooManyOverlap);
+                }
+            }
+        }
+        self.configurations = kept;
+        for open in self.open.iter_mut().flatten() {
+            open.after &= !bit;
+        }
+        let ended = self.open[place].take().expect("it is at this place");
+        Ok(ended.anchor)
+    }
+
+    /// Makes this moment the anchor, if all configurations agree.
+    fn move_anchor(&mut self, started: usize) {
+        let mut configurations = self.configurations.iter();
+        let Some(&(done, _)) = configurations.next() else {
+            return;
+        };
+        if configurations.all(|&(other, _)| other == done) {
+            let states = self.configurations.iter().map(|(_, state)| state.clone());
+            let open = (self.open.iter().enumerate())
+                .filter(|(place, _)| done & 1 << place == 0)
+                .filter_map(|(_, open)| open.as_ref().map(|open| open.call));
+            self.anchor = Rc::new(Anchor {
+                states: states.collect(),
+                open: open.collect(),
+                started,
+            });
+        }
+    }
+}
+
+/// The calls along an axis of time, each with its event.
+impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, Event> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WIDTH: u64 = 60;
+        let begin = self.calls.iter().map(|call| call.start).min().unwrap_or(0);
+        // Calls may still have been under way, and end much later: they are drawn to the margin.
+        let end = self.calls.get(self.blamed).map_or(begin, |call| call.end);
+        let column = |time: u64| {
+            let share = u128::from(time.min(end) - begin) * u128::from(WIDTH - 1);
+            (share / u128::from((end - begin).max(1))) as usize
+        };
+        let states: Vec<_> = self.since.iter().map(|s| format!("{s:?}")).collect();
+        writeln!(f, "held before: {}", states.join(" or "))?;
+        for (at, call) in self.calls.iter().enumerate() {
+            let (from, to) = (column(call.start), column(call.end));
+            let bar = match to - from {
+                0 => "|".to_owned(),
+                length => format!("|{}|", "-".repeat(length - 1)),
+            };
+            let bar = if call.end > end {
+                format!("{}…", bar.trim_end_matches('|'))
+            } else {
+                bar
+            };
+            writeln!(
+                f,
+                "  thread {:<3} {:<24} {}{bar:<width$} {:>7} to {:>7} ns{}",
+                call.thread,
+                call.event.to_string(),
+                " ".repeat(from),
+                call.start - begin,
+                call.end - begin,
+                if at == self.blamed {
+                    "  <- no order is left"
+                } else {
+                    ""
+                },
+                width = WIDTH as usize + 1 - from,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+    use crate::Full;
+    use crate::specification::Event::{Contains, Insert, Remove};
+    use crate::specification::{Event, OfClass, OneClass, WholeTable};
+    use proptest::prelude::*;
+
+    const CLASS: OneClass = OneClass { most: 8 };
+
+    fn call<E>(thread: usize, start: u64, end: u64, event: E) -> Call<E> {
+        Call {
+            thread,
+            start,
+            end,
+            event,
+        }
+    }
+
+    fn violation(since: u64, calls: &[Call<Event>]) -> Violation<u64, Event> {
+        match check(&CLASS, &[since], calls) {
+            Err(Failure::Violation(violation)) => violation,
+            other => panic!("not found: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn calls_one_after_the_other_are_explained_by_their_order() {
+        let calls = [
+            call(0, 0, 1, Contains(false)),
+            call(1, 2, 3, Insert(Ok(()))),
+            call(0, 4, 5, Contains(true)),
+            call(1, 6, 7, Insert(Err(Full))),
+            call(0, 8, 9, Remove(true)),
+            call(1, 10, 11, Remove(false)),
+        ];
+        assert_eq!(check(&CLASS, &[0], &calls), Ok(vec![0]));
+        // Each of them is wrong with one copy more.
+        for wrong in [0, 5] {
+            violation(1, &calls[wrong..=wrong]);
+        }
+        violation(0, &calls[2..3]);
+        violation(0, &calls[4..5]);
+        violation(8, &calls[1..2]);
+    }
+
+    #[test]
+    fn calls_that_overlap_take_effect_in_any_order() {
+        // A lookup that sees an insert which ends later, and one that does not see it though it ends
+        // earlier than the lookup.
+        let calls = [
+            call(0, 0, 100, Insert(Ok(()))),
+            call(1, 10, 20, Contains(true)),
+            call(2, 5, 15, Contains(false)),
+        ];
+        assert_eq!(check(&CLASS, &[0], &calls), Ok(vec![1]));
+        // At the same time is at once.
+        let touching = [
+            call(0, 0, 10, Insert(Ok(()))),
+            call(1, 10, 20, Contains(false)),
+        ];
+        assert_eq!(check(&CLASS, &[0], &touching), Ok(vec![1]));
+    }
+
+    #[test]
+    fn a_key_that_is_there_throughout_is_not_denied() {
+        // The copy is renewed before the old one goes: there is never none.
+        let calls = [
+            call(0, 0, 10, Insert(Ok(()))),
+            call(0, 12, 20, Remove(true)),
+            call(1, 5, 25, Contains(false)),
+        ];
+        let found = violation(1, &calls);
+        assert_eq!(found.since, [1]);
+        assert_eq!(found.calls.len(), 3);
+        assert_eq!(found.calls[found.blamed].event, Contains(false));
+    }
+
+    #[test]
+    fn what_was_seen_is_not_unseen() {
+        let calls = [
+            call(0, 0, 100, Insert(Ok(()))),
+            call(1, 10, 20, Contains(true)),
+            call(1, 30, 40, Contains(false)),
+        ];
+        violation(0, &calls);
+    }
+
+    #[test]
+    fn one_copy_is_taken_once() {
+        let calls = [call(0, 0, 10, Remove(true)), call(1, 0, 10, Remove(true))];
+        violation(1, &calls);
+        assert_eq!(check(&CLASS, &[2], &calls), Ok(vec![0]));
+    }
+
+    #[test]
+    fn calls_of_one_thread_keep_their_order_where_times_do_not_tell() {
+        let calls = [
+            call(0, 1, 1, Insert(Ok(()))),
+            call(0, 1, 1, Contains(false)),
+        ];
+        violation(0, &calls);
+        let others = [
+            call(0, 1, 1, Insert(Ok(()))),
+            call(1, 1, 1, Contains(false)),
+            call(1, 1, 1, Contains(true)),
+        ];
+        assert_eq!(check(&CLASS, &[0], &others), Ok(vec![1]));
+        let unseen = [others[0].clone(), others[2].clone(), others[1].clone()];
+        violation(0, &unseen);
+    }
+
+    #[test]
+    fn a_full_table_is_full_at_a_moment_of_the_call() {
+        let table = WholeTable { slots: 2 };
+        let of = |class, event| OfClass(class, event);
+        let full = call(1, 5, 15, of(1, Insert(Err(Full))));
+        let remove = call(0, 0, 10, of(0, Remove(true)));
+        let calls = [remove, full];
+        assert!(check(&table, &[vec![2, 0]], &calls).is_ok());
+        assert!(check(&table, &[vec![1, 0]], &calls).is_err());
+        let room = [call(0, 0, 1, of(1, Insert(Ok(()))))];
+        assert!(check(&table, &[vec![2, 0]], &room).is_err());
+        assert_eq!(check(&table, &[vec![1, 0]], &room), Ok(vec![vec![1, 1]]));
+    }
+
+    #[test]
+    fn a_violation_late_in_a_long_history_is_told_shortly() {
+        let mut calls = Vec::new();
+        for n in 0..10_000 {
+            let (thread, time) = (n % 3, 10 * n as u64);
+            calls.push(call(thread, time, time + 5, Insert(Ok(()))));
+            calls.push(call(thread + 3, time, time + 15, Contains(true)));
+            calls.push(call(thread, time + 6, time + 9, Remove(true)));
+        }
+        calls.push(call(9, 99_985, 100_000, Contains(false)));
+        let found = violation(1, &calls);
+        assert!(found.calls.len() <= 5, "{found}");
+        let told = found.to_string();
+        for part in [
+            "held before: 1\n",
+            "thread 9",
+            "contains → no",
+            "<- no order is left",
+        ] {
+            assert!(told.contains(part), "{part:?} is missing in\n{told}");
+        }
+    }
+
+    #[test]
+    fn too_many_calls_at_once_are_not_taken_for_right() {
+        let calls: Vec<_> = (0..65).map(|n| call(n, 0, 10, Insert(Err(Full)))).collect();
+        assert_eq!(check(&CLASS, &[0], &calls), Err(Failure::TooManyOverlap));
+        assert_eq!(check(&CLASS, &[0], &calls[..64]), Ok(vec![0]));
+    }
+
+    /// Every order, tried.
+    fn has_an_order(copies: u64, left: &[Call<Event>]) -> bool {
+        left.is_empty()
+            || (0..left.len()).any(|at| {
+                let next = &left[at];
+                let mut rest = left.to_vec();
+                rest.remove(at);
+                let precedes = |other: &Call<Event>| {
+                    other.end < next.start
+                        || other.thread == next.thread && other.start < next.start
+                };
+                let first = !rest.iter().any(precedes);
+                let after = CLASS.apply(&copies, &next.event);
+                first && after.is_some_and(|copies| has_an_order(copies, &rest))
+            })
+    }
+
+    fn events() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            Just(Insert(Ok(()))),
+            Just(Insert(Err(Full))),
+            any::<bool>().prop_map(Contains),
+            any::<bool>().prop_map(Remove),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3_000))]
+        #[test]
+        fn agrees_with_trying_every_order(
+            copies in 0u64..3,
+            calls in proptest::collection::vec((0usize..3, 0u64..4, 0u64..8, events()), 1..7),
+        ) {
+            let mut free = [0; 3];
+            let calls: Vec<_> = calls
+                .into_iter()
+                .map(|(thread, pause, length, event)| {
+                    let start = free[thread] + pause;
+                    free[thread] = start + length + 1;
+                    call(thread, start, start + length, event)
+                })
+                .collect();
+            let found = check(&CLASS, &[copies], &calls);
+            prop_assert_eq!(found.is_ok(), has_an_order(copies, &calls));
+            if let Err(Failure::Violation(small)) = found {
+                let unexplained = small.since.iter().all(|&copies| !has_an_order(copies, &small.calls));
+                prop_assert!(unexplained, "the smaller history has an order");
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a filter may answer: the sequential specifications that recorded histories are held against
+//! ([`history`](crate::history)).
+//!
+//! A filter is a multiset over classes ([`Class`](crate::Class)). Its answers about one class depend on the
+//! copies of that class alone ([`OneClass`]): so a history can be taken apart by classes, and each part
+//! checked for itself. The one exception is [`Full`], which speaks of the room that classes share: it is
+//! held against the whole table where that has a simple answer ([`WholeTable`]).
+
+use std::fmt;
+
+use crate::history::Specification;
+use crate::update::Full;
+
+/// An operation on a class, and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// [`insert`](crate::CuckooFilter::insert).
+    Insert(Result<(), Full>),
+    /// [`contains`](crate::CuckooFilter::contains).
+    Contains(bool),
+    /// [`remove`](crate::CuckooFilter::remove).
+    Remove(bool),
+}
+
+impl Event {
+    fn is_read_only(self) -> bool {
+        !matches!(self, Event::Insert(Ok(())) | Event::Remove(true))
+    }
+
+    /// How many copies of its class there are afterwards, if there were `copies`.
+    fn apply(self, copies: u64) -> Option<u64> {
+        match self {
+            Event::Insert(Ok(())) => Some(copies + 1),
+            Event::Insert(Err(Full)) => Some(copies),
+            Event::Contains(found) => (found == (copies > 0)).then_some(copies),
+            Event::Remove(true) => copies.checked_sub(1),
+            Event::Remove(false) => (copies == 0).then_some(copies),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Event::Insert(Ok(())) => "insert → done",
+            Event::Insert(Err(Full)) => "insert → full",
+            Event::Contains(true) => "contains → yes",
+            Event::Contains(false) => "contains → no",
+            Event::Remove(true) => "remove → done",
+            Event::Remove(false) => "remove → none there",
+        })
+    }
+}
+
+/// One class of a filter: an insert adds a copy, a remove takes one if there is one (whichever key of the
+/// class was inserted), a lookup tells whether there is one. [`Full`] may come at any time, as other
+/// classes may take the room. The state is the number of copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OneClass {
+    /// How many copies there is room for.
+    pub most: u64,
+}
+
+impl Specification for OneClass {
+    type State = u64;
+    type Event = Event;
+
+    fn apply(&self, &copies: &u64, event: &Event) -> Option<u64> {
+        event.apply(copies).filter(|&copies| copies <= self.most)
+    }
+
+    fn is_read_only(&self, event: &Event) -> bool {
+        event.is_read_only()
+    }
+}
+
+/// A whole table, all of whose classes share the same buckets: besides what [`OneClass`] says, an insert is
+/// told [`Full`] exactly when every slot is occupied. The state is the number of copies of each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeTable {
+    /// How many slots those buckets have.
+    pub slots: u64,
+}
+
+/// An event of the class of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfClass(pub usize, pub Event);
+
+impl fmt::Display for OfClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "class {}: {}", self.0, self.1)
+    }
+}
+
+impl Specification for WholeTable {
+    type State = Vec<u64>;
+    type Event = OfClass;
+
+    fn apply(&self, copies: &Vec<u64>, &OfClass(class, event): &OfClass) -> Option<Vec<u64>> {
+        let occupied: u64 = copies.iter().sum();
+        let room = occupied < self.slots;
+        match event {
+            Event::Insert(result) if result.is_ok() != room => None,
+            _ => {
+                let mut after = copies.clone();
+                after[class] = event.apply(copies[class])?;
+                Some(after)
+            }
+        }
+    }
+
+    fn is_read_only(&self, OfClass(_, event): &OfClass) -> bool {
+        event.is_read_only()
+    }
+}
