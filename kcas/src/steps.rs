@@ -9,7 +9,7 @@
 //! nothing of this one.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub use hooks::{step, with_hook};
+pub use hooks::{Frozen, freeze, step, with_hook, within};
 
 /// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
 #[cfg(not(all(feature = "steps", not(kcas_loom))))]
@@ -19,6 +19,8 @@ pub fn step() {}
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 mod hooks {
     use std::cell::RefCell;
+    use std::sync::mpsc::{self, Sender};
+    use std::thread::{self, JoinHandle};
 
     struct Hook {
         steps: u64,
@@ -59,6 +61,66 @@ mod hooks {
         let run = Box::new(hook);
         let _restore = Restore(HOOK.replace(Some(Hook { steps: 0, run })));
         action()
+    }
+
+    /// Runs `action`, which must end after `limit` steps at most.
+    ///
+    /// # Panics
+    /// When it takes more: it waits for somebody, or does more and more.
+    pub fn within<R>(limit: u64, action: impl FnOnce() -> R) -> R {
+        let check = move |step| assert!(step < limit, "not done after {limit} steps");
+        with_hook(check, action)
+    }
+
+    /// A thread that is stopped in the middle of an action.
+    #[derive(Debug)]
+    pub struct Frozen<R> {
+        thread: JoinHandle<R>,
+        go_on: Sender<()>,
+    }
+
+    /// Runs `action` in a thread of its own and stops it before the step of this number, for as long
+    /// as is wanted; or returns the result of the action, if it has no such step.
+    ///
+    /// # Panics
+    /// When the action panics.
+    pub fn freeze<R: Send + 'static>(
+        step: u64,
+        action: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<Frozen<R>, R> {
+        let (stopped, stops) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let hook = move |at| {
+                if at == step && stopped.send(()).is_ok() {
+                    // An error says that nobody wants the thread any more: let it end.
+                    let _ = goes_on.recv();
+                }
+            };
+            with_hook(hook, action)
+        });
+        match stops.recv() {
+            Ok(()) => Ok(Frozen { thread, go_on }),
+            // The hook is gone, so the action is over.
+            Err(_) => Err(join(thread)),
+        }
+    }
+
+    impl<R> Frozen<R> {
+        /// Lets the thread go on to its end; returns the result of the action.
+        ///
+        /// # Panics
+        /// When the action panics.
+        pub fn thaw(self) -> R {
+            self.go_on.send(()).expect("the thread is waiting");
+            join(self.thread)
+        }
+    }
+
+    fn join<R>(thread: JoinHandle<R>) -> R {
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

@@ -1,0 +1,240 @@
+//! Lock-freedom: threads are stopped, for as long as the others work, before every single atomic access of
+//! every operation, and the others do not notice.
+//!
+//! "Do not notice" is counted in steps, not in time: whoever waits for a stopped thread goes round and round
+//! and passes any bound.
+
+use std::sync::Arc;
+
+use kcas::steps::{freeze, within};
+use kcas::{Error, Op, WordArray};
+
+const WORDS: usize = WordArray::MAX_OPS;
+
+/// What the others do while someone is stopped: so many times a K-CAS over all words, and an exchange of
+/// each.
+const ROUNDS: u64 = 3;
+
+/// Steps of a load while nobody moves: the word; then of the operation found there the record, its length,
+/// the indices, the two values; the record again, and the state.
+const LOAD: u64 = 1 + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
+
+/// More steps than any K-CAS takes here, with two stopped operations to help: each over eight words, each
+/// word a few attempts.
+const KCAS: u64 = 2_000;
+
+/// An operation on words that were all 0 when it was thought of.
+#[derive(Clone, Debug)]
+enum Operation {
+    Load(usize),
+    CompareExchange(usize, u64),
+    /// Adds one to each of these words; 9 stands for an expectation that is wrong.
+    Kcas(&'static [(usize, u64)]),
+    /// Adds one to the first word on condition that the others are unchanged.
+    Condition(&'static [usize]),
+}
+
+use Operation::{CompareExchange, Condition, Kcas, Load};
+
+impl Operation {
+    /// Runs it; returns how much was added to each word.
+    fn run(&self, words: &WordArray) -> [u64; WORDS] {
+        let mut added = [0; WORDS];
+        let ops: Vec<Op> = match self {
+            &Load(index) => {
+                words.load(index);
+                return added;
+            }
+            &CompareExchange(index, current) => {
+                if words.compare_exchange(index, current, current + 1).is_ok() {
+                    added[index] = 1;
+                }
+                return added;
+            }
+            Kcas(entries) => (entries.iter())
+                .map(|&(index, expected)| op(index, expected, expected + 1))
+                .collect(),
+            Condition(indices) => (indices.iter().enumerate())
+                .map(|(at, &index)| op(index, 0, u64::from(at == 0)))
+                .collect(),
+        };
+        match words.kcas(&ops) {
+            Ok(()) => ops
+                .iter()
+                .for_each(|op| added[op.index] = op.new - op.expected),
+            Err(error) => assert_eq!(error, Error::Mismatch),
+        }
+        added
+    }
+}
+
+fn op(index: usize, expected: u64, new: u64) -> Op {
+    Op {
+        index,
+        expected,
+        new,
+    }
+}
+
+const ALL: &[(usize, u64)] = &[
+    (0, 0),
+    (1, 0),
+    (2, 0),
+    (3, 0),
+    (4, 0),
+    (5, 0),
+    (6, 0),
+    (7, 0),
+];
+
+/// Every kind of operation: with one word to eight, succeeding, failing at the first word, at the last.
+fn operations() -> Vec<Operation> {
+    vec![
+        Load(0),
+        CompareExchange(0, 0),
+        CompareExchange(0, 9),
+        Kcas(&[(0, 0), (1, 0)]),
+        Kcas(&[(7, 0), (3, 0), (0, 0)]),
+        Kcas(ALL),
+        Kcas(&[(0, 9), (1, 0), (2, 0)]),
+        Kcas(&[(0, 0), (1, 0), (2, 9)]),
+        Condition(&[0, 1, 2]),
+        Condition(&[2, 1, 0]),
+    ]
+}
+
+fn contents(words: &WordArray) -> [u64; WORDS] {
+    std::array::from_fn(|index| within(LOAD, || words.load(index)))
+}
+
+/// The others: they read, add one to every word as often as is stated, together and singly, and read what
+/// they wrote. Only what `stopped` threads had begun can come between, once for each of them.
+fn work(words: &WordArray, stopped: usize) {
+    let mut refused = 0;
+    let mut add_one = |indices: &[usize]| {
+        loop {
+            let before = contents(words);
+            assert_eq!(
+                contents(words),
+                before,
+                "nobody moves, and yet a word changed"
+            );
+            let done = match indices {
+                &[index] => {
+                    let (current, new) = (before[index], before[index] + 1);
+                    within(KCAS, || words.compare_exchange(index, current, new)).is_ok()
+                }
+                _ => {
+                    let add_one = |&index| op(index, before[index], before[index] + 1);
+                    let ops: Vec<Op> = indices.iter().map(add_one).collect();
+                    within(KCAS, || words.kcas(&ops)).is_ok()
+                }
+            };
+            if done {
+                break;
+            }
+            refused += 1;
+            assert!(refused <= stopped, "refused without a reason");
+        }
+    };
+    let all: [usize; WORDS] = std::array::from_fn(|index| index);
+    for _ in 0..ROUNDS {
+        add_one(&all);
+        for index in all {
+            add_one(&[index]);
+        }
+    }
+}
+
+/// What was added by those that were stopped, and by the others, is all there, once.
+fn accounts_balance(words: &WordArray, added: &[[u64; WORDS]]) {
+    let sum = |index: usize| added.iter().map(|added| added[index]).sum::<u64>();
+    let expected: [u64; WORDS] = std::array::from_fn(|index| 2 * ROUNDS + sum(index));
+    assert_eq!(contents(words), expected);
+}
+
+fn run_on(words: &Arc<WordArray>, operation: &Operation) -> impl FnOnce() -> [u64; WORDS] + use<> {
+    let (words, operation) = (Arc::clone(words), operation.clone());
+    move || operation.run(&words)
+}
+
+#[test]
+fn one_thread_stopped_at_every_step() {
+    let mut steps = 0;
+    for operation in operations() {
+        for step in 0.. {
+            let words = Arc::new(WordArray::new(WORDS));
+            let Ok(frozen) = freeze(step, run_on(&words, &operation)) else {
+                assert!(step > 0, "{operation:?} has no steps");
+                println!("{operation:?}: stopped at each of {step} steps");
+                steps += step;
+                break;
+            };
+            // Stopped before or after its moment, but not in between.
+            let seen = contents(&words);
+            work(&words, 1);
+            let added = frozen.thaw();
+            assert!(
+                seen == [0; WORDS] || seen == added,
+                "{operation:?}: {seen:?}"
+            );
+            accounts_balance(&words, &[added]);
+        }
+    }
+    println!("one thread stopped: {steps} steps, all survived");
+}
+
+/// The second operation meets the first one, stopped at each of its steps, helps it, and is itself
+/// stopped at each step of that.
+#[test]
+fn two_threads_stopped_at_every_pair_of_steps() {
+    let pairs: &[(Operation, Operation)] = &[
+        (
+            Kcas(&[(0, 0), (1, 0), (2, 0)]),
+            Kcas(&[(2, 0), (1, 0), (0, 0)]),
+        ),
+        (Kcas(&[(0, 0), (1, 0)]), Kcas(&[(1, 0), (2, 0)])),
+        (Kcas(&[(1, 0), (2, 0)]), Kcas(&[(0, 0), (1, 0)])),
+        (Kcas(&[(0, 0), (1, 0), (2, 9)]), Kcas(&[(0, 0), (1, 0)])),
+        (Kcas(&[(0, 0), (1, 0)]), Kcas(&[(0, 0), (1, 0), (2, 9)])),
+        (Kcas(&[(0, 0), (1, 0)]), CompareExchange(1, 0)),
+        (Condition(&[0, 1]), Condition(&[1, 0])),
+    ];
+    let mut count = 0;
+    for (first, second) in pairs {
+        let before = count;
+        for first_step in 0.. {
+            let words = Arc::new(WordArray::new(WORDS));
+            if freeze(first_step, run_on(&words, first))
+                .map(|frozen| frozen.thaw())
+                .is_err()
+            {
+                break;
+            }
+            for second_step in 0.. {
+                let words = Arc::new(WordArray::new(WORDS));
+                let one = freeze(first_step, run_on(&words, first));
+                let one = one.expect("alone, it does the same each time");
+                let other = match freeze(second_step, run_on(&words, second)) {
+                    Ok(frozen) => frozen,
+                    Err(_) => {
+                        one.thaw();
+                        break;
+                    }
+                };
+                count += 1;
+                work(&words, 2);
+                // Who goes on first may make a difference.
+                let added = if count % 2 == 0 {
+                    [one.thaw(), other.thaw()]
+                } else {
+                    let other = other.thaw();
+                    [one.thaw(), other]
+                };
+                accounts_balance(&words, &added);
+            }
+        }
+        println!("{first:?} with {second:?}: {} pairs", count - before);
+    }
+    println!("two threads stopped: {count} pairs of steps, all survived");
+}
