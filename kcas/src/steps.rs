@@ -79,11 +79,14 @@ mod hooks {
         go_on: Sender<()>,
     }
 
+    /// Steps after which a frozen thread's action is taken to have no end.
+    const NO_END: u64 = 100_000;
+
     /// Runs `action` in a thread of its own and stops it before the step of this number, for as long
     /// as is wanted; or returns the result of the action, if it has no such step.
     ///
     /// # Panics
-    /// When the action panics.
+    /// When the action panics, or takes more than 100,000 steps: it waits for somebody.
     pub fn freeze<R: Send + 'static>(
         step: u64,
         action: impl FnOnce() -> R + Send + 'static,
@@ -92,6 +95,7 @@ mod hooks {
         let (go_on, goes_on) = mpsc::channel();
         let thread = thread::spawn(move || {
             let hook = move |at| {
+                assert!(at < NO_END, "not done after {NO_END} steps");
                 if at == step && stopped.send(()).is_ok() {
                     // An error says that nobody wants the thread any more: let it end.
                     let _ = goes_on.recv();

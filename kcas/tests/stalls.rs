@@ -162,7 +162,8 @@ fn run_on(words: &Arc<WordArray>, operation: &Operation) -> impl FnOnce() -> [u6
 fn one_thread_stopped_at_every_step() {
     let mut steps = 0;
     for operation in operations() {
-        for step in 0.. {
+        for step in 0..KCAS {
+            assert!(step + 1 < KCAS, "{operation:?} has no end");
             let words = Arc::new(WordArray::new(WORDS));
             let Ok(frozen) = freeze(step, run_on(&words, &operation)) else {
                 assert!(step > 0, "{operation:?} has no steps");
@@ -211,7 +212,8 @@ fn two_threads_stopped_at_every_pair_of_steps() {
             {
                 break;
             }
-            for second_step in 0.. {
+            for second_step in 0..KCAS {
+                assert!(second_step + 1 < KCAS, "{second:?} has no end");
                 let words = Arc::new(WordArray::new(WORDS));
                 let one = freeze(first_step, run_on(&words, first));
                 let one = one.expect("alone, it does the same each time");
