@@ -42,9 +42,15 @@ check_house_rules
 
 step "lints"
 cargo clippy --locked --workspace --all-targets -- -D warnings
+cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
+    cargo clippy --locked --profile loom -p kcas -p filter --lib --test loom -- -D warnings
 
 step "tests"
 cargo test --locked --workspace
+
+step "tests that stop threads at every step"
+cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test bounded_memory
 
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps

@@ -1,79 +1,35 @@
-//! The filter under the model checker, with three buckets of two slots.
+//! The filter under the model checker, with three buckets of two slots. Of each execution that is explored,
+//! what every thread was told is held against the sequential specification (`small::explained`): some order
+//! of the calls that keeps the order within each thread must explain all answers, and what is left.
+//! (Loom knows no clock: that two calls of different threads happened one after the other means nothing
+//! under a weak memory model unless something between them synchronises. Real threads and a real clock
+//! are the business of `harness check`.)
 //!
 //! Run with `scripts/loom.sh`, which prints for each model its threads, its bound on preemptions, and how
 //! many executions that was. The changes to the code that each model must catch are kept under
 //! `filter/tests/planted/`, and `scripts/planted.sh` shows that it does.
 #![cfg(kcas_loom)]
 
-use std::hash::{BuildHasher, Hasher};
+mod small;
+
 use std::sync::Arc;
 
-use filter::hashing::Geometry;
-use filter::{CuckooFilter, Full};
+use filter::Full;
 use kcas::model::{explore, spawn};
+use loom::thread::JoinHandle;
+use small::{Caller, Small, explained, holding, key, residents};
 
-const BUCKETS: usize = 3;
-
-type Small = CuckooFilter<2, 4, Identity>;
-
-/// Keys are their own hashes, so that a test can choose fingerprint and bucket.
-#[derive(Clone, Copy, Default)]
-struct Identity(u64);
-
-impl BuildHasher for Identity {
-    type Hasher = Identity;
-    fn build_hasher(&self) -> Identity {
-        Identity(0)
-    }
-}
-
-impl Hasher for Identity {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u64")
-    }
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// A key that prefers bucket `first` and has `second` as its other one: the `nth` fingerprint of those.
-fn key(first: usize, second: usize, nth: usize) -> u64 {
-    let geometry = Geometry::<2, 4>::new(BUCKETS);
-    (1u64..=15)
-        .map(|fingerprint| {
-            let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
-            high << 32 | fingerprint
-        })
-        .filter(|&hash| {
-            let location = geometry.locate(hash);
-            (location.first, location.second) == (first, second)
-        })
-        .nth(nth)
-        .expect("each pair of buckets has four or more of the fifteen fingerprints")
-}
-
-/// A filter that holds these keys, each in its preferred bucket.
-fn holding(keys: &[u64]) -> Arc<Small> {
-    let filter = CuckooFilter::builder()
-        .layout::<2, 4>()
-        .buckets(BUCKETS)
-        .hasher(Identity::default())
-        .build()
-        .unwrap();
-    for key in keys {
-        filter.insert(key).unwrap();
-    }
-    Arc::new(filter)
-}
-
-/// Bucket 0 holds a key that can move to bucket 1 and one that cannot; bucket 2 is full of keys that
-/// can go nowhere; bucket 1 is empty. An insert of `key(0, 2, _)` must move `key(0, 1, 3)`. (The last
-/// fingerprint of its kind is greater than any sequence number here: no tag looks as if it held it.)
-fn residents() -> [u64; 4] {
-    [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
+/// A thread of a model that makes calls and writes them down.
+fn caller(
+    filter: &Arc<Small>,
+    number: usize,
+    calls: impl FnOnce(&mut Caller) + 'static,
+) -> JoinHandle<Caller> {
+    let mut caller = Caller::new(filter, number);
+    spawn(move || {
+        calls(&mut caller);
+        caller
+    })
 }
 
 fn all_present(filter: &Small, keys: &[u64]) {
@@ -89,15 +45,14 @@ fn lookup_of_a_key_that_a_chain_moves() {
         explore("lookup_of_a_key_that_a_chain_moves", 5, 20_000, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
-            let writer = {
-                let filter = Arc::clone(&filter);
-                spawn(move || filter.insert(&new))
-            };
-            assert!(filter.contains(&moved), "a resident key looked absent");
-            assert_eq!(writer.join().unwrap(), Ok(()));
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(new), Ok(()));
+            });
+            let mut reader = Caller::new(&filter, 0);
+            reader.contains(moved);
+            explained(&residents(), [reader, writer.join().unwrap()]);
             all_present(&filter, &residents());
             all_present(&filter, &[new]);
-            assert_eq!(filter.len(), 5);
         });
     }
 }
@@ -111,20 +66,17 @@ fn a_shift_that_is_taken_back() {
     explore("a_shift_that_is_taken_back", 4, 14_000, move || {
         let filter = holding(&residents());
         assert_eq!(filter.class(&here), filter.class(&there));
-        let writer = {
-            let filter = Arc::clone(&filter);
-            spawn(move || {
-                let new = key(0, 2, 0);
-                assert_eq!(filter.insert(&new), Ok(()));
-                assert!(filter.remove(&new));
-                assert_eq!(filter.insert(&here), Ok(()));
-                assert!(filter.remove(&there));
-            })
-        };
-        assert!(filter.contains(&there), "a resident key looked absent");
-        writer.join().unwrap();
+        let writer = caller(&filter, 1, move |writer| {
+            let new = key(0, 2, 0);
+            assert_eq!(writer.insert(new), Ok(()));
+            assert!(writer.remove(new));
+            assert_eq!(writer.insert(here), Ok(()));
+            assert!(writer.remove(there));
+        });
+        let mut reader = Caller::new(&filter, 0);
+        reader.contains(there);
+        explained(&residents(), [reader, writer.join().unwrap()]);
         all_present(&filter, &residents());
-        assert_eq!(filter.len(), 4);
     });
 }
 
@@ -138,19 +90,16 @@ fn hops_by_insert_and_remove() {
         explore("hops_by_insert_and_remove", 5, 280, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
-            let writer = {
-                let filter = Arc::clone(&filter);
-                spawn(move || {
-                    assert_eq!(filter.insert(&there), Ok(()));
-                    assert!(filter.remove(&here));
-                    assert_eq!(filter.insert(&here), Ok(()));
-                    assert!(filter.remove(&there));
-                })
-            };
-            assert!(filter.contains(&looked_up), "a resident key looked absent");
-            writer.join().unwrap();
-            assert!(filter.contains(&here));
-            assert_eq!(filter.len(), 1);
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(there), Ok(()));
+                assert!(writer.remove(here));
+                assert_eq!(writer.insert(here), Ok(()));
+                assert!(writer.remove(there));
+            });
+            let mut reader = Caller::new(&filter, 0);
+            reader.contains(looked_up);
+            explained(&[here], [reader, writer.join().unwrap()]);
+            all_present(&filter, &[here]);
         });
     }
 }
@@ -167,15 +116,14 @@ fn two_evicting_inserts_with_overlapping_chains() {
             let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
             let filter = holding(&movable);
             let new = [key(0, 2, 0), key(2, 0, 1)];
-            let other = {
-                let filter = Arc::clone(&filter);
-                spawn(move || filter.insert(&new[1]))
-            };
-            assert_eq!(filter.insert(&new[0]), Ok(()));
-            assert_eq!(other.join().unwrap(), Ok(()));
+            let other = caller(&filter, 1, move |other| {
+                assert_eq!(other.insert(new[1]), Ok(()));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            assert_eq!(mine.insert(new[0]), Ok(()));
+            explained(&movable, [mine, other.join().unwrap()]);
             all_present(&filter, &movable);
             all_present(&filter, &new);
-            assert_eq!(filter.len(), 6);
         },
     );
 }
@@ -184,25 +132,24 @@ fn two_evicting_inserts_with_overlapping_chains() {
 #[test]
 fn two_evicting_inserts_for_one_slot() {
     explore("two_evicting_inserts_for_one_slot", 3, 19_000, || {
-        let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-        let filter = holding(&movable);
-        let stuck = key(1, 1, 0);
-        filter.insert(&stuck).unwrap();
+        let held = [
+            key(0, 1, 0),
+            key(0, 1, 1),
+            key(2, 1, 0),
+            key(2, 1, 1),
+            key(1, 1, 0),
+        ];
+        let filter = holding(&held);
         let new = [key(0, 2, 0), key(2, 0, 1)];
-        let other = {
-            let filter = Arc::clone(&filter);
-            spawn(move || filter.insert(&new[1]))
-        };
-        let results = [filter.insert(&new[0]), other.join().unwrap()];
-        assert!(
-            results == [Ok(()), Err(Full)] || results == [Err(Full), Ok(())],
-            "one slot, and yet {results:?}"
-        );
-        all_present(&filter, &movable);
-        for (key, result) in new.iter().zip(results) {
-            assert_eq!(filter.contains(key), result.is_ok());
-        }
-        assert_eq!(filter.len(), 6);
+        let other = caller(&filter, 1, move |other| {
+            let _ = other.insert(new[1]);
+        });
+        let mut mine = Caller::new(&filter, 0);
+        let mine_done = mine.insert(new[0]).is_ok();
+        explained(&held, [mine, other.join().unwrap()]);
+        all_present(&filter, &held);
+        assert_eq!(filter.contains(&new[0]), mine_done);
+        assert_eq!(filter.contains(&new[1]), !mine_done, "there is one slot");
     });
 }
 
@@ -212,14 +159,13 @@ fn two_removes_of_the_last_copy() {
     explore("two_removes_of_the_last_copy", None, 200, || {
         let last = key(0, 1, 0);
         let filter = holding(&[last]);
-        let other = {
-            let filter = Arc::clone(&filter);
-            spawn(move || filter.remove(&last))
-        };
-        let mine = filter.remove(&last);
-        assert!(mine ^ other.join().unwrap(), "one copy, two answers alike");
+        let other = caller(&filter, 1, move |other| {
+            let _ = other.remove(last);
+        });
+        let mut mine = Caller::new(&filter, 0);
+        mine.remove(last);
+        explained(&[last], [mine, other.join().unwrap()]);
         assert!(!filter.contains(&last));
-        assert_eq!(filter.len(), 0);
     });
 }
 
@@ -230,16 +176,14 @@ fn remove_of_a_key_that_a_chain_moves() {
         explore("remove_of_a_key_that_a_chain_moves", 4, 50_000, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
-            let writer = {
-                let filter = Arc::clone(&filter);
-                spawn(move || filter.insert(&new))
-            };
-            assert!(filter.remove(&removed), "a resident key looked absent");
-            assert_eq!(writer.join().unwrap(), Ok(()));
-            assert!(!filter.contains(&removed));
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(new), Ok(()));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            assert!(mine.remove(removed), "a resident key looked absent");
+            explained(&residents(), [mine, writer.join().unwrap()]);
             all_present(&filter, &residents()[1..]);
             all_present(&filter, &[new]);
-            assert_eq!(filter.len(), 4);
         });
     }
 }
@@ -255,16 +199,14 @@ fn full_leaves_everything() {
         assert_eq!(filter.insert(&new), Err(Full));
         all_present(&filter, &stuck);
         assert!(!filter.contains(&new));
-        let remover = {
-            let filter = Arc::clone(&filter);
-            spawn(move || filter.remove(&stuck[2]))
-        };
-        let result = filter.insert(&new);
-        assert!(remover.join().unwrap());
+        let remover = caller(&filter, 1, move |remover| {
+            assert!(remover.remove(stuck[2]));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        let result = mine.insert(new);
+        explained(&stuck, [mine, remover.join().unwrap()]);
         all_present(&filter, &[stuck[0], stuck[1], stuck[3]]);
-        assert!(!filter.contains(&stuck[2]));
         assert_eq!(filter.contains(&new), result.is_ok());
-        assert_eq!(filter.len(), 3 + usize::from(result.is_ok()));
     });
 }
 
@@ -278,18 +220,14 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
         || {
             let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
             let filter = holding(&[resident]);
-            let other = {
-                let filter = Arc::clone(&filter);
-                spawn(move || {
-                    assert_eq!(filter.insert(&others), Ok(()));
-                    assert!(filter.remove(&resident));
-                })
-            };
-            assert_eq!(filter.insert(&mine), Ok(()));
-            other.join().unwrap();
+            let other = caller(&filter, 1, move |other| {
+                assert_eq!(other.insert(others), Ok(()));
+                assert!(other.remove(resident));
+            });
+            let mut me = Caller::new(&filter, 0);
+            assert_eq!(me.insert(mine), Ok(()));
+            explained(&[resident], [me, other.join().unwrap()]);
             all_present(&filter, &[mine, others]);
-            assert!(!filter.contains(&resident));
-            assert_eq!(filter.len(), 2);
         },
     );
 }

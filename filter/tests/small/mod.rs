@@ -1,0 +1,162 @@
+//! A filter of three buckets of two slots, and keys for it whose buckets a test can choose.
+// Not every test that has this module uses all of it.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use filter::hashing::Geometry;
+use filter::history::{self, Call, Failure};
+use filter::specification::{Event, OneClass};
+use filter::{Class, CuckooFilter, Full};
+
+const BUCKETS: usize = 3;
+const SLOTS: usize = 2;
+
+pub(crate) type Small = CuckooFilter<SLOTS, 4, Identity>;
+
+/// Keys are their own hashes, so that a test can choose fingerprint and bucket.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Identity(u64);
+
+impl BuildHasher for Identity {
+    type Hasher = Identity;
+    fn build_hasher(&self) -> Identity {
+        Identity(0)
+    }
+}
+
+impl Hasher for Identity {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are u64")
+    }
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A key that prefers bucket `first` and has `second` as its other one: the `nth` fingerprint of those.
+pub(crate) fn key(first: usize, second: usize, nth: usize) -> u64 {
+    let geometry = Geometry::<2, 4>::new(BUCKETS);
+    (1u64..=15)
+        .map(|fingerprint| {
+            let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
+            high << 32 | fingerprint
+        })
+        .filter(|&hash| {
+            let location = geometry.locate(hash);
+            (location.first, location.second) == (first, second)
+        })
+        .nth(nth)
+        .expect("each pair of buckets has four or more of the fifteen fingerprints")
+}
+
+/// A filter that holds these keys, each in its preferred bucket.
+pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
+    let filter = CuckooFilter::builder()
+        .layout::<2, 4>()
+        .buckets(BUCKETS)
+        .hasher(Identity::default())
+        .build()
+        .unwrap();
+    for key in keys {
+        filter.insert(key).unwrap();
+    }
+    Arc::new(filter)
+}
+
+/// Bucket 0 holds a key that can move to bucket 1 and one that cannot; bucket 2 is full of keys that
+/// can go nowhere; bucket 1 is empty. An insert of `key(0, 2, _)` must move `key(0, 1, 3)`. (The last
+/// fingerprint of its kind is greater than any sequence number here: no tag looks as if it held it.)
+pub(crate) fn residents() -> [u64; 4] {
+    [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
+}
+
+/// Makes calls, and writes down what was asked and answered.
+pub(crate) struct Caller {
+    filter: Arc<Small>,
+    thread: usize,
+    calls: Vec<Call<(u64, Event)>>,
+}
+
+impl Caller {
+    /// A caller of this number: all that callers of different numbers do happens at the same time, for all
+    /// that anybody knows.
+    pub(crate) fn new(filter: &Arc<Small>, thread: usize) -> Caller {
+        Caller {
+            filter: Arc::clone(filter),
+            thread,
+            calls: Vec::new(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, key: u64) -> Result<(), Full> {
+        let result = self.filter.insert(&key);
+        self.write_down(key, Event::Insert(result));
+        result
+    }
+
+    pub(crate) fn contains(&mut self, key: u64) -> bool {
+        let found = self.filter.contains(&key);
+        self.write_down(key, Event::Contains(found));
+        found
+    }
+
+    pub(crate) fn remove(&mut self, key: u64) -> bool {
+        let removed = self.filter.remove(&key);
+        self.write_down(key, Event::Remove(removed));
+        removed
+    }
+
+    fn write_down(&mut self, key: u64, event: Event) {
+        self.calls.push(Call {
+            thread: self.thread,
+            start: 0,
+            end: 0,
+            event: (key, event),
+        });
+    }
+}
+
+/// Checks that some order explains what the callers were told by a filter that held these keys, and that
+/// the filter now holds what that order leaves.
+pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
+    let filter = Arc::clone(&callers[0].filter);
+    let mut classes = BTreeMap::<Class, (u64, u64, Vec<Call<Event>>)>::new();
+    let of_class = |key: &u64| (*key, 0, Vec::new());
+    for key in held {
+        let class = classes.entry(filter.class(key));
+        class.or_insert_with(|| of_class(key)).1 += 1;
+    }
+    for call in callers.into_iter().flat_map(|caller| caller.calls) {
+        let (key, event) = call.event;
+        let class = classes.entry(filter.class(&key));
+        let calls = &mut class.or_insert_with(|| of_class(&key)).2;
+        calls.push(Call {
+            thread: call.thread,
+            start: call.start,
+            end: call.end,
+            event,
+        });
+    }
+    let most = 2 * SLOTS as u64;
+    let mut total = 0;
+    for (class, (key, held, calls)) in classes {
+        match history::check(&OneClass { most }, &[held], &calls) {
+            Ok(left) => {
+                let &[left] = left.as_slice() else {
+                    panic!("the calls say how many copies are left, and not {left:?}");
+                };
+                assert_eq!(filter.contains(&key), left > 0, "{class:?}, {left} left");
+                total += left as usize;
+            }
+            Err(Failure::Violation(violation)) => panic!("{class:?}: {violation}"),
+            Err(Failure::TooManyOverlap) => panic!("too many calls to check"),
+        }
+    }
+    assert_eq!(filter.len(), total);
+}

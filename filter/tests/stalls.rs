@@ -1,0 +1,190 @@
+//! Lock-freedom: threads are stopped, for as long as the others work, before every single atomic access of
+//! every operation, and the others do not notice.
+//!
+//! "Do not notice" is counted in steps, not in time: whoever waits for a stopped thread goes round and round
+//! and passes any bound. And what everyone was told is held against the specification.
+
+mod small;
+
+use std::sync::Arc;
+
+use kcas::steps::{freeze, with_hook, within};
+use small::{Caller, Small, explained, holding, key, residents};
+
+/// Steps of a lookup while nobody moves: three peeks, and if an operation was seen, three loads, each of which
+/// reads a record: of its three entries at most the indices, the two values, and four steps about it.
+const LOOKUP: u64 = 3 + 3 * (1 + 3 + 2 + 4);
+
+/// More steps than any insert or remove takes here, with two stopped operations to help.
+const UPDATE: u64 = 2_000;
+
+/// What the others do while someone is stopped: so many times each of what [`work`] does.
+const ROUNDS: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Insert(u64),
+    Contains(u64),
+    Remove(u64),
+}
+
+use Operation::{Contains, Insert, Remove};
+
+fn run_on(
+    filter: &Arc<Small>,
+    thread: usize,
+    operation: Operation,
+) -> impl FnOnce() -> Caller + use<> {
+    let mut caller = Caller::new(filter, thread);
+    move || {
+        match operation {
+            Insert(key) => caller.insert(key).is_ok(),
+            Contains(key) => caller.contains(key),
+            Remove(key) => caller.remove(key),
+        };
+        caller
+    }
+}
+
+/// The others: lookups of keys that nobody moves and of one that somebody may be moving, a plain insert, an
+/// insert that may need a chain, and removes. `settled` are present throughout.
+fn work(filter: &Arc<Small>, settled: &[u64]) -> Caller {
+    let mut others = Caller::new(filter, 0);
+    for round in 0..ROUNDS {
+        for &key in settled {
+            assert!(within(LOOKUP, || others.contains(key)), "{key:#x} is lost");
+        }
+        let absent = key(2, 1, 3);
+        assert!(!within(LOOKUP, || others.contains(absent)));
+        for new in [key(1, 0, 2), key(0, 2, 1 + round % 2), key(2, 1, 2)] {
+            let result = within(UPDATE, || others.insert(new));
+            assert_eq!(within(LOOKUP, || others.contains(new)), result.is_ok());
+            if result.is_ok() {
+                assert!(within(UPDATE, || others.remove(new)));
+            }
+            assert!(!within(LOOKUP, || others.contains(new)));
+        }
+    }
+    others
+}
+
+/// Every kind of operation on a filter with [`residents`], and which of these stay.
+fn operations() -> Vec<(&'static str, Operation, Vec<u64>)> {
+    let all = residents().to_vec();
+    let without = |at: usize| {
+        let mut rest = all.clone();
+        rest.remove(at);
+        rest
+    };
+    vec![
+        ("insert, plain", Insert(key(1, 0, 0)), all.clone()),
+        ("insert, with a chain", Insert(key(0, 2, 0)), all.clone()),
+        ("insert, full", Insert(key(2, 2, 2)), all.clone()),
+        ("remove, in the first bucket", Remove(all[0]), without(0)),
+        (
+            "remove, in the second bucket",
+            Remove(key(1, 0, 3)),
+            without(0),
+        ),
+        ("remove, none there", Remove(key(1, 1, 0)), all.clone()),
+        ("contains, present", Contains(all[0]), all.clone()),
+        ("contains, absent", Contains(key(1, 1, 0)), all.clone()),
+    ]
+}
+
+#[test]
+fn one_thread_stopped_at_every_step() {
+    let mut steps = 0;
+    for (name, operation, settled) in operations() {
+        for step in 0..UPDATE {
+            assert!(step + 1 < UPDATE, "{name} has no end");
+            let filter = holding(&residents());
+            let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
+                assert!(step > 0, "{name} has no steps");
+                println!("{name}: stopped at each of {step} steps");
+                steps += step;
+                break;
+            };
+            let others = work(&filter, &settled);
+            explained(&residents(), [others, frozen.thaw()]);
+        }
+    }
+    println!("one thread stopped: {steps} steps, all survived");
+}
+
+/// Two inserts whose chains overlap, and removes of what they move: the second operation meets the first one,
+/// stopped at each of its steps, and is itself stopped at each step of what it then does.
+#[test]
+fn two_threads_stopped_at_every_pair_of_steps() {
+    // Bucket 1 is empty, the others are full, and either can give it both its keys.
+    let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
+    let [one, other] = [Insert(key(0, 2, 0)), Insert(key(2, 0, 3))];
+    let pairs = [
+        (one, other, &movable[..]),
+        (one, Remove(movable[0]), &movable[1..]),
+        (Remove(movable[0]), one, &movable[1..]),
+        (one, Insert(key(1, 0, 0)), &movable[..]),
+    ];
+    let mut count = 0;
+    for (first, second, settled) in pairs {
+        let before = count;
+        for first_step in 0..UPDATE {
+            let filter = holding(&movable);
+            match freeze(first_step, run_on(&filter, 1, first)) {
+                Ok(frozen) => drop(frozen.thaw()),
+                Err(_) => break,
+            }
+            for second_step in 0..UPDATE {
+                assert!(second_step + 1 < UPDATE, "{second:?} has no end");
+                let filter = holding(&movable);
+                let one = freeze(first_step, run_on(&filter, 1, first));
+                let one = one.ok().expect("alone, it does the same each time");
+                let other = match freeze(second_step, run_on(&filter, 2, second)) {
+                    Ok(frozen) => frozen,
+                    Err(_) => {
+                        one.thaw();
+                        break;
+                    }
+                };
+                count += 1;
+                let others = work(&filter, settled);
+                // Who goes on first may make a difference.
+                let (one, other) = if count % 2 == 0 {
+                    (one.thaw(), other.thaw())
+                } else {
+                    let other = other.thaw();
+                    (one.thaw(), other)
+                };
+                explained(&movable, [others, one, other]);
+            }
+        }
+        println!("{first:x?} with {second:x?}: {} pairs", count - before);
+    }
+    println!("two threads stopped: {count} pairs of steps, all survived");
+}
+
+/// There is room for one more key at every moment, now in one of its buckets and now in the other: it
+/// changes sides before any of the insert's steps, in every combination. The insert is never told `Full`.
+#[test]
+fn no_full_while_there_is_always_room() {
+    const STEPS: u32 = 12;
+    let stays = [key(0, 0, 0), key(1, 1, 0)];
+    let moves = [key(0, 0, 1), key(1, 1, 1)];
+    for changes in 0..1u32 << STEPS {
+        let filter = holding(&[stays[0], stays[1], moves[0]]);
+        let others = Arc::clone(&filter);
+        let mut side = 0;
+        let change_sides = move |step| {
+            if step < u64::from(STEPS) && changes >> step & 1 == 1 {
+                assert!(others.remove(&moves[side]));
+                side = 1 - side;
+                // Refused only if the insert has already taken the room.
+                others.insert(&moves[side]).ok();
+            }
+        };
+        let new = key(0, 1, 0);
+        let result = with_hook(change_sides, || filter.insert(&new));
+        assert_eq!(result, Ok(()), "changes before these steps: {changes:b}");
+        assert!(filter.contains(&new));
+    }
+}
