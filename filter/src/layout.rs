@@ -7,6 +7,30 @@
 //!
 //! An empty slot is zero, so a fingerprint never is. All slots are matched at once by arithmetic on the
 //! word: no loop, no SIMD.
+//!
+//! # When a timestamp wraps
+//!
+//! A lookup that finds nothing trusts that its first bucket's word has not changed, and that is said modulo
+//! 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To be fooled, it must be interrupted between its two
+//! reads of that bucket while a whole number of turns of additions are made there and leave the very same
+//! fingerprints in the very same slots, and while the key's copy moves in before the read of the second
+//! bucket and out again after it.
+//!
+//! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |
+//! |---|---:|---:|---:|
+//! | 4×8 | 31 | 2,147,483,648 | 1 min |
+//! | 4×12, 3×16, 2×24 | 15 | 32,768 | 1 ms |
+//! | 4×13 | 11 | 2,048 | 60 µs |
+//! | 8×7, 2×28 (the least allowed) | 7 | 128 | 4 µs |
+//!
+//! A lookup takes some nanoseconds; only one that loses its core in the middle can see so many. While it
+//! is away, for some milliseconds say, threads would have to spend their time on that one bucket (where m
+//! buckets are used alike, 1 ms brings 32,768 / m additions) and stop at exactly a whole turn. So it takes a
+//! handful of buckets or one key hammered without pause, and then still a coincidence: with 7 bits, one key
+//! hopping to and fro, its bucket hammered, and three times as many threads as cores, none of 8.2·10^9 lookups
+//! in a minute was fooled. That is no proof: who cannot bear the thought takes more timestamp bits.
+//! `filter/tests/timestamp_wrap.rs` makes that run, and shows with threads stopped at chosen steps that a whole
+//! turn fools a lookup and nothing less does.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;

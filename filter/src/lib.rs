@@ -42,10 +42,9 @@
 //! - **Size is fixed.** Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
 //! - **Known seeds.** [`FixedState`] makes runs repeat. Where strangers choose the keys, use a hasher with
 //!   random seeds.
-//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket, in others after
-//!   2^[`TIMESTAMP_BITS`](layout::Layout::TIMESTAMP_BITS), which may be as few as 2^7. A lookup, or a remove
-//!   that finds nothing, could be misled only if a multiple of so many fell between two of its loads and left
-//!   the bucket with the very same fingerprints.
+//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
+//!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
+//!   ([`layout`](layout#when-a-timestamp-wraps)).
 //! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
 //!   one more panics, before anything changes.
 //! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.

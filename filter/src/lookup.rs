@@ -12,10 +12,9 @@
 //! there at no moment between them. At read 2, which is between them, it was not in the second bucket
 //! either. So at the moment of read 2 it was in neither: that is the linearization point.
 //!
-//! "Unchanged" is modulo the width of the timestamp. To be misled, a lookup must be interrupted between two
-//! of its loads while a multiple of 2^`TIMESTAMP_BITS` fingerprints (2^15 in the default layout) are added
-//! to that one bucket, and find the very same fingerprints in its slots afterwards. (Equal timestamps
-//! would be enough for the argument above; comparing the whole word costs less and asks for more.)
+//! "Unchanged" is modulo the width of the timestamp: [`layout`](crate::layout#when-a-timestamp-wraps) tells
+//! what it takes to fool a lookup by that. (Equal timestamps would be enough for the argument above;
+//! comparing the whole word costs less and asks for more.)
 //!
 //! **Why not the published protocol** (Wang et al. 2025: two rounds over both buckets, and a retry when
 //! relocation counters rose by 2, 2 and 3). Its counters advance only on relocation, but a key's

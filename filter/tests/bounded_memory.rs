@@ -3,17 +3,18 @@
 //!
 //! In a process of its own, and one test: whatever else runs would be counted, too.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use filter::CuckooFilter;
 use memory_stats::memory_stats;
 
-/// Keys that come and go; the table they fill to a load at which many inserts need a chain.
-const KEYS: u64 = 7_600;
+/// Keys in the table: it is so full that many inserts need a chain.
+const KEYS: u64 = 7_400;
 const BUCKETS: usize = 2_000;
 
-const THREADS: u64 = 4;
-const SHORT_LIVED: u64 = 10_000;
+const THREADS: usize = 4;
+const SHORT_LIVED: usize = 10_000;
 
 /// What the process may grow by, in bytes: what the allocator and the stacks of the system keep back varies
 /// by some pages. One record more for each short-lived thread would be 2.5 MB, one word lost for each churned
@@ -25,31 +26,44 @@ fn resident_bytes() -> usize {
     stats.physical_mem
 }
 
-/// Removes and inserts the keys of one thread, of so many, again and again.
-fn churn(filter: &CuckooFilter, thread: u64, threads: u64, times: usize) {
-    for _ in 0..times {
-        for key in (thread..KEYS).step_by(threads as usize) {
-            assert!(filter.remove(&key));
-            filter.insert(&key).expect("its room is free again");
+/// A filter that always holds [`KEYS`] keys, the oldest of which give way to new ones: each thread has
+/// a lane of its own, every so many keys.
+struct Window {
+    filter: CuckooFilter,
+    oldest: [AtomicU64; THREADS],
+}
+
+impl Window {
+    fn new() -> Window {
+        let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
+        for key in 0..KEYS {
+            filter.insert(&key).unwrap();
+        }
+        let oldest = std::array::from_fn(|lane| AtomicU64::new(lane as u64));
+        Window { filter, oldest }
+    }
+
+    fn slide(&self, lane: usize, times: usize) {
+        for _ in 0..times {
+            let oldest = self.oldest[lane].fetch_add(THREADS as u64, Ordering::Relaxed);
+            assert!(self.filter.remove(&oldest));
+            let new = oldest + KEYS;
+            self.filter.insert(&new).expect("there is room");
         }
     }
-}
 
-fn churn_in_parallel(filter: &CuckooFilter, times: usize) {
-    thread::scope(|scope| {
-        for thread in 0..THREADS {
-            scope.spawn(move || churn(filter, thread, THREADS, times));
-        }
-    });
-}
-
-fn come_and_go(filter: &CuckooFilter, threads: u64) {
-    for first in (0..threads).step_by(THREADS as usize) {
+    fn slide_in_parallel(&self, times: usize) {
         thread::scope(|scope| {
-            for thread in first..first + THREADS {
-                scope.spawn(move || churn(filter, thread % KEYS, KEYS, 3));
+            for lane in 0..THREADS {
+                scope.spawn(move || self.slide(lane, times));
             }
         });
+    }
+
+    fn come_and_go(&self) {
+        for _ in 0..SHORT_LIVED / THREADS {
+            self.slide_in_parallel(20);
+        }
     }
 }
 
@@ -65,33 +79,31 @@ fn stays(what: &str, mut work: impl FnMut()) {
 
 #[test]
 fn resident_memory_stays() {
-    let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
-    for key in 0..KEYS {
-        filter.insert(&key).unwrap();
-    }
-    stays("churn", || churn_in_parallel(&filter, 300));
+    let window = Window::new();
+    stays("churn", || window.slide_in_parallel(50_000));
     stays("10,000 short-lived threads", || {
-        come_and_go(&filter, SHORT_LIVED);
+        window.come_and_go();
     });
     #[cfg(feature = "steps")]
-    with_stopped_threads(filter);
+    with_stopped_threads(window);
 }
 
 /// Threads are stopped at many different steps of inserts, most of which need a chain; the others go on.
 #[cfg(feature = "steps")]
-fn with_stopped_threads(filter: CuckooFilter) {
+fn with_stopped_threads(window: Window) {
     use std::sync::Arc;
 
     use kcas::steps::freeze;
 
-    let filter = Arc::new(filter);
+    let window = Arc::new(window);
+    let filter = &window.filter;
     let insert = |key: u64| {
-        let filter = Arc::clone(&filter);
-        move || filter.insert(&key)
+        let window = Arc::clone(&window);
+        move || window.filter.insert(&key)
     };
     let mut stopped = Vec::new();
     for step in (10..100).step_by(3) {
-        let key = KEYS + step;
+        let key = u64::MAX - step;
         match freeze(step, insert(key)) {
             Ok(frozen) => stopped.push((key, frozen)),
             Err(done) => assert!(done.is_ok() && filter.remove(&key)),
@@ -99,13 +111,17 @@ fn with_stopped_threads(filter: CuckooFilter) {
     }
     assert!(stopped.len() > 5, "only {} inserts are long", stopped.len());
     println!("{} threads are stopped inside an insert", stopped.len());
-    stays("churn beside them", || churn_in_parallel(&filter, 100));
+    stays("churn beside them", || window.slide_in_parallel(50_000));
     stays("10,000 short-lived threads beside them", || {
-        come_and_go(&filter, SHORT_LIVED);
+        window.come_and_go();
     });
     for (key, frozen) in stopped {
         assert_eq!(frozen.thaw(), Ok(()));
         assert!(filter.contains(&key));
     }
-    assert!((0..KEYS).all(|key| filter.contains(&key)));
+    for oldest in &window.oldest {
+        let oldest = oldest.load(Ordering::Relaxed);
+        let mut held = (oldest..oldest + KEYS).step_by(THREADS);
+        assert!(held.all(|key| filter.contains(&key)));
+    }
 }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use filter::hashing::Geometry;
 use filter::history::{self, Call, Failure};
+use filter::layout::Layout;
 use filter::specification::{Event, OneClass};
 use filter::{Class, CuckooFilter, Full};
 
-const BUCKETS: usize = 3;
+pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
+const BITS: usize = 4;
 
-pub(crate) type Small = CuckooFilter<SLOTS, 4, Identity>;
+pub(crate) type Small = CuckooFilter<SLOTS, BITS, Identity>;
 
 /// Keys are their own hashes, so that a test can choose fingerprint and bucket.
 #[derive(Clone, Copy, Default)]
@@ -41,8 +43,17 @@ impl Hasher for Identity {
 
 /// A key that prefers bucket `first` and has `second` as its other one: the `nth` fingerprint of those.
 pub(crate) fn key(first: usize, second: usize, nth: usize) -> u64 {
-    let geometry = Geometry::<2, 4>::new(BUCKETS);
-    (1u64..=15)
+    key_of::<SLOTS, BITS>(first, second, nth)
+}
+
+/// [`key`], for another layout of three buckets.
+pub(crate) fn key_of<const SLOTS: usize, const BITS: usize>(
+    first: usize,
+    second: usize,
+    nth: usize,
+) -> u64 {
+    let geometry = Geometry::<SLOTS, BITS>::new(BUCKETS);
+    (1..=Layout::<SLOTS, BITS>::MAX_FINGERPRINT)
         .map(|fingerprint| {
             let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
             high << 32 | fingerprint
@@ -52,13 +63,13 @@ pub(crate) fn key(first: usize, second: usize, nth: usize) -> u64 {
             (location.first, location.second) == (first, second)
         })
         .nth(nth)
-        .expect("each pair of buckets has four or more of the fifteen fingerprints")
+        .expect("each pair of buckets has a third of the fingerprints")
 }
 
 /// A filter that holds these keys, each in its preferred bucket.
 pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
     let filter = CuckooFilter::builder()
-        .layout::<2, 4>()
+        .layout::<SLOTS, BITS>()
         .buckets(BUCKETS)
         .hasher(Identity::default())
         .build()
