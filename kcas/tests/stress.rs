@@ -116,7 +116,7 @@ fn readers_never_see_half_an_operation() {
     const STEPS: u64 = 200_000;
     let words = WordArray::new(2);
     thread::scope(|scope| {
-        for _ in 0..2 {
+        let readers = [(); 2].map(|()| {
             scope.spawn(|| {
                 loop {
                     let (second, first) = (words.load(1), words.load(0));
@@ -125,8 +125,8 @@ fn readers_never_see_half_an_operation() {
                         break;
                     }
                 }
-            });
-        }
+            })
+        });
         for step in 0..STEPS {
             let ops = [0, 1].map(|index| Op {
                 index,
@@ -134,6 +134,10 @@ fn readers_never_see_half_an_operation() {
                 new: step + 1,
             });
             words.kcas(&ops).unwrap();
+        }
+        // Joined one by one, because ThreadSanitizer does not see what the end of a scope waits for.
+        for reader in readers {
+            reader.join().unwrap();
         }
     });
 }
