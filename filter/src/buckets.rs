@@ -47,10 +47,16 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     }
 
     /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the first step's
-    /// slot, all at one moment, if no bucket of the chain has changed since the search read it.
-    pub(crate) fn shift(&self, chain: &[Step], fingerprint: u64) -> bool {
+    /// slot, all at one moment, if no bucket of the chain has changed since the search read it, and if
+    /// each bucket of `unchanged` still holds this word.
+    pub(crate) fn shift(
+        &self,
+        chain: &[Step],
+        fingerprint: u64,
+        unchanged: &[(usize, u64)],
+    ) -> bool {
         let mut arriving = fingerprint;
-        let ops: arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }> = chain
+        let mut ops: arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }> = chain
             .iter()
             .map(|step| {
                 let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
@@ -62,10 +68,26 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
                 }
             })
             .collect();
+        for &(index, word) in unchanged {
+            match ops.iter().find(|op| op.index == index) {
+                Some(op) if op.expected == word => {}
+                Some(_) => return false,
+                None => ops.push(Op {
+                    index,
+                    expected: word,
+                    new: word,
+                }),
+            }
+        }
         match self.words.kcas(&ops) {
             Ok(()) => true,
             Err(Error::Mismatch) => false,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Empties every bucket.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::Buckets;
-use crate::hashing::{self, FixedState, Geometry, Location, MAX_BUCKETS};
+use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS};
 use crate::layout::Layout;
 use crate::length::Length;
 use crate::update::Full;
@@ -92,22 +92,49 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// # Panics
     /// Before anything changes, when more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
     /// threads insert or remove.
+    #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
-        let location = self.locate(key);
-        with_id(|id| {
-            update::insert(&self.buckets, location)?;
-            self.length.add(id, 1);
-            Ok(())
-        })
+        self.insert_hash(self.hash(key))
+    }
+
+    /// Adds a copy of the key's class if it has none: `Ok(true)`. `Ok(false)` when it has one, and nothing has
+    /// changed.
+    ///
+    /// Looking and adding are one atomic step: of any number of callers that insert the same key at the
+    /// same time, exactly one is told `true`. (Two keys of one class count as the same: so for one new key in
+    /// some hundreds the answer is wrongly `false`, as often as [`contains`](Self::contains) is wrong.)
+    ///
+    /// Progress: lock-free. Linearization point: the K-CAS that adds the fingerprint, or the load that found
+    /// a copy.
+    ///
+    /// # Errors
+    /// [`Full`], as for [`insert`](Self::insert). Chains are shorter by one bucket here, so that it may come
+    /// a little earlier.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
+        self.insert_unique_hash(self.hash(key))
     }
 
     /// True when the key's class has a copy: always for a key that was inserted and not removed, and
     /// by chance for others ([false positives](crate#how-often-it-is-wrong)).
     ///
-    /// Progress: lock-free; three loads, unless the key's buckets are being changed. Writes nothing. Linearization point: a moment at which the answer was true of the set, during the call.
+    /// Progress: lock-free; three loads, unless the key's buckets are being changed. Writes nothing.
+    /// Linearization point: a moment at which the answer was true of the set, during the call.
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        lookup::contains(&self.buckets, self.locate(key))
+        self.contains_hash(self.hash(key))
+    }
+
+    /// How many copies the key's class has: as many as inserts of the key and of any other key of the class,
+    /// less the removes.
+    ///
+    /// Progress: lock-free. Writes nothing. Linearization point: a moment at which the answer was true of
+    /// the set, during the call.
+    pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
+        lookup::count(&self.buckets, self.locate(key))
     }
 
     /// Takes one copy from the key's class; false when it has none.
@@ -120,15 +147,16 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
+    #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        let location = self.locate(key);
-        with_id(|id| {
-            let removed = update::remove(&self.buckets, location);
-            if removed {
-                self.length.add(id, 1u64.wrapping_neg());
-            }
-            removed
-        })
+        self.remove_hash(self.hash(key))
+    }
+
+    /// The hash of a key, for the functions that take one: to hash once and ask several times, or several
+    /// filters that have the same hasher.
+    #[inline]
+    pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        self.hasher.hash_one(key)
     }
 
     /// The class of `key`: keys of one class are one and the same to this filter.
@@ -144,11 +172,71 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
 
     #[inline]
     fn locate<T: Hash + ?Sized>(&self, key: &T) -> Location {
-        hashing::locate(self.buckets.geometry(), &self.hasher, key)
+        self.buckets.geometry().locate(self.hash(key))
     }
 }
 
+/// What needs no hasher.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+    /// [`insert`](CuckooFilter::insert), of a key that has this [`hash`](CuckooFilter::hash).
+    ///
+    /// # Errors
+    /// As `insert`.
+    ///
+    /// # Panics
+    /// As `insert`.
+    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+        let location = self.buckets.geometry().locate(hash);
+        with_id(|id| {
+            update::insert(&self.buckets, location)?;
+            self.length.add(id, 1);
+            Ok(())
+        })
+    }
+
+    /// [`insert_unique`](CuckooFilter::insert_unique), of a key that has this [`hash`](CuckooFilter::hash).
+    ///
+    /// # Errors
+    /// As `insert_unique`.
+    ///
+    /// # Panics
+    /// As `insert_unique`.
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+        let location = self.buckets.geometry().locate(hash);
+        with_id(|id| {
+            let inserted = update::insert_unique(&self.buckets, location)?;
+            self.length.add(id, u64::from(inserted));
+            Ok(inserted)
+        })
+    }
+
+    /// [`contains`](CuckooFilter::contains), of a key that has this [`hash`](CuckooFilter::hash).
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        lookup::contains(&self.buckets, self.buckets.geometry().locate(hash))
+    }
+
+    /// [`remove`](CuckooFilter::remove), of a key that has this [`hash`](CuckooFilter::hash).
+    ///
+    /// # Panics
+    /// As `remove`.
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        let location = self.buckets.geometry().locate(hash);
+        with_id(|id| {
+            let removed = update::remove(&self.buckets, location);
+            if removed {
+                self.length.add(id, 1u64.wrapping_neg());
+            }
+            removed
+        })
+    }
+
+    /// Removes everything. Keeps the memory.
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        self.length.clear();
+    }
+
     /// Number of copies held: inserts that succeeded minus removes that did. Exact when no insert or
     /// remove is under way; meanwhile it may miss some that are.
     ///

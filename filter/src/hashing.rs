@@ -8,7 +8,7 @@
 //! The hash must be good in all of its 64 bits, as ahash's, xxhash's or SipHash's are: an identity or a
 //! single multiplication is not enough.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
 
 use ahash::RandomState;
 
@@ -117,16 +117,6 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     }
 }
 
-/// The location of `key` in a table of this geometry under this hasher.
-#[inline]
-pub(crate) fn locate<T: Hash + ?Sized, const SLOTS: usize, const BITS: usize>(
-    geometry: &Geometry<SLOTS, BITS>,
-    hasher: &impl BuildHasher,
-    key: &T,
-) -> Location {
-    geometry.locate(hasher.hash_one(key))
-}
-
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;
@@ -152,7 +142,7 @@ mod tests {
         let mut fingerprints = vec![0u32; 256];
         let (mut first, mut second) = (vec![0u32; 1_000], vec![0u32; 1_000]);
         for key in 0..1_000_000u64 {
-            let location = locate(&geometry, &FixedState, &key);
+            let location = geometry.locate(FixedState.hash_one(key));
             fingerprints[location.fingerprint as usize] += 1;
             first[location.first] += 1;
             second[location.second] += 1;

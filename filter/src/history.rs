@@ -362,7 +362,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
 mod tests {
     use super::*;
     use crate::Full;
-    use crate::specification::Event::{Contains, Insert, Remove};
+    use crate::specification::Event::{Contains, Count, Insert, InsertUnique, Remove};
     use crate::specification::{Event, OfClass, OneClass, WholeTable};
     use proptest::prelude::*;
 
@@ -535,6 +535,9 @@ mod tests {
         prop_oneof![
             Just(Insert(Ok(()))),
             Just(Insert(Err(Full))),
+            Just(InsertUnique(Err(Full))),
+            any::<bool>().prop_map(|inserted| InsertUnique(Ok(inserted))),
+            (0u64..3).prop_map(Count),
             any::<bool>().prop_map(Contains),
             any::<bool>().prop_map(Remove),
         ]

@@ -142,15 +142,20 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         word >> Self::USED
     }
 
-    /// How many slots of `word` are occupied.
-    pub const fn occupied(word: u64) -> usize {
+    /// How many slots of `word` hold `fingerprint` (0: are empty).
+    pub const fn count(word: u64, fingerprint: u64) -> usize {
         let mut count = 0;
         let mut slot = 0;
         while slot < SLOTS {
-            count += (Self::fingerprint(word, slot) != 0) as usize;
+            count += (Self::fingerprint(word, slot) == fingerprint) as usize;
             slot += 1;
         }
         count
+    }
+
+    /// How many slots of `word` are occupied.
+    pub const fn occupied(word: u64) -> usize {
+        SLOTS - Self::count(word, 0)
     }
 }
 
@@ -184,6 +189,8 @@ mod tests {
         assert_eq!(L::<SLOTS, BITS>::timestamp(word), timestamp);
         for wanted in [wanted, plain[slot].max(1), max, 1] {
             let position = plain.iter().position(|&f| f == wanted);
+            let count = plain.iter().filter(|&&f| f == wanted).count();
+            assert_eq!(L::<SLOTS, BITS>::count(word, wanted), count);
             assert_eq!(L::<SLOTS, BITS>::find(word, wanted), position);
             assert_eq!(L::<SLOTS, BITS>::contains(word, wanted), position.is_some());
         }

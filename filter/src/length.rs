@@ -48,6 +48,15 @@ impl Length {
         usize::try_from(sum.cast_signed().max(0)).unwrap_or(usize::MAX)
     }
 
+    /// Counts nothing again.
+    pub(crate) fn clear(&mut self) {
+        let made = self.chunks.iter().filter_map(OnFirstUse::get);
+        for counter in made.flatten() {
+            // Relaxed: nobody else has access meanwhile, and what hands the filter on synchronises.
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Memory that the counters occupy.
     pub(crate) fn memory_bytes(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);

@@ -81,3 +81,29 @@ fn contains_slowly<const SLOTS: usize, const BITS: usize>(
         }
     }
 }
+
+/// How many copies the class of `location` has.
+///
+/// Progress: lock-free; it starts again only when its first bucket changed. Linearization point: the last
+/// read of the second bucket, at which the first one was as it was read before and after.
+pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> usize {
+    let Location {
+        fingerprint,
+        first,
+        second,
+    } = location;
+    let count = |word| Layout::<SLOTS, BITS>::count(word, fingerprint);
+    loop {
+        let first_word = buckets.read(first);
+        if first == second {
+            return count(first_word);
+        }
+        let second_word = buckets.read(second);
+        if buckets.read(first) == first_word {
+            return count(first_word) + count(second_word);
+        }
+    }
+}

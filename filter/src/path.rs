@@ -10,7 +10,7 @@ use crate::hashing::Geometry;
 use crate::layout::Layout;
 
 /// Most buckets of a chain: as many as one K-CAS can change.
-const MAX_CHAIN: usize = WordArray::MAX_OPS;
+pub const MAX_CHAIN: usize = WordArray::MAX_OPS;
 
 /// Most buckets that a search looks at; they take 24 KiB of stack. At a load factor of 0.95 one bucket in
 /// eight has an empty slot and most searches are short, but full buckets lie together: of 60,000 inserts the
@@ -50,13 +50,14 @@ struct Parent {
 }
 
 /// The shortest chain from `first` or `second` to a bucket with an empty slot, if the bounded search
-/// finds one. `read` gives a bucket's word. Allocates nothing.
+/// finds one of at most `longest` buckets. `read` gives a bucket's word. Allocates nothing.
 // Not inlined: an insert that needs no chain must not pay for a stack frame of this size.
 #[inline(never)]
 pub fn search<const SLOTS: usize, const BITS: usize>(
     geometry: &Geometry<SLOTS, BITS>,
     first: usize,
     second: usize,
+    longest: usize,
     read: impl Fn(usize) -> u64,
 ) -> Option<Chain> {
     let mut nodes = ArrayVec::<Node, MAX_NODES>::new();
@@ -80,7 +81,7 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
     let mut next = 0;
     while next < nodes.len() {
         let node = nodes[next];
-        if usize::from(node.depth) == MAX_CHAIN {
+        if usize::from(node.depth) == longest.min(MAX_CHAIN) {
             return None;
         }
         for slot in 0..SLOTS {

@@ -16,15 +16,22 @@ use crate::update::Full;
 pub enum Event {
     /// [`insert`](crate::CuckooFilter::insert).
     Insert(Result<(), Full>),
+    /// [`insert_unique`](crate::CuckooFilter::insert_unique).
+    InsertUnique(Result<bool, Full>),
     /// [`contains`](crate::CuckooFilter::contains).
     Contains(bool),
+    /// [`count`](crate::CuckooFilter::count).
+    Count(u64),
     /// [`remove`](crate::CuckooFilter::remove).
     Remove(bool),
 }
 
 impl Event {
     fn is_read_only(self) -> bool {
-        !matches!(self, Event::Insert(Ok(())) | Event::Remove(true))
+        !matches!(
+            self,
+            Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)) | Event::Remove(true)
+        )
     }
 
     /// How many copies of its class there are afterwards, if there were `copies`.
@@ -32,7 +39,12 @@ impl Event {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
             Event::Insert(Err(Full)) => Some(copies),
+            Event::InsertUnique(Ok(inserted)) => {
+                (inserted == (copies == 0)).then_some(copies + u64::from(inserted))
+            }
+            Event::InsertUnique(Err(Full)) => (copies == 0).then_some(copies),
             Event::Contains(found) => (found == (copies > 0)).then_some(copies),
+            Event::Count(count) => (count == copies).then_some(copies),
             Event::Remove(true) => copies.checked_sub(1),
             Event::Remove(false) => (copies == 0).then_some(copies),
         }
@@ -42,6 +54,10 @@ impl Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Event::Count(copies) => return write!(f, "count → {copies}"),
+            Event::InsertUnique(Ok(true)) => "insert_unique → done",
+            Event::InsertUnique(Ok(false)) => "insert_unique → there",
+            Event::InsertUnique(Err(Full)) => "insert_unique → full",
             Event::Insert(Ok(())) => "insert → done",
             Event::Insert(Err(Full)) => "insert → full",
             Event::Contains(true) => "contains → yes",
@@ -52,7 +68,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// One class of a filter: an insert adds a copy, a remove takes one if there is one (whichever key of the
+/// One class of a filter: an insert adds a copy, a unique one only if there is none, a remove takes one if there is one (whichever key of the
 /// class was inserted), a lookup tells whether there is one. [`Full`] may come at any time, as other
 /// classes may take the room. The state is the number of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +117,8 @@ impl Specification for WholeTable {
         let room = occupied < self.slots;
         match event {
             Event::Insert(result) if result.is_ok() != room => None,
+            Event::InsertUnique(Ok(true)) if !room => None,
+            Event::InsertUnique(Err(Full)) if room => None,
             _ => {
                 let mut after = copies.clone();
                 after[class] = event.apply(copies[class])?;

@@ -3,7 +3,7 @@
 use crate::buckets::Buckets;
 use crate::hashing::Location;
 use crate::layout::Layout;
-use crate::path;
+use crate::path::{self, Chain, MAX_CHAIN, Step};
 
 /// There was no room for the key: both its buckets are full and no chain of shifts was found that ends
 /// in an empty slot. The filter is exactly as it was.
@@ -38,8 +38,10 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
             Some(false) => continue,
             None => {}
         }
-        match path::search(buckets.geometry(), first, second, |b| buckets.read(b)) {
-            Some(chain) if buckets.shift(&chain, fingerprint) => return Ok(()),
+        match path::search(buckets.geometry(), first, second, MAX_CHAIN, |b| {
+            buckets.read(b)
+        }) {
+            Some(chain) if buckets.shift(&chain, fingerprint, &[]) => return Ok(()),
             // A bucket of the chain changed meanwhile.
             Some(_) => {}
             // The same word, timestamp included: nothing was added, and a removal would show. So the
@@ -62,6 +64,52 @@ fn place<const SLOTS: usize, const BITS: usize>(
     let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
     let filled = Layout::<SLOTS, BITS>::place(word, slot, fingerprint);
     Some(buckets.replace(bucket, word, filled))
+}
+
+/// Adds a copy to the class of `location` if it has none, all at one moment; false when it has one.
+///
+/// The buckets were read without the fingerprint, and the K-CAS that adds it compares both with what was
+/// read: the one it does not change is a compare-only entry. (Looking first and inserting then would let two
+/// callers both find nothing, and both insert.)
+///
+/// Progress: lock-free; it tries again only when another thread changed one of the buckets it read.
+/// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy. For
+/// `Full`: the read of the second bucket, at which both buckets were full and neither had a copy.
+pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> Result<bool, Full> {
+    let Location {
+        fingerprint,
+        first,
+        second,
+    } = location;
+    loop {
+        let roots = [first, second].map(|bucket| (bucket, buckets.read(bucket)));
+        let has_copy = |&(_, word): &(_, u64)| Layout::<SLOTS, BITS>::contains(word, fingerprint);
+        if roots.iter().any(has_copy) {
+            return Ok(false);
+        }
+        let with_room = roots.iter().find_map(|&(bucket, word)| {
+            let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
+            Some(Chain::from_iter([Step { bucket, slot, word }]))
+        });
+        // One entry of the K-CAS is for the root that the chain does not begin with.
+        let longest = MAX_CHAIN - 1;
+        let search = || {
+            path::search(buckets.geometry(), first, second, longest, |b| {
+                buckets.read(b)
+            })
+        };
+        match with_room.or_else(search) {
+            Some(chain) if buckets.shift(&chain, fingerprint, &roots) => return Ok(true),
+            // One of the buckets has changed.
+            Some(_) => {}
+            // As in `insert`.
+            None if buckets.read(first) == roots[0].1 => return Err(Full),
+            None => {}
+        }
+    }
 }
 
 /// Takes one copy from the class of `location`; false when it has none.

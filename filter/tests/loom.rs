@@ -231,3 +231,55 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
         },
     );
 }
+
+/// Two unique inserts of one class that prefer different buckets, both with room: exactly one is told
+/// `true`. (Looking first and inserting then, both would be.)
+#[test]
+fn two_unique_inserts_of_one_class() {
+    explore("two_unique_inserts_of_one_class", 3, 1, || {
+        let filter = holding(&[]);
+        let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+        let other = caller(&filter, 1, move |other| {
+            assert!(other.insert_unique(there).is_ok());
+        });
+        let mut mine = Caller::new(&filter, 0);
+        assert!(mine.insert_unique(here).is_ok());
+        explained(&[], [mine, other.join().unwrap()]);
+        assert_eq!(filter.count(&here), 1);
+    });
+}
+
+/// A unique insert that must evict, while the only copy of its class hops between its buckets: it is there
+/// throughout, so nothing is added.
+#[test]
+fn unique_insert_of_a_key_that_hops() {
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    explore("unique_insert_of_a_key_that_hops", 4, 1, move || {
+        let filter = holding(&[here]);
+        let writer = caller(&filter, 1, move |writer| {
+            assert_eq!(writer.insert(there), Ok(()));
+            assert!(writer.remove(here));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        assert_eq!(mine.insert_unique(there), Ok(false));
+        assert!((1..=2).contains(&mine.count(there)));
+        explained(&[here], [mine, writer.join().unwrap()]);
+    });
+}
+
+/// A unique insert that shifts other keys, against a plain insert of the same class.
+#[test]
+fn unique_insert_with_a_chain() {
+    explore("unique_insert_with_a_chain", 3, 1, || {
+        let filter = holding(&residents());
+        let (here, there) = (key(0, 2, 0), key(2, 0, 0));
+        let other = caller(&filter, 1, move |other| {
+            let _ = other.insert(there);
+        });
+        let mut mine = Caller::new(&filter, 0);
+        let _ = mine.insert_unique(here);
+        explained(&residents(), [mine, other.join().unwrap()]);
+        all_present(&filter, &residents());
+        assert!(filter.contains(&here));
+    });
+}

@@ -10,13 +10,15 @@ use proptest::prelude::*;
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Insert(u8),
+    InsertUnique(u8),
     Remove(u8),
 }
 
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
         3 => any::<u8>().prop_map(Call::Insert),
-        2 => any::<u8>().prop_map(Call::Remove),
+        2 => any::<u8>().prop_map(Call::InsertUnique),
+        3 => any::<u8>().prop_map(Call::Remove),
     ]
 }
 
@@ -35,6 +37,19 @@ fn agrees<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
                     prop_assert!(filter.len() >= SLOTS);
                 }
             },
+            Call::InsertUnique(key) => {
+                let held = copies.entry(filter.class(key)).or_default();
+                match filter.insert_unique(key) {
+                    Ok(inserted) => {
+                        prop_assert_eq!(inserted, *held == 0);
+                        *held += usize::from(inserted);
+                    }
+                    Err(Full) => {
+                        prop_assert_eq!(*held, 0);
+                        prop_assert!(filter.len() >= SLOTS);
+                    }
+                }
+            }
             Call::Remove(key) => {
                 let held = copies.entry(filter.class(key)).or_default();
                 prop_assert_eq!(filter.remove(key), *held > 0);
@@ -43,6 +58,7 @@ fn agrees<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
         }
         for key in 0..=u8::MAX {
             let held = copies.get(&filter.class(&key)).copied().unwrap_or(0);
+            prop_assert_eq!(filter.count(&key), held);
             prop_assert_eq!(
                 filter.contains(&key),
                 held > 0,
@@ -97,4 +113,31 @@ fn unsized_and_sized_keys_hash_alike() {
     assert!(filter.contains("key"));
     filter.insert(&[1u8, 2][..]).unwrap();
     assert!(filter.contains(&vec![1u8, 2]));
+}
+
+#[test]
+fn a_cleared_filter_is_as_new() {
+    let mut filter = CuckooFilter::builder().buckets(500).build().unwrap();
+    for _ in 0..3 {
+        let accepted = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
+        assert!(accepted > 1_800 && filter.len() == accepted as usize);
+        filter.clear();
+        assert!(filter.is_empty() && (0..accepted).all(|key| !filter.contains(&key)));
+    }
+}
+
+#[test]
+fn hashes_stand_for_keys() {
+    let filter = CuckooFilter::with_capacity(1_000);
+    let hash = filter.hash("key");
+    assert_eq!(filter.insert_hash(hash), Ok(()));
+    assert!(filter.contains("key") && filter.contains_hash(hash));
+    assert_eq!(filter.insert_unique("key"), Ok(false));
+    assert!(filter.remove("key") && !filter.contains_hash(hash));
+    assert_eq!(filter.insert_unique_hash(hash), Ok(true));
+    assert_eq!(
+        (filter.insert_unique("key"), filter.count("key")),
+        (Ok(false), 1)
+    );
+    assert!(filter.remove_hash(hash) && filter.is_empty());
 }

@@ -24,11 +24,13 @@ const ROUNDS: usize = 3;
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Insert(u64),
+    InsertUnique(u64),
+    Count(u64),
     Contains(u64),
     Remove(u64),
 }
 
-use Operation::{Contains, Insert, Remove};
+use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 
 fn run_on(
     filter: &Arc<Small>,
@@ -39,6 +41,8 @@ fn run_on(
     move || {
         match operation {
             Insert(key) => caller.insert(key).is_ok(),
+            InsertUnique(key) => caller.insert_unique(key).is_ok(),
+            Count(key) => caller.count(key) > 0,
             Contains(key) => caller.contains(key),
             Remove(key) => caller.remove(key),
         };
@@ -80,6 +84,23 @@ fn operations() -> Vec<(&'static str, Operation, Vec<u64>)> {
         ("insert, plain", Insert(key(1, 0, 0)), all.clone()),
         ("insert, with a chain", Insert(key(0, 2, 0)), all.clone()),
         ("insert, full", Insert(key(2, 2, 2)), all.clone()),
+        (
+            "insert_unique, plain",
+            InsertUnique(key(1, 0, 0)),
+            all.clone(),
+        ),
+        (
+            "insert_unique, with a chain",
+            InsertUnique(key(0, 2, 0)),
+            all.clone(),
+        ),
+        (
+            "insert_unique, full",
+            InsertUnique(key(2, 2, 2)),
+            all.clone(),
+        ),
+        ("insert_unique, there", InsertUnique(all[0]), all.clone()),
+        ("count", Count(all[0]), all.clone()),
         ("remove, in the first bucket", Remove(all[0]), without(0)),
         (
             "remove, in the second bucket",
@@ -124,6 +145,11 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         (one, Remove(movable[0]), &movable[1..]),
         (Remove(movable[0]), one, &movable[1..]),
         (one, Insert(key(1, 0, 0)), &movable[..]),
+        (
+            InsertUnique(key(0, 2, 0)),
+            InsertUnique(key(2, 0, 0)),
+            &movable[..],
+        ),
     ];
     let mut count = 0;
     for (first, second, settled) in pairs {

@@ -1,10 +1,11 @@
 //! Real threads on a crowded table: no key is lost, no phantom is left.
 #![cfg(not(kcas_loom))]
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use filter::CuckooFilter;
+use filter::{Class, CuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -122,4 +123,39 @@ fn copies_of_shared_keys_add_up() {
     }
     assert!(left > 0, "the run says something only if copies remain");
     assert!(filter.is_empty());
+}
+
+/// Eight threads race to insert the same keys uniquely, each in an order of its own: of each class exactly
+/// one of them is told `true`, and one copy is held.
+#[test]
+fn unique_inserts_are_told_once() {
+    const THREADS: u64 = 8;
+    const KEYS: u64 = 100_000;
+    // Room for all, but chains are needed.
+    let filter = CuckooFilter::with_capacity(KEYS as usize);
+    let told: Vec<Vec<u64>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let filter = &filter;
+                scope.spawn(move || {
+                    // An odd stride visits every key; threads that meet stay together for a while.
+                    let stride = if thread % 2 == 0 { 1 } else { 3 };
+                    let key = |n: u64| (n * stride + thread * 7) % KEYS;
+                    let inserted = |key: &u64| filter.insert_unique(key).expect("there is room");
+                    (0..KEYS).map(key).filter(inserted).collect()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let classes: HashSet<Class> = (0..KEYS).map(|key| filter.class(&key)).collect();
+    let told: Vec<Class> = told.iter().flatten().map(|key| filter.class(key)).collect();
+    assert_eq!(
+        told.len(),
+        classes.len(),
+        "some class was told twice, or never"
+    );
+    assert_eq!(told.into_iter().collect::<HashSet<_>>(), classes);
+    assert_eq!(filter.len(), classes.len());
+    assert!((0..KEYS).all(|key| filter.count(&key) == 1));
 }

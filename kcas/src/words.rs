@@ -4,7 +4,7 @@ use std::collections::TryReserveError;
 
 use crate::commit::{self, CompareExchangeError};
 use crate::op::{MAX_OPS, Op, Ops};
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Ordering};
 use crate::tagged;
 use crate::thread_id::{self, TooManyThreads};
 
@@ -187,6 +187,15 @@ impl WordArray {
                 true => Ok(()),
                 false => Err(Error::Mismatch),
             },
+        }
+    }
+
+    /// Sets every word to 0.
+    pub fn clear(&mut self) {
+        for word in &self.words {
+            // Relaxed: nobody else has access meanwhile, and what hands the array on synchronises. No tag
+            // comes back: an operation that is under way borrows the array.
+            word.store(0, Ordering::Relaxed);
         }
     }
 

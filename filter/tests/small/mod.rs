@@ -111,6 +111,18 @@ impl Caller {
         result
     }
 
+    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, Full> {
+        let result = self.filter.insert_unique(&key);
+        self.write_down(key, Event::InsertUnique(result));
+        result
+    }
+
+    pub(crate) fn count(&mut self, key: u64) -> usize {
+        let copies = self.filter.count(&key);
+        self.write_down(key, Event::Count(copies as u64));
+        copies
+    }
+
     pub(crate) fn contains(&mut self, key: u64) -> bool {
         let found = self.filter.contains(&key);
         self.write_down(key, Event::Contains(found));
@@ -163,6 +175,7 @@ pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
                     panic!("the calls say how many copies are left, and not {left:?}");
                 };
                 assert_eq!(filter.contains(&key), left > 0, "{class:?}, {left} left");
+                assert_eq!(filter.count(&key) as u64, left, "{class:?}");
                 total += left as usize;
             }
             Err(Failure::Violation(violation)) => panic!("{class:?}: {violation}"),

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anyhow::Result;
 use crossbeam_utils::{Backoff, CachePadded};
 use filter::hashing::Location;
-use filter::path::{self, Step};
+use filter::path::{self, MAX_CHAIN, Step};
 
 use super::{Geometry, Layout, geometry, locate};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
@@ -159,11 +159,13 @@ impl SegmentLock {
     /// Inserts into two full buckets; `false` if no chain of shifts makes room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
-        while let Some(chain) =
-            path::search(&self.geometry, location.first, location.second, |bucket| {
-                self.read(bucket)
-            })
-        {
+        while let Some(chain) = path::search(
+            &self.geometry,
+            location.first,
+            location.second,
+            MAX_CHAIN,
+            |bucket| self.read(bucket),
+        ) {
             let done = match &*chain {
                 [] => false,
                 // Room has appeared meanwhile.
