@@ -1,4 +1,5 @@
-//! Rows → one figure, as SVG: throughput against threads, one panel per workload, one line per subject.
+//! Rows → one figure, as SVG: throughput against threads, one panel per workload, one line per subject; or,
+//! where the number of frozen threads differs, throughput against that.
 //!
 //! A figure is read without its CSV: it carries its title, what the lines and bars are, how many rounds
 //! and keys there were, and the machine.
@@ -14,7 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::machine::Sidecar;
 use crate::record::Row;
-use crate::statistics::{Case, Results, Summary};
+use crate::statistics::{Axis, Case, Results, Summary};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -101,7 +102,7 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         .first()
         .context("there are no rows to draw")?
         .experiment;
-    let results = Results(rows);
+    let results = Results::of(rows);
     let cases = results.cases();
     let columns = match cases.len() {
         4 => 2,
@@ -138,18 +139,33 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         }
         let panels = body.split_evenly((panel_rows as usize, columns));
         for (index, (case, panel)) in cases.iter().zip(&panels).enumerate() {
-            let title = sidecar
-                .and_then(|sidecar| sidecar.panel_title(&case.workload, case.load_factor))
-                .map_or_else(
-                    || format!("{} (load factor {})", case.workload, case.load_factor),
-                    str::to_owned,
-                );
-            draw_panel(panel, &title, &results, case, &styles, index % columns == 0)?;
+            draw_panel(
+                panel,
+                &panel_title(&results, case, sidecar),
+                &results,
+                case,
+                &styles,
+                index % columns == 0,
+            )?;
         }
         write_lines(&foot, &caption, MARGIN / 2, CAPTION_SIZE)?;
         root.present().map_err(drawing)?;
     }
     Ok(svg)
+}
+
+fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
+    let workload = sidecar
+        .and_then(|sidecar| sidecar.panel_title(&case.workload, case.load_factor))
+        .map_or_else(
+            || format!("{} (load factor {})", case.workload, case.load_factor),
+            str::to_owned,
+        );
+    match (results.axis(), case.others) {
+        (Axis::Threads, 0) => workload,
+        (Axis::Threads, frozen) => format!("{workload}, {frozen} frozen threads"),
+        (Axis::Frozen, running) => format!("{workload}, {running} running threads"),
+    }
 }
 
 /// How a subject is drawn, in every panel and in the legend.
@@ -209,13 +225,13 @@ fn draw_panel(
     styles: &[Style],
     leftmost: bool,
 ) -> Result<()> {
-    let threads = results.threads(case);
+    let places = results.places(case);
     let at = |subject| {
-        let point = move |(index, &threads): (usize, &usize)| {
-            let summary = results.throughput(case, threads, subject)?;
+        let point = move |(index, &place): (usize, &usize)| {
+            let summary = results.throughput(case, place, subject)?;
             Some((index as f64, summary))
         };
-        threads.iter().enumerate().filter_map(point)
+        places.iter().enumerate().filter_map(point)
     };
     let highest = styles
         .iter()
@@ -223,7 +239,7 @@ fn draw_panel(
         .fold(0.0_f64, |highest, (_, summary)| highest.max(summary.upper));
     // Headroom for the label of the shaded region, above all data.
     let top = highest * 1.2;
-    let right = threads.len() as f64 - 0.5;
+    let right = places.len() as f64 - 0.5;
 
     let plot_width = area.dim_in_pixel().0 as i32 - 90;
     let title_size = (1..=TEXT_SIZE + 1)
@@ -236,12 +252,12 @@ fn draw_panel(
         .margin_top(14)
         .x_label_area_size(46)
         .y_label_area_size(66)
-        .build_cartesian_2d(Categories::fit(&threads, plot_width), 0.0..top)
+        .build_cartesian_2d(Categories::fit(&places, plot_width), 0.0..top)
         .map_err(drawing)?;
 
-    let oversubscribed = threads
+    let oversubscribed = places
         .iter()
-        .position(|&threads| results.oversubscribed(threads));
+        .position(|&place| results.oversubscribed(case, place));
     if let Some(first) = oversubscribed {
         let corners = [(first as f64 - 0.5, 0.0), (right, top)];
         chart
@@ -256,7 +272,10 @@ fn draw_panel(
         .axis_style(RGBColor(70, 70, 70))
         .label_style(text_style(TEXT_SIZE - 1))
         .axis_desc_style(text_style(TEXT_SIZE))
-        .x_desc("threads")
+        .x_desc(match results.axis() {
+            Axis::Threads => "threads",
+            Axis::Frozen => "frozen threads",
+        })
         .y_desc(if leftmost {
             "million operations per second"
         } else {
@@ -308,7 +327,7 @@ fn draw_panel(
     Ok(())
 }
 
-/// The horizontal axis: number of threads as equal steps, the first at 0.
+/// The horizontal axis: numbers of threads as equal steps, the first at 0.
 struct Categories {
     labels: Vec<String>,
 }
@@ -364,14 +383,14 @@ fn marker(style: &Style) -> Polygon<(i32, i32)> {
 
 /// The lines under the panels.
 fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
-    let results = Results(rows);
+    let results = Results::of(rows);
     let mut rounds = Vec::new();
     for case in results.cases() {
-        for threads in results.threads(&case) {
+        for place in results.places(&case) {
             for subject in results.subjects() {
                 rounds.extend(
                     results
-                        .throughput(&case, threads, subject)
+                        .throughput(&case, place, subject)
                         .map(|summary| summary.count as u64),
                 );
             }
@@ -393,7 +412,22 @@ fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
         how += " Threads were not all pinned.";
     }
     let mut lines = vec![how];
+    if rows.iter().any(|row| row.frozen > 0) {
+        lines.push(
+            "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \
+             every round, before the others were measured, and stayed there. What is shown is the \
+             throughput of those others."
+                .into(),
+        );
+    }
     if let Some(sidecar) = sidecar {
+        if sidecar.compiler.steps {
+            lines.push(
+                "Built so that threads can be stopped at any access to shared memory, which makes every such \
+                 access slower: throughputs are lower than those of other figures."
+                    .into(),
+            );
+        }
         for subject in results.subjects() {
             let description = sidecar.subjects.get(subject);
             lines.extend(description.map(|description| format!("{subject}: {description}")));
@@ -555,6 +589,42 @@ mod tests {
         assert_eq!(marked(&[1, 2, 4]), (true, true));
         assert_eq!(marked(&[1, 2]), (false, false));
         assert_eq!(marked(&[4]), (true, true));
+    }
+
+    #[test]
+    fn frozen_threads_are_the_horizontal_axis_where_their_number_differs() {
+        let mut rows = rows(&["lock-free", "global-lock"], &[1, 2], &["insert"]);
+        let svg = render(&rows, None).unwrap();
+        assert!(!svg.contains("frozen") && !svg.contains("Frozen"));
+        for frozen in [3, 5] {
+            let stopped = |row: &Row| Row {
+                frozen,
+                mops: if row.subject == "lock-free" {
+                    row.mops
+                } else {
+                    0.0
+                },
+                ..row.clone()
+            };
+            rows.extend(rows[..8].iter().map(stopped).collect::<Vec<_>>());
+        }
+        let svg = render(&rows, None).unwrap();
+        for text in [
+            "\nfrozen threads\n",
+            "Frozen threads stopped",
+            "1 running threads",
+            "2 running threads",
+            "\n3\n",
+            "\n5\n",
+        ] {
+            assert!(svg.contains(text), "{text}");
+        }
+        assert!(!svg.contains("\nthreads\n"));
+        for style in styles(&["lock-free", "global-lock"]) {
+            // Two panels of three points, those at zero too, and the legend.
+            let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
+            assert_eq!(svg.matches(&marker).count(), 7, "{}", style.subject);
+        }
     }
 
     #[test]
