@@ -42,9 +42,13 @@ check_house_rules
 
 step "lints"
 cargo clippy --locked --workspace --all-targets -- -D warnings
+cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 step "tests"
 cargo test --locked --workspace
+
+step "tests that stop threads inside operations"
+cargo test --locked -p harness --features steps --test counterexample --test stalls
 
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
