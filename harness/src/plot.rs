@@ -139,14 +139,13 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         }
         let panels = body.split_evenly((panel_rows as usize, columns));
         for (index, (case, panel)) in cases.iter().zip(&panels).enumerate() {
-            draw_panel(
-                panel,
-                &panel_title(&results, case, sidecar),
-                &results,
-                case,
-                &styles,
-                index % columns == 0,
-            )?;
+            let title = sidecar
+                .and_then(|sidecar| sidecar.panel_title(&case.workload, case.load_factor))
+                .map_or_else(
+                    || format!("{} (load factor {})", case.workload, case.load_factor),
+                    str::to_owned,
+                );
+            draw_panel(panel, &title, &results, case, &styles, index % columns == 0)?;
         }
         write_lines(&foot, &caption, MARGIN / 2, CAPTION_SIZE)?;
         root.present().map_err(drawing)?;
@@ -154,17 +153,12 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     Ok(svg)
 }
 
-fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
-    let workload = sidecar
-        .and_then(|sidecar| sidecar.panel_title(&case.workload, case.load_factor))
-        .map_or_else(
-            || format!("{} (load factor {})", case.workload, case.load_factor),
-            str::to_owned,
-        );
-    match (results.axis(), case.others) {
-        (Axis::Threads, 0) => workload,
-        (Axis::Threads, frozen) => format!("{workload}, {frozen} frozen threads"),
-        (Axis::Frozen, running) => format!("{workload}, {running} running threads"),
+/// What the horizontal axis counts.
+fn axis_label(axis: Axis, others: usize) -> String {
+    match (axis, others) {
+        (Axis::Threads, 0) => "threads".into(),
+        (Axis::Threads, frozen) => format!("threads (besides {frozen} frozen)"),
+        (Axis::Frozen, running) => format!("frozen threads (besides {running} running)"),
     }
 }
 
@@ -233,10 +227,16 @@ fn draw_panel(
         };
         places.iter().enumerate().filter_map(point)
     };
-    let highest = styles
-        .iter()
-        .flat_map(|style| at(style.subject))
-        .fold(0.0_f64, |highest, (_, summary)| highest.max(summary.upper));
+    let highest =
+        styles
+            .iter()
+            .flat_map(|style| at(style.subject))
+            .fold(0.0_f64, |highest, (_, summary)| {
+                highest.max(match results.axis() {
+                    Axis::Threads => summary.upper,
+                    Axis::Frozen => summary.max,
+                })
+            });
     // Headroom for the label of the shaded region, above all data.
     let top = highest * 1.2;
     let right = places.len() as f64 - 0.5;
@@ -272,10 +272,7 @@ fn draw_panel(
         .axis_style(RGBColor(70, 70, 70))
         .label_style(text_style(TEXT_SIZE - 1))
         .axis_desc_style(text_style(TEXT_SIZE))
-        .x_desc(match results.axis() {
-            Axis::Threads => "threads",
-            Axis::Frozen => "frozen threads",
-        })
+        .x_desc(axis_label(results.axis(), case.others))
         .y_desc(if leftmost {
             "million operations per second"
         } else {
@@ -306,6 +303,15 @@ fn draw_panel(
         let points: Vec<(f64, Summary)> = at(style.subject)
             .map(|(x, summary)| (x + shift, summary))
             .collect();
+        // Where chance decides whether anything is done at all, quartiles hide too much.
+        if results.axis() == Axis::Frozen {
+            let rounds = places.iter().enumerate().flat_map(|(index, &place)| {
+                let rounds = results.rounds(case, place, style.subject);
+                rounds.map(move |row| (index as f64 + shift, row.mops))
+            });
+            let dot = |place| Circle::new(place, 2, style.colour.mix(0.4).filled());
+            chart.draw_series(rounds.map(dot)).map_err(drawing)?;
+        }
         let line = points.iter().map(|&(x, summary)| (x, summary.median));
         chart
             .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
@@ -416,7 +422,7 @@ fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
         lines.push(
             "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \
              every round, before the others were measured, and stayed there. What is shown is the \
-             throughput of those others."
+             throughput of those others. Dots: single rounds."
                 .into(),
         );
     }
@@ -610,10 +616,9 @@ mod tests {
         }
         let svg = render(&rows, None).unwrap();
         for text in [
-            "\nfrozen threads\n",
+            "\nfrozen threads (besides 1 running)\n",
+            "\nfrozen threads (besides 2 running)\n",
             "Frozen threads stopped",
-            "1 running threads",
-            "2 running threads",
             "\n3\n",
             "\n5\n",
         ] {
@@ -625,6 +630,7 @@ mod tests {
             let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
             assert_eq!(svg.matches(&marker).count(), 7, "{}", style.subject);
         }
+        assert_eq!(svg.matches("<circle").count(), rows.len(), "every round");
     }
 
     #[test]

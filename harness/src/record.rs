@@ -37,7 +37,8 @@ columns! {
     workload: String,
     /// Threads that ran at the same time, from 1.
     threads: usize,
-    /// Threads that were frozen in the middle of an insert or remove meanwhile, besides those that ran.
+    /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by others
+    /// that were), besides those that ran.
     #[serde(default)]
     frozen: usize,
     /// Round the measurement was taken in, from 1; subjects of one round ran one right after another.
@@ -59,7 +60,8 @@ columns! {
     /// Inserts that the subject refused for want of room, when its table was filled or when it was timed.
     refused: u64,
     /// Timed seconds, above 0: from the first thread's start to the last thread's end, and for fills and
-    /// drains the sum over as many as were made.
+    /// drains the sum over as many as were made. In an experiment that freezes threads, from the common
+    /// start to the moment at which operations were counted.
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
