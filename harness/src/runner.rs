@@ -446,7 +446,7 @@ impl<'a> Bench<'a> {
             start,
             end: Instant::now(),
         };
-        drop(frozen);
+        frozen.let_go()?;
         Ok(seen)
     }
 

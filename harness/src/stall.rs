@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::thread::Scope;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use crossbeam_utils::CachePadded;
 #[cfg(feature = "steps")]
 use kcas::steps::with_hook;
@@ -69,9 +69,28 @@ impl Observed {
     }
 }
 
-/// Keeps threads frozen. They go on when it is dropped, and end after the operation that they were in.
-pub(crate) struct Frozen {
-    _each: Vec<mpsc::Sender<()>>,
+/// Threads that stay frozen until it is dropped or lets them go.
+pub(crate) struct Frozen<'scope> {
+    /// A thread goes on when the other end of its channel is gone.
+    holds: Vec<mpsc::Sender<()>>,
+    threads: Vec<ScopedJoinHandle<'scope, ()>>,
+}
+
+impl Frozen<'_> {
+    /// Waits until all have done the operation that they were in.
+    ///
+    /// # Errors
+    ///
+    /// A thread that panicked.
+    pub(crate) fn let_go(self) -> Result<()> {
+        drop(self.holds);
+        let ends: Vec<_> = (self.threads.into_iter())
+            .map(ScopedJoinHandle::join)
+            .collect();
+        let all_well = ends.iter().all(thread::Result::is_ok);
+        ensure!(all_well, "a thread panicked that was to be frozen");
+        Ok(())
+    }
 }
 
 /// The table in which threads are to be frozen, and keys for them: none that is looked up as absent.
@@ -92,20 +111,25 @@ pub(crate) fn freeze<'scope>(
     site: &Site<'scope>,
     threads: usize,
     random: &mut SmallRng,
-) -> Result<Frozen> {
+) -> Result<Frozen<'scope>> {
     let (arrived, arrivals) = mpsc::channel();
-    let mut each = Vec::new();
+    let mut frozen = Frozen {
+        holds: Vec::new(),
+        threads: Vec::new(),
+    };
     for _ in 0..threads {
-        let (thaw, thawed) = mpsc::channel();
-        each.push(thaw);
+        let (hold, held) = mpsc::channel();
         let offset = random.random_range(0..site.pool.len());
         let pool = Cycle::new(site.pool.clone(), offset);
         let at = random.random_range(0..STEPS);
         let (site, arrived) = (site.clone(), arrived.clone());
-        scope.spawn(move || site.work_until_frozen(pool, at, arrived, thawed));
+        let work = move || site.work_until_frozen(pool, at, arrived, held);
+        frozen.holds.push(hold);
+        frozen.threads.push(scope.spawn(work));
     }
-    for frozen in 0..threads {
-        let arrival = match frozen {
+    drop(arrived);
+    for before in 0..threads {
+        let arrival = match before {
             // Nobody holds it up.
             0 => arrivals.recv().map_err(mpsc::RecvTimeoutError::from),
             _ => arrivals.recv_timeout(PATIENCE),
@@ -116,10 +140,11 @@ pub(crate) fn freeze<'scope>(
                 "threads cannot be frozen inside its operations, which have no steps: call \
                  `kcas::steps::step()` before every access to shared memory"
             ),
+            // The others are blocked, or have panicked, which is told when they are let go.
             Err(_) => break,
         }
     }
-    Ok(Frozen { _each: each })
+    Ok(frozen)
 }
 
 /// How a thread that is to be frozen fares.
@@ -134,16 +159,16 @@ impl Site<'_> {
         mut pool: Cycle,
         at: u64,
         arrived: mpsc::Sender<Arrived>,
-        thawed: mpsc::Receiver<()>,
+        held: mpsc::Receiver<()>,
     ) {
         let was_frozen = Rc::new(Cell::new(false));
         let (tell, will_be_frozen) = (arrived.clone(), Rc::clone(&was_frozen));
         let freeze = move |step| {
             if step == at {
-                // Nobody listens any more if this thread was taken for blocked, or nobody waits.
+                // Nobody listens any more if this thread was taken for blocked.
                 let _ = tell.send(Arrived::Frozen);
-                // An error, for that is how it ends: the other side is dropped.
-                let _ = thawed.recv();
+                // Always an error, since nothing is ever sent: the other end is gone.
+                let _ = held.recv();
                 will_be_frozen.set(true);
             }
         };

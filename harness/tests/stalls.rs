@@ -1,7 +1,7 @@
 //! Sweeps with threads that are frozen in the middle of an operation.
 
 use std::hash::Hash;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Result;
 use harness::experiment::Experiment;
@@ -13,11 +13,12 @@ use harness::subject::Subject;
 use harness::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
 
 const ROUNDS: usize = 12;
+const KEYS: usize = 1_000;
 
 fn experiment(subject: &str, frozen: &[usize], workload: &str) -> Experiment {
     let text = format!(
         "name = 'stalls'\ntitle = 'Stalls'\nsubjects = ['{subject}']\nthreads = [2]\n\
-         frozen = {frozen:?}\nrounds = {ROUNDS}\nseconds = 0.01\nkeys = 1000\nseed = 1\n\
+         frozen = {frozen:?}\nrounds = {ROUNDS}\nseconds = 0.01\nkeys = {KEYS}\nseed = 1\n\
          [[workload]]\nload = 0.9\n{workload}"
     );
     Experiment::parse(&text).unwrap()
@@ -28,7 +29,7 @@ const MIX: &str = "kind = 'mix'\nlookup = 50\ninsert = 25\nremove = 25";
 fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
     let mut registry = Registry::new();
     registry.add::<S>();
-    let keys = KeySource::generated(1_000, 1);
+    let keys = KeySource::generated(KEYS, 1);
     let mut rows = Vec::new();
     runner::run(
         &experiment(S::NAME, frozen, workload),
@@ -161,6 +162,56 @@ impl Subject for WithoutSteps {
     fn memory_bytes(&self) -> usize {
         1
     }
+}
+
+/// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all others
+/// only look up.
+struct Panics(LockFree, AtomicUsize);
+
+impl Subject for Panics {
+    const NAME: &'static str = "panics";
+    const DESCRIPTION: &'static str = "panics in inserts, from a certain one on";
+    const GUARANTEES: &'static str = "none";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(LockFree::with_buckets(buckets)?, AtomicUsize::new(0)))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let before = self.1.fetch_add(1, Ordering::Relaxed);
+        assert!(before < KEYS, "this subject panics on purpose");
+        self.0.insert(key)
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+#[test]
+fn a_panic_of_a_thread_to_be_frozen_ends_the_run() {
+    let error = sweep::<Panics>(&[0, 3], "kind = 'lookup-hit'").unwrap_err();
+    let error = format!("{error:#}");
+    assert!(
+        error.contains("\"panics\" failed") && error.contains("3 frozen"),
+        "{error}"
+    );
+    assert!(
+        error.contains("a thread panicked that was to be frozen"),
+        "{error}"
+    );
 }
 
 #[test]
