@@ -1,8 +1,8 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round the subjects are measured right after one another, and the round after that starts
-//! with the next subject: whatever the machine does meanwhile, the subjects of one round have seen
-//! about the same of it.
+//! In each round the subjects are measured right after one another (with every number of frozen threads,
+//! if an experiment has those), and the round after that starts with the next subject: whatever the
+//! machine does meanwhile, the subjects of one round have seen about the same of it.
 //!
 //! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
 //! others; then all are timed together, from the earliest start to the latest end. Lookups and
@@ -135,8 +135,8 @@ fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Resul
             }
         }
         for threads in experiment.threads.counts(cores.count()) {
-            for &frozen in &experiment.frozen {
-                for round in 1..=experiment.rounds {
+            for round in 1..=experiment.rounds {
+                for &frozen in &experiment.frozen {
                     plan.measurements
                         .extend(able.iter().map(|&subject| Measurement {
                             subject: subject.clone(),
@@ -145,9 +145,9 @@ fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Resul
                             frozen,
                             round,
                         }));
-                    if !able.is_empty() {
-                        able.rotate_left(1);
-                    }
+                }
+                if !able.is_empty() {
+                    able.rotate_left(1);
                 }
             }
         }

@@ -103,6 +103,30 @@ fn frozen_threads_stop_others_under_striped_locks() {
 }
 
 #[test]
+fn every_round_has_all_numbers_of_frozen_threads() {
+    let experiment = Experiment {
+        subjects: vec!["lock-free".into(), "global-lock".into()],
+        rounds: 2,
+        ..experiment("lock-free", &[0, 3], MIX)
+    };
+    let plan = runner::plan(&experiment, &Registry::standard()).unwrap();
+    let order: Vec<_> = (plan.measurements.iter())
+        .map(|made| (made.round, made.frozen, made.subject.as_str()))
+        .collect();
+    let expected = [
+        (1, 0, "lock-free"),
+        (1, 0, "global-lock"),
+        (1, 3, "lock-free"),
+        (1, 3, "global-lock"),
+        (2, 0, "global-lock"),
+        (2, 0, "lock-free"),
+        (2, 3, "global-lock"),
+        (2, 3, "lock-free"),
+    ];
+    assert_eq!(order, expected);
+}
+
+#[test]
 fn a_subject_that_cannot_insert_is_left_out() {
     assert_eq!(
         sweep::<Roofline>(&[0, 1], "kind = 'lookup-hit'").unwrap(),
