@@ -51,6 +51,7 @@ cargo test --locked --workspace
 
 step "tests that stop threads at every step"
 cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test timestamp_wrap --test bounded_memory
+cargo test --locked -p harness --features steps --test counterexample --test stalls
 
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps

@@ -45,7 +45,8 @@ struct Cli {
 enum Command {
     /// Measure what an experiment file describes.
     ///
-    /// Leaves NAME.csv (one row per subject, workload, number of threads and round), NAME.machine.toml
+    /// Leaves NAME.csv (one row per subject, workload, number of threads, running and
+    /// frozen, and round), NAME.machine.toml
     /// (machine, compiler, commit, and what the columns mean) and NAME.svg (the figure). Earlier results
     /// are renamed to NAME.1.csv and so on, never overwritten. Ctrl-C breaks off the current
     /// measurement and keeps what is done; a second Ctrl-C exits at once.
@@ -151,6 +152,7 @@ fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<En
         let experiment = Experiment::read(file)?;
         let named = || format!("in the experiment {}", file.display());
         experiment.check_subjects(registry).with_context(named)?;
+        experiment.check_build().with_context(named)?;
         if options.keys.is_none() {
             let available = machine::available_memory()?;
             experiment.check_memory(available).with_context(named)?;
@@ -208,7 +210,7 @@ fn run(
         println!("Nothing was measured.");
     } else {
         plot::draw(&rows, Some(&sidecar), &outputs.figure)?;
-        if let Some(table) = table::ratios(&rows) {
+        if let Some(table) = table::summary(&rows) {
             println!("\n{table}");
         }
         for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
@@ -317,8 +319,14 @@ impl<'a> Progress<'a> {
             }
         } else {
             let (workload, threads) = (now.workload.label(), now.threads);
-            self.bar
-                .set_message(format!("{}: {workload}, threads {threads}", now.subject));
+            let frozen = match now.frozen {
+                0 => String::new(),
+                frozen => format!(", frozen {frozen}"),
+            };
+            self.bar.set_message(format!(
+                "{}: {workload}, threads {threads}{frozen}",
+                now.subject
+            ));
         }
     }
 

@@ -19,6 +19,7 @@ pub mod plot;
 pub mod record;
 pub mod registry;
 pub mod runner;
+mod stall;
 pub mod statistics;
 pub mod subject;
 pub mod subjects;

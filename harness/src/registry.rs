@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
-use crate::subjects::{GlobalLock, LockFree, Roofline, SegmentLock};
+use crate::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
 
 /// A subject as the registry knows it.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,7 @@ impl Registry {
         registry.add::<LockFree>();
         registry.add::<SegmentLock>();
         registry.add::<GlobalLock>();
+        registry.add::<TwoPhase>();
         registry.add::<Roofline>();
         registry
     }
@@ -109,7 +110,7 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, segment-lock, global-lock, roofline"),
+            error.contains("lock-free, segment-lock, global-lock, two-phase, roofline"),
             "{error}"
         );
     }

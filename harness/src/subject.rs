@@ -8,6 +8,9 @@ use anyhow::Result;
 pub const SLOTS_PER_BUCKET: usize = 4;
 
 /// An approximate set that threads share, as far as a measurement sees it.
+///
+/// For experiments that freeze threads inside operations, it calls [`kcas::steps::step`] before every
+/// access to shared memory that is not one of K-CAS; in an ordinary build that is nothing.
 pub trait Subject: Send + Sync + Sized + 'static {
     /// The name by which experiments, CSV and figures call it.
     const NAME: &'static str;

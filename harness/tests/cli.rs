@@ -98,7 +98,7 @@ fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
     assert_eq!(rows(&csv), TINY_ROWS);
     for subject in ["lock-free", "segment-lock"] {
         for workload in ["lookup-hit", "insert"] {
-            for point in ["1,1", "1,2", "2,1", "2,2"] {
+            for point in ["1,0,1", "1,0,2", "2,0,1", "2,0,2"] {
                 let row = format!("\ntiny,{subject},{workload},{point},");
                 assert_eq!(csv.matches(&row).count(), 1, "{row} in {csv}");
             }
@@ -355,6 +355,25 @@ fn impossible_values_are_named_with_what_is_allowed() {
         "kind = \"mix\"\nlookup = 80\ninsert = 5\nremove = 5",
         &["number 2", "sum to 100"],
     );
+    Place::refuses(
+        "rounds = 2",
+        "rounds = 2\nfrozen = [0, 1]",
+        &["`frozen`", "insert ends when every key is done"],
+    );
+}
+
+#[cfg(not(feature = "steps"))]
+#[test]
+fn frozen_threads_need_another_build_and_the_command_is_told() {
+    Place::refuses(
+        "rounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\n[[workload]]\nkind = \"lookup-hit\"\nload = 0.9\n\n\
+         [[workload]]\nkind = \"insert\"",
+        "frozen = [0, 1]\nrounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\n[[workload]]\nkind = \"lookup-hit\"",
+        &[
+            "`frozen`",
+            "cargo run --release -p harness --features steps -- sweep experiments/tiny.toml",
+        ],
+    );
 }
 
 #[test]
@@ -374,7 +393,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"bloom\"",
-            "lock-free, segment-lock, global-lock, roofline",
+            "lock-free, segment-lock, global-lock, two-phase, roofline",
         ],
     );
 }
@@ -498,7 +517,7 @@ fn list_shows_subjects_workloads_and_experiments() {
 #[test]
 fn the_committed_experiments_are_usable() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-    let files = ["quick.toml", "full.toml", "full-large.toml"];
+    let files = ["quick.toml", "full.toml", "full-large.toml", "stalls.toml"];
     let mut listed = Place::new()
         .run(&["list", "--experiments", directory.to_str().unwrap()])
         .success()

@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
+use kcas::steps::step;
 
 use super::random_walk::RandomWalk;
 use super::{Geometry, locate};
@@ -22,6 +23,15 @@ impl GlobalLock {
     /// half done.
     fn lock(&self) -> MutexGuard<'_, RandomWalk> {
         self.filter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn locked<R>(&self, action: impl FnOnce(&mut RandomWalk) -> R) -> R {
+        step();
+        let mut filter = self.lock();
+        let result = action(&mut filter);
+        step();
+        result
     }
 }
 
@@ -42,19 +52,19 @@ impl Subject for GlobalLock {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        self.lock().insert(location)
+        self.locked(|filter| filter.insert(location))
     }
 
     #[inline]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        self.lock().contains(location)
+        self.locked(|filter| filter.contains(location))
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        self.lock().remove(location)
+        self.locked(|filter| filter.remove(location))
     }
 
     fn slots(&self) -> usize {

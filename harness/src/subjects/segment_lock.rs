@@ -31,6 +31,7 @@ use anyhow::Result;
 use crossbeam_utils::{Backoff, CachePadded};
 use filter::hashing::Location;
 use filter::path::{self, Step};
+use kcas::steps::step;
 
 use super::{Geometry, Layout, geometry, locate};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
@@ -60,6 +61,7 @@ struct Held<'a>(&'a Stripe);
 impl Stripe {
     #[inline]
     fn lock(&self) -> Held<'_> {
+        step();
         // Acquire pairs with the release in `Held::drop`: what the last holder wrote is seen.
         if self.0.swap(true, Ordering::Acquire) {
             self.wait();
@@ -84,6 +86,7 @@ impl Stripe {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
+        step();
         self.0.0.store(false, Ordering::Release);
     }
 }
@@ -109,12 +112,14 @@ impl SegmentLock {
 
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
+        step();
         self.words[bucket].load(Ordering::Relaxed)
     }
 
     /// The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
+        step();
         self.words[bucket].store(word, Ordering::Relaxed);
     }
 
