@@ -512,6 +512,11 @@ mod tests {
         let calls: Vec<_> = (0..65).map(|n| call(n, 0, 10, Insert(Err(Full)))).collect();
         assert_eq!(check(&CLASS, &[0], &calls), Err(Failure::TooManyOverlap));
         assert_eq!(check(&CLASS, &[0], &calls[..64]), Ok(vec![0]));
+        // Each of these leaves its own mark on a configuration: 2^21 of them before the first one ends.
+        let inserts: Vec<_> = (0..22).map(|n| call(n, 0, 10, Insert(Ok(())))).collect();
+        let most = OneClass { most: 64 };
+        assert_eq!(check(&most, &[0], &inserts), Err(Failure::TooManyOverlap));
+        assert_eq!(check(&most, &[0], &inserts[..10]), Ok(vec![10]));
     }
 
     /// Every order, tried.
@@ -561,6 +566,12 @@ mod tests {
             if let Err(Failure::Violation(small)) = found {
                 let unexplained = small.since.iter().all(|&copies| !has_an_order(copies, &small.calls));
                 prop_assert!(unexplained, "the smaller history has an order");
+                for at in 0..small.calls.len() {
+                    let mut fewer = small.calls.clone();
+                    let needed = !CLASS.is_read_only(&fewer.remove(at).event)
+                        || small.since.iter().any(|&copies| has_an_order(copies, &fewer));
+                    prop_assert!(needed, "{:?} could be left out of {:?}", small.calls[at], small);
+                }
             }
         }
     }

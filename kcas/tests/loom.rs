@@ -210,6 +210,63 @@ fn helper_of_a_record_in_use_for_another_array() {
     );
 }
 
+/// Single exchanges: who sees the second of a thread's two writes, by a load or by an exchange that succeeds
+/// or fails, sees the first one, too.
+#[test]
+fn single_exchanges_in_order() {
+    let looks: [fn(&WordArray) -> bool; 3] = [
+        |words| words.load(1) == 1,
+        |words| words.compare_exchange(1, 1, 2) == Ok(1),
+        |words| words.compare_exchange(1, 5, 6) == Err(1),
+    ];
+    for sees_the_second in looks {
+        explore("single_exchanges_in_order", None, 10, move || {
+            let words = array(&[0, 0]);
+            let writer = {
+                let words = Arc::clone(&words);
+                spawn(move || {
+                    words.compare_exchange(0, 0, 1).unwrap();
+                    words.compare_exchange(1, 0, 1).unwrap();
+                })
+            };
+            if sees_the_second(&words) {
+                assert_eq!(
+                    words.load(0),
+                    1,
+                    "the second write was seen before the first"
+                );
+            }
+            writer.join().unwrap();
+        });
+    }
+}
+
+/// Two threads that each change a word, by an exchange or by an operation on two words, and then load the
+/// other's: one of them sees what the other one did. With less than `SeqCst` both could miss it (store
+/// buffering). The words are written before, as loom knows no order among the first values of words.
+#[test]
+fn two_writers_that_load_the_others_word() {
+    for whole in [false, true] {
+        explore("two_writers_that_load_the_others_word", 3, 10, move || {
+            let words = array(&[1, 1, 1]);
+            let other = {
+                let words = Arc::clone(&words);
+                spawn(move || {
+                    words.compare_exchange(1, 1, 2).unwrap();
+                    words.load(0)
+                })
+            };
+            if whole {
+                words.kcas(&[op(0, 1, 2), op(2, 1, 2)]).unwrap();
+            } else {
+                words.compare_exchange(0, 1, 2).unwrap();
+            }
+            let seen = (words.load(1), other.join().unwrap());
+            assert_ne!(seen, (1, 1), "each write was missed by the other's writer");
+        });
+    }
+}
+
 /// The checker itself: a load in one thread against a load and then a write in another. The write may
 /// come before the first load. (Loom alone explores one execution here, in which it does not: with its
 /// atomics used directly in `sync`, this test fails.)
