@@ -21,6 +21,8 @@ pub struct Entry {
     pub guarantees: &'static str,
     /// [`Subject::OPERATIONS`].
     pub operations: Operations,
+    /// [`Subject::STASH`].
+    pub stash: usize,
     build: fn(usize) -> Result<Box<dyn Measured>>,
 }
 
@@ -70,6 +72,7 @@ impl Registry {
             description: S::DESCRIPTION,
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
+            stash: S::STASH,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
         });
     }

@@ -29,8 +29,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::Result;
 use crossbeam_utils::{Backoff, CachePadded};
+use filter::Class;
 use filter::hashing::Location;
 use filter::path::{self, Step};
+use kcas::steps::step;
 
 use super::{Geometry, Layout, geometry, locate};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
@@ -60,6 +62,7 @@ struct Held<'a>(&'a Stripe);
 impl Stripe {
     #[inline]
     fn lock(&self) -> Held<'_> {
+        step();
         // Acquire pairs with the release in `Held::drop`: what the last holder wrote is seen.
         if self.0.swap(true, Ordering::Acquire) {
             self.wait();
@@ -74,6 +77,7 @@ impl Stripe {
             while self.0.load(Ordering::Relaxed) {
                 backoff.snooze();
             }
+            step();
             if !self.0.swap(true, Ordering::Acquire) {
                 return;
             }
@@ -84,6 +88,7 @@ impl Stripe {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
+        step();
         self.0.0.store(false, Ordering::Release);
     }
 }
@@ -109,12 +114,14 @@ impl SegmentLock {
 
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
+        step();
         self.words[bucket].load(Ordering::Relaxed)
     }
 
     /// The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
+        step();
         self.words[bucket].store(word, Ordering::Relaxed);
     }
 
@@ -234,6 +241,10 @@ impl Subject for SegmentLock {
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
         self.find(locate(&self.geometry, key), clear).is_some()
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(locate(&self.geometry, key).into())
     }
 
     fn slots(&self) -> usize {
