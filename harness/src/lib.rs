@@ -8,8 +8,10 @@
 //! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside
 //! those that are here.
 
+pub mod check;
 pub mod cli;
 pub mod experiment;
+pub mod judge;
 pub mod keys;
 pub mod machine;
 pub mod outputs;

@@ -40,6 +40,15 @@ impl Entry {
             )
         })
     }
+
+    /// Whether it tells the class of a key: [`Subject::class`].
+    ///
+    /// # Errors
+    ///
+    /// A subject that cannot be built.
+    pub fn names_classes(&self) -> Result<bool> {
+        Ok(self.build(2)?.class(0).is_some())
+    }
 }
 
 /// The subjects that a sweep may name.

@@ -76,7 +76,7 @@ pub struct Group {
 }
 
 /// A key of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// What is hashed.
     pub number: u64,
@@ -115,6 +115,16 @@ pub struct Scenario {
     pub scripts: Vec<Vec<Action>>,
 }
 
+impl Scenario {
+    /// All keys.
+    pub fn keys(&self) -> impl Iterator<Item = Key> {
+        let groups = self.groups.iter().enumerate();
+        groups.flat_map(|(group, Group { keys, .. })| {
+            keys.iter().map(move |&number| Key { number, group })
+        })
+    }
+}
+
 /// Makes the scenarios of one subject.
 #[derive(Debug)]
 pub struct Scenarios<'a> {
@@ -133,7 +143,7 @@ impl<'a> Scenarios<'a> {
     ///
     /// A subject that cannot be built.
     pub fn new(entry: &'a Entry, threads: usize, seed: u64) -> Result<Self> {
-        let named = entry.build(2)?.class(0).is_some();
+        let named = entry.names_classes()?;
         let mut kinds = Kind::ALL.to_vec();
         // Without classes there is no telling which keys share their buckets.
         kinds.retain(|&kind| named || kind != Kind::TwoBuckets);
@@ -258,7 +268,7 @@ impl Draft<'_> {
             .random_range(self.room * 3 / 4..self.room * 3 / 2);
         let groups = self.choose(classes, 3, |_| true)?;
         let residents = self.residents(&groups, self.room * 19 / 20);
-        let mix = self.mix(35..50, 30..40);
+        let mix = self.mix(28..38, 38..48);
         let scripts = self.same_for_all(3_000, mix, &groups);
         Some(self.finish(groups, residents, scripts))
     }
@@ -299,7 +309,7 @@ impl Draft<'_> {
     fn churn(mut self) -> Option<Scenario> {
         let groups = self.choose(self.room, 2, |_| true)?;
         let residents = self.residents(&groups, self.room * 9 / 10);
-        let mix = self.mix(20..30, 20..30);
+        let mix = self.mix(18..24, 26..32);
         let scripts = self.same_for_all(4_000, mix, &groups);
         Some(self.finish(groups, residents, scripts))
     }
