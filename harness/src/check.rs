@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -112,8 +113,9 @@ pub fn run(
         // A repetition is disturbed in another way.
         let disturbance = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
         let disturbance = settings.perturb.then_some(disturbance);
-        let calls = run_scenario(entry, &scenario, disturbance)
-            .map_err(|error| error.context(format!("in round {round}")))?;
+        let run = AssertUnwindSafe(|| run_scenario(entry, &scenario, disturbance));
+        let calls = panic::catch_unwind(run)
+            .map_err(|_| anyhow!("{:?} panicked in round {round}", entry.name))??;
         totals.running += run_begun.elapsed();
 
         let check_begun = Instant::now();
@@ -225,12 +227,14 @@ fn run_scenario(
                 })
             })
             .collect();
-        running.into_iter().map(ScopedJoinHandle::join).collect()
+        let ended = running.into_iter().map(ScopedJoinHandle::join);
+        ended
+            .map(|worker| worker.unwrap_or_else(|panic| panic::resume_unwind(panic)))
+            .collect()
     });
 
     let mut calls = Vec::new();
     for worker in workers {
-        let worker = worker.map_err(|_| anyhow!("a thread panicked"))?;
         keeper.inherit(worker.own);
         calls.extend(worker.log.into_calls());
     }

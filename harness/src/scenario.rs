@@ -31,9 +31,9 @@ const MOST_HOPPERS: usize = 4;
 /// Keys of one class in [`Kind::Hops`]: with six, all prefer the same bucket in one round of 32 only.
 const KEYS_OF_HOPPER: usize = 6;
 
-/// Numbers among which keys of the same class are searched. In a table of eight buckets some hundred
+/// Numbers among which keys of the same class are searched. In a table of six buckets some thirty
 /// classes have [`KEYS_OF_HOPPER`] of them.
-const CANDIDATES: u64 = 1 << 15;
+const CANDIDATES: u64 = 1 << 14;
 
 /// What a scenario is made to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,7 +167,7 @@ impl<'a> Scenarios<'a> {
         let buckets = match kind {
             Kind::TwoBuckets => 2,
             Kind::Chains => random.random_range(3..=16),
-            Kind::Hops => random.random_range(2..=8),
+            Kind::Hops => random.random_range(2..=6),
             Kind::Churn => 100,
         };
         if !self.pools.contains_key(&buckets) {
@@ -256,7 +256,7 @@ impl Draft<'_> {
         let scripts = (0..self.threads)
             .map(|thread| {
                 let writes = thread < MOST_WRITERS_OF_WHOLE;
-                self.script(1_000, mix, &groups, &all, if writes { &all } else { &[] })
+                self.script(500, mix, &groups, &all, if writes { &all } else { &[] })
             })
             .collect();
         Some(self.finish(groups, residents, scripts))
@@ -269,7 +269,7 @@ impl Draft<'_> {
         let groups = self.choose(classes, 3, |_| true)?;
         let residents = self.residents(&groups, self.room * 19 / 20);
         let mix = self.mix(28..38, 38..48);
-        let scripts = self.same_for_all(3_000, mix, &groups);
+        let scripts = self.same_for_all(1_000, mix, &groups);
         Some(self.finish(groups, residents, scripts))
     }
 
@@ -294,13 +294,13 @@ impl Draft<'_> {
         let mix = self.mix(30..45, 45..55);
         let scripts = (0..self.threads)
             .map(|thread| match thread % 4 {
-                0 | 2 if thread / 2 < MOST_HOPPERS => self.renewals(1_500, &groups),
+                0 | 2 if thread / 2 < MOST_HOPPERS => self.renewals(400, &groups),
                 3 => {
                     let mut around = self.written_by(thread, &groups);
                     around.retain(|&group| group != 0);
-                    self.script(3_000, mix, &groups, &[0], &around)
+                    self.script(1_000, mix, &groups, &[0], &around)
                 }
-                _ => self.script(3_000, mix, &groups, &[0], &[]),
+                _ => self.script(1_000, mix, &groups, &[0], &[]),
             })
             .collect();
         Some(self.finish(groups, residents, scripts))
@@ -310,7 +310,7 @@ impl Draft<'_> {
         let groups = self.choose(self.room, 2, |_| true)?;
         let residents = self.residents(&groups, self.room * 9 / 10);
         let mix = self.mix(18..24, 26..32);
-        let scripts = self.same_for_all(4_000, mix, &groups);
+        let scripts = self.same_for_all(1_500, mix, &groups);
         Some(self.finish(groups, residents, scripts))
     }
 
@@ -438,4 +438,161 @@ impl Draft<'_> {
 
 fn indices(groups: &[Group]) -> Vec<usize> {
     (0..groups.len()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::registry::Registry;
+    use crate::subjects::{geometry, locate};
+
+    const ROUNDS: Range<u64> = 0..40;
+
+    fn scenarios(subject: &str, threads: usize, seed: u64) -> Vec<Scenario> {
+        let registry = Registry::standard();
+        let mut scenarios = Scenarios::new(registry.get(subject).unwrap(), threads, seed).unwrap();
+        ROUNDS
+            .map(|round| scenarios.of_round(round).unwrap())
+            .collect()
+    }
+
+    fn of_kind(kind: Kind, threads: usize) -> Vec<Scenario> {
+        let mut scenarios = scenarios("lock-free", threads, 1);
+        scenarios.retain(|scenario| scenario.kind == kind);
+        assert_eq!(scenarios.len() as u64, ROUNDS.end / 4);
+        scenarios
+    }
+
+    /// The operations of a script one by one, with the groups.
+    fn operations(script: &[Action]) -> impl Iterator<Item = (Operation, usize)> {
+        script.iter().flat_map(|action| match *action {
+            Action::Call(operation, key) => vec![(operation, key.group)],
+            Action::Renew { insert, remove } => vec![
+                (Operation::Insert, insert.group),
+                (Operation::Remove, remove.group),
+            ],
+            Action::Rest => vec![],
+        })
+    }
+
+    /// Which threads change a group.
+    fn writers(scenario: &Scenario, group: usize) -> usize {
+        let writes = |script: &&Vec<Action>| {
+            operations(script).any(|call| call.0 != Operation::Contains && call.1 == group)
+        };
+        scenario.scripts.iter().filter(writes).count()
+    }
+
+    #[test]
+    fn a_round_follows_from_its_seed_and_number() {
+        let first = scenarios("lock-free", 3, 1);
+        assert_eq!(first, scenarios("lock-free", 3, 1));
+        assert_ne!(first, scenarios("lock-free", 3, 2));
+        let registry = Registry::standard();
+        let mut alone = Scenarios::new(registry.get("lock-free").unwrap(), 3, 1).unwrap();
+        assert_eq!(alone.of_round(37).unwrap(), first[37]);
+        assert_ne!(first[0].groups, first[4].groups);
+    }
+
+    #[test]
+    fn keys_have_the_class_of_their_group() {
+        for scenario in scenarios("lock-free", 3, 1) {
+            let geometry = geometry(scenario.buckets).unwrap();
+            let classes: HashSet<_> = scenario.groups.iter().map(|group| group.class).collect();
+            assert_eq!(
+                classes.len(),
+                scenario.groups.len(),
+                "no class is two groups"
+            );
+            for key in scenario.keys() {
+                let class: Class = locate(&geometry, &key.number).into();
+                assert_eq!(Some(class), scenario.groups[key.group].class);
+            }
+        }
+    }
+
+    #[test]
+    fn all_classes_of_two_buckets_share_both() {
+        for scenario in of_kind(Kind::TwoBuckets, 9) {
+            assert_eq!((scenario.buckets, scenario.residents.len()), (2, 8));
+            let geometry = geometry(2).unwrap();
+            for key in scenario.keys() {
+                let location = locate(&geometry, &key.number);
+                assert_ne!(location.first, location.second);
+            }
+            assert_eq!(writers(&scenario, 0), MOST_WRITERS_OF_WHOLE);
+        }
+    }
+
+    #[test]
+    fn chains_have_few_buckets_that_are_full() {
+        let chains = of_kind(Kind::Chains, 2);
+        let sizes: HashSet<usize> = chains.iter().map(|scenario| scenario.buckets).collect();
+        assert!(sizes.len() > 3 && sizes.iter().all(|size| (3..=16).contains(size)));
+        for scenario in chains {
+            let slots = scenario.buckets * SLOTS_PER_BUCKET;
+            assert_eq!(scenario.residents.len(), slots * 19 / 20);
+            assert!(scenario.groups.len() >= slots * 3 / 4);
+        }
+    }
+
+    #[test]
+    fn the_keys_that_hop_prefer_different_buckets() {
+        let hops = of_kind(Kind::Hops, 8);
+        let differ = |scenario: &&Scenario| {
+            let geometry = geometry(scenario.buckets).unwrap();
+            let keys = scenario.groups[0].keys.iter();
+            let preferred: HashSet<_> = keys.map(|key| locate(&geometry, key).first).collect();
+            assert_eq!(scenario.groups[0].keys.len(), KEYS_OF_HOPPER);
+            preferred.len() == 2
+        };
+        assert!(hops.iter().filter(differ).count() >= hops.len() - 3);
+        for scenario in hops {
+            assert_eq!(
+                scenario
+                    .residents
+                    .iter()
+                    .filter(|key| key.group == 0)
+                    .count(),
+                1
+            );
+            assert_eq!(writers(&scenario, 0), MOST_HOPPERS);
+            // An unconditional remove could take the last copy.
+            for action in scenario.scripts.iter().flatten() {
+                assert!(!matches!(action, Action::Call(Operation::Remove, key) if key.group == 0));
+            }
+            let fillers = (1..scenario.groups.len()).map(|group| writers(&scenario, group));
+            assert!(fillers.sum::<usize>() > 0);
+        }
+    }
+
+    #[test]
+    fn few_threads_change_a_class_and_all_look_it_up() {
+        for threads in [1, 8, 64] {
+            for scenario in of_kind(Kind::Churn, threads) {
+                for group in [0, 7] {
+                    let writers = writers(&scenario, group);
+                    assert!(writers <= MOST_WRITERS, "{writers} of {threads}");
+                }
+                for script in &scenario.scripts {
+                    let count = |wanted| operations(script).filter(|call| call.0 == wanted).count();
+                    assert!(count(Operation::Insert) > 0 && count(Operation::Remove) > 0);
+                    let looked_up: HashSet<usize> = operations(script).map(|call| call.1).collect();
+                    assert!(looked_up.len() > scenario.groups.len() * 3 / 4);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_thread_alone_does_every_kind() {
+        for scenario in scenarios("global-lock", 1, 3) {
+            let kinds: HashSet<bool> = operations(&scenario.scripts[0])
+                .map(|call| call.0 == Operation::Contains)
+                .collect();
+            assert_eq!(kinds.len(), 2, "{}", scenario.kind);
+        }
+    }
 }
