@@ -203,3 +203,61 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hash;
+
+    use super::*;
+    use crate::subject::Subject;
+    use crate::subjects::LockFree;
+
+    /// Accepts no key, and says that it has.
+    struct Forgetful(LockFree);
+
+    impl Subject for Forgetful {
+        const NAME: &'static str = "forgetful";
+        const DESCRIPTION: &'static str = "forgets every key";
+        const GUARANTEES: &'static str = "none";
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            LockFree::with_buckets(buckets).map(Self)
+        }
+
+        fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
+            true
+        }
+
+        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.0.contains(key)
+        }
+
+        fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.0.remove(key)
+        }
+
+        fn slots(&self) -> usize {
+            Subject::slots(&self.0)
+        }
+
+        fn memory_bytes(&self) -> usize {
+            Subject::memory_bytes(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_violation_is_an_error() {
+        let mut registry = Registry::new();
+        registry.add::<Forgetful>();
+        let options = Options {
+            subject: "forgetful".into(),
+            threads: 2,
+            seconds: Duration::from_secs(20),
+            seed: None,
+            round: None,
+            no_perturb: false,
+        };
+        let error = check(&registry, &options).unwrap_err().to_string();
+        assert_eq!(error, "forgetful is not linearizable");
+    }
+}
