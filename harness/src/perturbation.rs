@@ -31,8 +31,8 @@ mod hook {
     /// A stop, in microseconds: long enough for others to do tens to thousands of calls meanwhile.
     const STOP: std::ops::RangeInclusive<u64> = 10..=500;
 
-    /// Longest spin: about as long as a few operations take.
-    const SPIN: u32 = 200;
+    /// Longest spin: about a microsecond, in which another thread does a few steps.
+    const SPIN: u32 = 30;
 
     /// How often a thread is disturbed: at one step in so many.
     struct Rates {
