@@ -108,11 +108,9 @@ mod tests {
     use std::sync::atomic::AtomicU32;
     use std::thread;
 
-    use crossbeam_utils::CachePadded;
-
     use super::*;
 
-    const CALLS: usize = 20_000;
+    const CALLS: usize = 200_000;
 
     /// Two threads make the same calls at once; returns both records.
     fn at_once<E: Send>(call: impl Fn(usize, usize) -> E + Sync) -> [Vec<Call<E>>; 2] {
@@ -154,26 +152,19 @@ mod tests {
         );
     }
 
-    /// A store waits in its core for those before it until others see it, here for as long as it takes to
-    /// win many cache lines back from a core that looks at them. A look that starts after the end of the
-    /// call must nevertheless see what it stored. (That the fence after the start is missing shows on no
-    /// machine we know: a look would have to be early by more than the end of a call is late.)
+    /// A look that starts after the end of a store must see it. Stamps on the wrong side of the call are
+    /// always found; a missing fence only where both threads have a core for themselves, and optimised: without
+    /// any, an x86-64 gave 4,000 false alarms in 300,000 looks, by up to 141 ns.
     #[test]
     fn what_a_call_stored_is_seen_after_its_end() {
-        let lines: [CachePadded<AtomicU32>; 32] = Default::default();
-        let look = |line: &CachePadded<AtomicU32>| line.load(Ordering::Relaxed);
+        let counter = AtomicU32::new(0);
         let [stores, looks] = at_once(|thread, n| {
             let value = n as u32 + 1;
             if thread == 0 {
-                lines
-                    .iter()
-                    .for_each(|line| line.store(value, Ordering::Relaxed));
+                counter.store(value, Ordering::Relaxed);
                 value
             } else {
-                // The last one first: its value is the answer.
-                let seen = look(&lines[31]);
-                black_box(lines.iter().map(look).sum::<u32>());
-                seen
+                counter.load(Ordering::Relaxed)
             }
         });
         for look in &looks {
