@@ -48,7 +48,8 @@ mod hook {
             Self {
                 stop: one_in(8, 12),
                 spin: one_in(3, 8),
-                yielding: one_in(4, 9),
+                // On a busy machine it is another program that gets the core, for milliseconds.
+                yielding: one_in(9, 12),
             }
         }
     }

@@ -152,9 +152,9 @@ mod tests {
         );
     }
 
-    /// A look that starts after the end of a store must see it. Stamps on the wrong side of the call are
-    /// always found; a missing fence only where both threads have a core for themselves, and optimised: without
-    /// any, an x86-64 gave 4,000 false alarms in 300,000 looks, by up to 141 ns.
+    /// A look that starts after the end of a store must see it. This finds a stamp on the wrong side of the
+    /// call; missing fences only now and then, where both threads have a core for themselves: without any, an
+    /// x86-64 gave 4,000 false alarms in 300,000 looks, by up to 141 ns.
     #[test]
     fn what_a_call_stored_is_seen_after_its_end() {
         let counter = AtomicU32::new(0);

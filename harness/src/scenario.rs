@@ -426,9 +426,10 @@ impl Draft<'_> {
         self.with_rests(actions)
     }
 
-    /// Now and then the thread yields its core: so it meets others than its neighbour.
+    /// Now and then the thread yields its core: so it meets others than its neighbour. Rarely, since on a
+    /// busy machine it is another program that gets the core.
     fn with_rests(&mut self, mut actions: Vec<Action>) -> Vec<Action> {
-        let rests = self.random.random_range(0..=actions.len() / 20);
+        let rests = self.random.random_range(0..=actions.len() / 100);
         for _ in 0..rests {
             let at = self.random.random_range(0..actions.len());
             actions[at] = Action::Rest;
