@@ -1,7 +1,7 @@
 //! Tries to refute a subject: threads run adversarial scenarios on it, every call is recorded, and the
 //! record is checked for linearizability.
 //!
-//! A check goes in rounds. Each has a fresh [`scenario`](crate::scenario) on a fresh table, and ends with
+//! A check goes in rounds. Each has a fresh [`scenario`] on a fresh table, and ends with
 //! a look at what the table holds when all threads have ended: whether every key is found that must
 //! be, and how many copies come out. This look, and the filling of the table at the start, are calls like
 //! any others, so that all is checked by one mechanism ([`judge`](crate::judge)).
