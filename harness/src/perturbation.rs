@@ -31,8 +31,8 @@ mod hook {
     /// A stop, in microseconds: long enough for others to do tens to thousands of calls meanwhile.
     const STOP: std::ops::RangeInclusive<u64> = 10..=500;
 
-    /// Longest spin: about a microsecond, in which another thread does a few steps.
-    const SPIN: u32 = 30;
+    /// Longest spin: a few microseconds, in which another thread does a few calls.
+    const SPIN: u32 = 100;
 
     /// How often a thread is disturbed: at one step in so many.
     struct Rates {
@@ -46,8 +46,8 @@ mod hook {
         fn of_round(random: &mut SmallRng) -> Self {
             let mut one_in = |least: u32, most: u32| 1 << random.random_range(least..=most);
             Self {
-                stop: one_in(8, 12),
-                spin: one_in(3, 8),
+                stop: one_in(6, 12),
+                spin: one_in(2, 8),
                 // On a busy machine it is another program that gets the core, for milliseconds.
                 yielding: one_in(9, 12),
             }

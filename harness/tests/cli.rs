@@ -459,6 +459,25 @@ fn check_repeats_a_round_of_a_seed() {
 }
 
 #[test]
+fn a_round_that_does_not_end_is_given_up() {
+    // No round ends in a nanosecond.
+    let arguments = [
+        "check",
+        "--subject",
+        "lock-free",
+        "--seed",
+        "5",
+        "--patience",
+        "0.000000001",
+    ];
+    Place::new()
+        .run(&arguments)
+        .code(1)
+        .stdout(contains("STUCK after 0 rounds").and(contains("--seed 5 --round 0")))
+        .stderr(contains("does not return"));
+}
+
+#[test]
 fn what_cannot_be_checked_is_an_error_that_says_what_can() {
     for (arguments, code, expected) in [
         (

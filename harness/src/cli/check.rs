@@ -1,7 +1,10 @@
 //! `check`: looks for answers that cannot be explained, and tells them so that a person can see it.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -32,6 +35,10 @@ pub(super) struct Options {
     /// meet is up to the machine, so a violation may take a while to come again.
     #[arg(long, value_name = "R", requires = "seed")]
     round: Option<u64>,
+    /// Give up when a round has not ended for so long: its threads wait for one another, or go round in
+    /// circles. A round takes less than a second, or some on a busy machine.
+    #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
+    patience: Duration,
     /// Do not disturb threads in the middle of their calls. Builds without the feature `steps` never do.
     #[arg(long)]
     no_perturb: bool,
@@ -68,7 +75,12 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
 
     let stop = stop_on_ctrl_c()?;
     let progress = Progress::new(settings.time);
-    let report = check::run(entry, &settings, &stop, &mut |totals| progress.show(totals));
+    let watched = watch(options.patience, again(entry, &settings));
+    let report = check::run(entry, &settings, &stop, &mut |totals| {
+        watched.store(totals.rounds, Ordering::Relaxed);
+        progress.show(totals);
+    });
+    watched.store(OVER, Ordering::Relaxed);
     progress.finish();
     let Report { totals, found } = report?;
 
@@ -118,6 +130,49 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// In place of the number of rounds that ended, when there will be no more.
+const OVER: u64 = u64::MAX;
+
+/// Ends the process when the number of rounds that ended, which the caller stores, has stayed the same for
+/// too long: a thread that is stuck in a call cannot be stopped in any other way.
+fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
+    let ended = Arc::new(AtomicU64::new(0));
+    let watched = Arc::clone(&ended);
+    thread::spawn(move || {
+        loop {
+            let before = watched.load(Ordering::Relaxed);
+            thread::sleep(patience);
+            if before == OVER {
+                return;
+            }
+            if watched.load(Ordering::Relaxed) == before {
+                println!(
+                    "STUCK after {before} rounds: one more has not ended for {patience:?}. Its calls again:"
+                );
+                println!("{}", again(before));
+                eprintln!(
+                    "error: a call does not return; with --patience S it is waited for longer"
+                );
+                process::exit(1);
+            }
+        }
+    });
+    ended
+}
+
+/// The command line that repeats a round.
+fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
+    let (name, settings) = (entry.name, *settings);
+    move |round| {
+        let Settings { threads, seed, .. } = settings;
+        let round = settings.round.unwrap_or(round);
+        format!(
+            "  harness check --subject {name} --threads {threads} --seed {seed} --round {round} \
+             --seconds 60"
+        )
+    }
+}
+
 /// A violation, for a person to read and repeat.
 fn tell(found: &Found, entry: &Entry, settings: &Settings) {
     let Found {
@@ -125,16 +180,13 @@ fn tell(found: &Found, entry: &Entry, settings: &Settings) {
         scenario,
         history,
     } = found;
-    let Settings { threads, seed, .. } = settings;
+    let threads = settings.threads;
     println!("VIOLATION: no order of these calls explains their answers.");
     println!("round {round}: {scenario}, {threads} threads");
     print!("{history}");
     println!("(thread {threads} fills the table before all others, and empties it after them)");
     println!("The same calls again, which may meet in other ways:");
-    println!(
-        "  harness check --subject {} --threads {threads} --seed {seed} --round {round} --seconds 60\n",
-        entry.name
-    );
+    println!("{}\n", again(entry, settings)(*round));
 }
 
 /// What was checked.
@@ -255,6 +307,7 @@ mod tests {
             seconds: Duration::from_secs(20),
             seed: None,
             round: None,
+            patience: Duration::from_secs(60),
             no_perturb: false,
         };
         let error = check(&registry, &options).unwrap_err().to_string();
