@@ -314,20 +314,34 @@ impl<S: Specification> Walk<'_, S> {
     }
 }
 
-/// The calls along an axis of time, each with its event.
+/// The calls along an axis of time, each with its event. The axis shows in which order they started and
+/// ended, which is all that counts, and not how long they took, which the numbers tell.
 impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, Event> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const WIDTH: u64 = 60;
+        const WIDTH: usize = 60;
         let begin = self.calls.iter().map(|call| call.start).min().unwrap_or(0);
         // Calls may still have been under way, and end much later: they are drawn to the margin.
         let end = self.calls.get(self.blamed).map_or(begin, |call| call.end);
+        let mut times: Vec<u64> = (self.calls.iter())
+            .flat_map(|call| [call.start, call.end.min(end)])
+            .collect();
+        times.sort_unstable();
+        times.dedup();
         let column = |time: u64| {
-            let share = u128::from(time.min(end) - begin) * u128::from(WIDTH - 1);
-            (share / u128::from((end - begin).max(1))) as usize
+            let rank = times.partition_point(|&earlier| earlier < time.min(end));
+            rank * (WIDTH - 1) / (times.len() - 1).max(1)
         };
+        let events: Vec<_> = self
+            .calls
+            .iter()
+            .map(|call| call.event.to_string())
+            .collect();
+        let name = (events.iter().map(|event| event.chars().count()))
+            .max()
+            .unwrap_or(0);
         let states: Vec<_> = self.since.iter().map(|s| format!("{s:?}")).collect();
         writeln!(f, "held before: {}", states.join(" or "))?;
-        for (at, call) in self.calls.iter().enumerate() {
+        for (at, (call, event)) in self.calls.iter().zip(events).enumerate() {
             let (from, to) = (column(call.start), column(call.end));
             let bar = match to - from {
                 0 => "|".to_owned(),
@@ -340,9 +354,8 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
             };
             writeln!(
                 f,
-                "  thread {:<3} {:<24} {}{bar:<width$} {:>7} to {:>7} ns{}",
+                "  thread {:<3} {event:<name$}  {}{bar:<width$} {:>7} to {:>7} ns{}",
                 call.thread,
-                call.event.to_string(),
                 " ".repeat(from),
                 call.start - begin,
                 call.end - begin,
@@ -351,7 +364,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
                 } else {
                     ""
                 },
-                width = WIDTH as usize + 1 - from,
+                width = WIDTH + 1 - from,
             )?;
         }
         Ok(())
@@ -505,6 +518,32 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part:?} is missing in\n{told}");
         }
+    }
+
+    #[test]
+    fn a_violation_is_drawn_in_the_order_of_its_times() {
+        let calls = vec![
+            call(0, 100, 1_000_000, Insert(Ok(()))),
+            call(1, 110, 120, Remove(true)),
+            call(2, 130, 2_000_000, Contains(false)),
+        ];
+        let violation = Violation {
+            since: vec![1, 2],
+            calls,
+            blamed: 2,
+        };
+        // Six times, so a call between neighbours takes a fifth of the axis, however short it was.
+        let short = format!("|{}|", "-".repeat(11));
+        let drawn = violation.to_string();
+        for line in [
+            "held before: 1 or 2\n".to_owned(),
+            format!("  thread 0   insert → done   |{}| ", "-".repeat(46)),
+            format!("  thread 1   remove → done   {}{short} ", " ".repeat(11)),
+            "ns  <- no order is left\n".to_owned(),
+        ] {
+            assert!(drawn.contains(&line), "{line:?} is missing in\n{drawn}");
+        }
+        assert_eq!(drawn.lines().count(), 4);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use std::time::Instant;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
+use filter::specification::Event;
+use filter::{Class, Full};
+
 use crate::keys::{KeyList, Keys};
 use crate::subject::Subject;
 
@@ -27,11 +30,28 @@ pub trait Measured: Send + Sync {
     /// Works on a phase until it is done or the watch says so.
     fn perform(&self, keys: &Keys, phase: &mut Phase, watch: &Watch) -> Tally;
 
+    /// Makes one call, with a number as the key, and tells its answer.
+    fn call(&self, operation: Operation, key: u64) -> Event;
+
+    /// [`Subject::class`] of a number.
+    fn class(&self, key: u64) -> Option<Class>;
+
     /// Slots of the table.
     fn slots(&self) -> usize;
 
     /// Size of the table in bytes.
     fn memory_bytes(&self) -> usize;
+}
+
+/// What a single call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// [`Subject::insert`].
+    Insert,
+    /// [`Subject::contains`].
+    Contains,
+    /// [`Subject::remove`].
+    Remove,
 }
 
 /// What a thread does.
@@ -130,6 +150,19 @@ impl<S: Subject> Measured for S {
             Keys::Numbers(numbers) => phase.perform(self, numbers.as_slice(), watch),
             Keys::Lines(lines) => phase.perform(self, lines, watch),
         }
+    }
+
+    #[inline]
+    fn call(&self, operation: Operation, key: u64) -> Event {
+        match operation {
+            Operation::Insert => Event::Insert(self.insert(&key).then_some(()).ok_or(Full)),
+            Operation::Contains => Event::Contains(self.contains(&key)),
+            Operation::Remove => Event::Remove(self.remove(&key)),
+        }
+    }
+
+    fn class(&self, key: u64) -> Option<Class> {
+        Subject::class(self, &key)
     }
 
     fn slots(&self) -> usize {

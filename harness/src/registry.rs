@@ -21,6 +21,8 @@ pub struct Entry {
     pub guarantees: &'static str,
     /// [`Subject::OPERATIONS`].
     pub operations: Operations,
+    /// [`Subject::STASH`].
+    pub stash: usize,
     build: fn(usize) -> Result<Box<dyn Measured>>,
 }
 
@@ -37,6 +39,15 @@ impl Entry {
                 self.name
             )
         })
+    }
+
+    /// Whether it tells the class of a key: [`Subject::class`].
+    ///
+    /// # Errors
+    ///
+    /// A subject that cannot be built.
+    pub fn names_classes(&self) -> Result<bool> {
+        Ok(self.build(2)?.class(0).is_some())
     }
 }
 
@@ -71,6 +82,7 @@ impl Registry {
             description: S::DESCRIPTION,
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
+            stash: S::STASH,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
         });
     }

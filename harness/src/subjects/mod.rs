@@ -29,10 +29,10 @@ const FINGERPRINT_BITS: usize = 12;
 type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
 /// Which two buckets a fingerprint may live in, as in the lock-free filter.
-type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+pub(crate) type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
 /// The geometry of a table with this many buckets.
-fn geometry(buckets: usize) -> Result<Geometry> {
+pub(crate) fn geometry(buckets: usize) -> Result<Geometry> {
     ensure!(
         (1..=MAX_BUCKETS).contains(&buckets),
         "a table has 1 to {MAX_BUCKETS} buckets"
@@ -41,7 +41,7 @@ fn geometry(buckets: usize) -> Result<Geometry> {
 }
 
 /// Where a key belongs, with the hash function that all subjects share.
-fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
+pub(crate) fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
     geometry.locate(FixedState.hash_one(key))
 }
 

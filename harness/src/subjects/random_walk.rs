@@ -111,11 +111,13 @@ impl RandomWalk {
         empty.is_some()
     }
 
+    #[inline]
     fn read(&self, bucket: usize) -> u64 {
         step();
         self.words[bucket]
     }
 
+    #[inline]
     fn write(&mut self, bucket: usize, word: u64) {
         step();
         self.words[bucket] = word;

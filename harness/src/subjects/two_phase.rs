@@ -49,6 +49,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
+use filter::Class;
 use filter::hashing::Location;
 use filter::path::{self, Step};
 use kcas::{Error, Op, WordArray};
@@ -195,6 +196,10 @@ impl Subject for TwoPhase {
             }
         }
         false
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(locate(&self.geometry, key).into())
     }
 
     fn slots(&self) -> usize {
