@@ -2,7 +2,7 @@
 # Runs every check: format, lints, rules of the house, tests, docs, the model checker, and the planted
 # bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
 #
-#   scripts/test.sh            everything, about 8 minutes on two cores
+#   scripts/test.sh            everything, about 15 minutes on two cores
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

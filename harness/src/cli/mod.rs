@@ -85,9 +85,8 @@ enum Command {
     ///
     /// A violation is printed as the few calls that cannot be explained, and the exit code is 1. None
     /// found proves nothing: give it time, more threads than cores, other seeds, and above all a build
-    /// that can stop threads in the middle of their calls:
-    ///
-    ///     cargo run --release -p harness --features steps -- check --subject lock-free
+    /// that can stop threads in the middle of their calls
+    /// (`cargo run --release -p harness --features steps -- check --subject lock-free`).
     ///
     /// A subject that does not tell which keys it takes for one (`Subject::class`) is checked for missed
     /// keys only.
