@@ -460,6 +460,22 @@ mod tests {
     }
 
     #[test]
+    fn lookups_that_explain_nothing_are_left_out() {
+        // Which of the inserts was seen stays open.
+        let mut calls = vec![
+            call(0, 0, 100, Insert(Ok(()))),
+            call(1, 0, 100, Insert(Ok(()))),
+            call(2, 10, 20, Contains(true)),
+            call(2, 30, 40, Contains(false)),
+        ];
+        for thread in 3..10 {
+            calls.push(call(thread, 1, 5, Contains(false)));
+            calls.push(call(thread, 15, 25, Contains(false)));
+        }
+        assert_eq!(violation(0, &calls).calls, calls[..4]);
+    }
+
+    #[test]
     fn one_copy_is_taken_once() {
         let calls = [call(0, 0, 10, Remove(true)), call(1, 0, 10, Remove(true))];
         violation(1, &calls);
@@ -481,6 +497,12 @@ mod tests {
         assert_eq!(check(&CLASS, &[0], &others), Ok(vec![1]));
         let unseen = [others[0].clone(), others[2].clone(), others[1].clone()];
         violation(0, &unseen);
+        let of_one = [
+            call(0, 1, 1, Contains(false)),
+            call(0, 1, 1, Insert(Ok(()))),
+            call(0, 1, 1, Contains(true)),
+        ];
+        assert_eq!(check(&CLASS, &[0], &of_one), Ok(vec![1]));
     }
 
     #[test]

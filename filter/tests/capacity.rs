@@ -30,6 +30,10 @@ fn n_keys_get_the_room_that_was_measured() {
     for (n, capacity) in [(1, 8), (1_000, 1_120), (1_000_000, 1_054_636)] {
         assert_eq!(CuckooFilter::with_capacity(n).capacity(), capacity);
     }
+    let builder = CuckooFilter::builder().capacity(1_000);
+    assert_eq!(builder.layout::<1, 12>().build().unwrap().capacity(), 2_568);
+    assert_eq!(builder.layout::<2, 12>().build().unwrap().capacity(), 1_288);
+    assert_eq!(builder.layout::<3, 12>().build().unwrap().capacity(), 1_167);
 }
 
 #[test]

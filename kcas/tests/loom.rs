@@ -184,6 +184,26 @@ fn reader_of_a_record_in_use_again() {
     });
 }
 
+/// A reader and an owner that goes on to an operation in which the word is the first one and not the second:
+/// the reader is not told of the word whose place it took.
+#[test]
+fn reader_of_a_record_in_use_for_other_words() {
+    explore("reader_of_a_record_in_use_for_other_words", 3, 10, || {
+        let words = array(&[1, 5, 2]);
+        let owner = {
+            let words = Arc::clone(&words);
+            spawn(move || {
+                assert_eq!(words.kcas(&[op(0, 1, 3), op(1, 5, 6)]), Ok(()));
+                assert_eq!(words.kcas(&[op(1, 6, 7), op(2, 2, 4)]), Ok(()));
+            })
+        };
+        let read = words.load(1);
+        assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
+        owner.join().unwrap();
+        assert_eq!(contents(&words), [3, 7, 4]);
+    });
+}
+
 /// A helper of an operation whose owner goes on to an operation on a larger array: the helper must not
 /// take the new indices for those of its own array.
 #[test]
