@@ -210,14 +210,14 @@ fn nothing_is_found_where_nothing_is_wrong() {
 }
 
 #[test]
-fn a_round_is_repeated_until_it_fails_again() {
-    let first = found::<DENIES, true>();
+fn a_round_is_repeated_until_it_fails() {
     let settings = Settings {
-        round: Some(first.round),
+        round: Some(6),
         ..SETTINGS
     };
-    let again = run::<DENIES, true>(&settings).unwrap().found.unwrap();
-    assert_eq!((again.round, again.scenario), (first.round, first.scenario));
+    let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();
+    assert_eq!(found.round, 6);
+    assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
 
 #[test]
