@@ -559,8 +559,8 @@ mod tests {
         let drawn = violation.to_string();
         for line in [
             "held before: 1 or 2\n".to_owned(),
-            format!("  thread 0   insert → done   |{}| ", "-".repeat(46)),
-            format!("  thread 1   remove → done   {}{short} ", " ".repeat(11)),
+            format!("  thread 0   insert → done  |{}| ", "-".repeat(46)),
+            format!("  thread 1   remove → done  {}{short} ", " ".repeat(11)),
             "ns  <- no order is left\n".to_owned(),
         ] {
             assert!(drawn.contains(&line), "{line:?} is missing in\n{drawn}");
