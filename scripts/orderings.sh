@@ -3,7 +3,7 @@
 # model notices: an ordering that nobody would miss is a guess. scripts/orderings.txt names for each the
 # model that must notice, or the reason why none can.
 #
-#   scripts/orderings.sh [PATTERN]        about 20 minutes on two cores
+#   scripts/orderings.sh [PATTERN]        about 10 minutes on two cores
 #
 # PATTERN (of grep -E) chooses lines of the file. A line that ends in "?" is held against all models.
 set -euo pipefail
@@ -54,6 +54,8 @@ finds() { # CRATE MODEL
     fi
     ! grep -q "were explored before" "$log"
 }
+
+mkdir -p "$target"
 
 # The table is made for the code as it is: the same orderings in the same order.
 if ! diff <(grep -v '^#' $table | awk 'NF { print $1, $2, $3, $4, $5, $6 }') <(orderings) >"$log"; then
