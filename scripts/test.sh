@@ -2,7 +2,7 @@
 # Runs every check: format, lints, rules of the house, tests, docs, the model checker, and the planted
 # bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
 #
-#   scripts/test.sh            everything, about 8 minutes on two cores
+#   scripts/test.sh            everything, about 15 minutes on two cores
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,6 +51,7 @@ cargo test --locked --workspace
 
 step "tests that stop threads at every step"
 cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test timestamp_wrap --test bounded_memory
+cargo test --locked -p harness --features steps --test counterexample --test stalls
 
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps

@@ -52,6 +52,17 @@ pub struct Class {
     pub buckets: [usize; 2],
 }
 
+impl From<Location> for Class {
+    fn from(location: Location) -> Class {
+        let mut buckets = [location.first, location.second];
+        buckets.sort_unstable();
+        Class {
+            fingerprint: location.fingerprint,
+            buckets,
+        }
+    }
+}
+
 impl CuckooFilter {
     /// A filter with room for `n` distinct keys, in the default layout and with the default hasher.
     ///
@@ -161,13 +172,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
 
     /// The class of `key`: keys of one class are one and the same to this filter.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        let location = self.locate(key);
-        let mut buckets = [location.first, location.second];
-        buckets.sort_unstable();
-        Class {
-            fingerprint: location.fingerprint,
-            buckets,
-        }
+        self.locate(key).into()
     }
 
     #[inline]

@@ -314,20 +314,34 @@ impl<S: Specification> Walk<'_, S> {
     }
 }
 
-/// The calls along an axis of time, each with its event.
+/// The calls along an axis of time, each with its event. The axis shows in which order they started and
+/// ended, which is all that counts, and not how long they took, which the numbers tell.
 impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, Event> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const WIDTH: u64 = 60;
+        const WIDTH: usize = 60;
         let begin = self.calls.iter().map(|call| call.start).min().unwrap_or(0);
         // Calls may still have been under way, and end much later: they are drawn to the margin.
         let end = self.calls.get(self.blamed).map_or(begin, |call| call.end);
+        let mut times: Vec<u64> = (self.calls.iter())
+            .flat_map(|call| [call.start, call.end.min(end)])
+            .collect();
+        times.sort_unstable();
+        times.dedup();
         let column = |time: u64| {
-            let share = u128::from(time.min(end) - begin) * u128::from(WIDTH - 1);
-            (share / u128::from((end - begin).max(1))) as usize
+            let rank = times.partition_point(|&earlier| earlier < time.min(end));
+            rank * (WIDTH - 1) / (times.len() - 1).max(1)
         };
+        let events: Vec<_> = self
+            .calls
+            .iter()
+            .map(|call| call.event.to_string())
+            .collect();
+        let name = (events.iter().map(|event| event.chars().count()))
+            .max()
+            .unwrap_or(0);
         let states: Vec<_> = self.since.iter().map(|s| format!("{s:?}")).collect();
         writeln!(f, "held before: {}", states.join(" or "))?;
-        for (at, call) in self.calls.iter().enumerate() {
+        for (at, (call, event)) in self.calls.iter().zip(events).enumerate() {
             let (from, to) = (column(call.start), column(call.end));
             let bar = match to - from {
                 0 => "|".to_owned(),
@@ -340,9 +354,8 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
             };
             writeln!(
                 f,
-                "  thread {:<3} {:<24} {}{bar:<width$} {:>7} to {:>7} ns{}",
+                "  thread {:<3} {event:<name$}  {}{bar:<width$} {:>7} to {:>7} ns{}",
                 call.thread,
-                call.event.to_string(),
                 " ".repeat(from),
                 call.start - begin,
                 call.end - begin,
@@ -351,7 +364,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
                 } else {
                     ""
                 },
-                width = WIDTH as usize + 1 - from,
+                width = WIDTH + 1 - from,
             )?;
         }
         Ok(())
@@ -447,6 +460,22 @@ mod tests {
     }
 
     #[test]
+    fn lookups_that_explain_nothing_are_left_out() {
+        // Which of the inserts was seen stays open.
+        let mut calls = vec![
+            call(0, 0, 100, Insert(Ok(()))),
+            call(1, 0, 100, Insert(Ok(()))),
+            call(2, 10, 20, Contains(true)),
+            call(2, 30, 40, Contains(false)),
+        ];
+        for thread in 3..10 {
+            calls.push(call(thread, 1, 5, Contains(false)));
+            calls.push(call(thread, 15, 25, Contains(false)));
+        }
+        assert_eq!(violation(0, &calls).calls, calls[..4]);
+    }
+
+    #[test]
     fn one_copy_is_taken_once() {
         let calls = [call(0, 0, 10, Remove(true)), call(1, 0, 10, Remove(true))];
         violation(1, &calls);
@@ -468,6 +497,12 @@ mod tests {
         assert_eq!(check(&CLASS, &[0], &others), Ok(vec![1]));
         let unseen = [others[0].clone(), others[2].clone(), others[1].clone()];
         violation(0, &unseen);
+        let of_one = [
+            call(0, 1, 1, Contains(false)),
+            call(0, 1, 1, Insert(Ok(()))),
+            call(0, 1, 1, Contains(true)),
+        ];
+        assert_eq!(check(&CLASS, &[0], &of_one), Ok(vec![1]));
     }
 
     #[test]
@@ -508,10 +543,41 @@ mod tests {
     }
 
     #[test]
+    fn a_violation_is_drawn_in_the_order_of_its_times() {
+        let calls = vec![
+            call(0, 100, 1_000_000, Insert(Ok(()))),
+            call(1, 110, 120, Remove(true)),
+            call(2, 130, 2_000_000, Contains(false)),
+        ];
+        let violation = Violation {
+            since: vec![1, 2],
+            calls,
+            blamed: 2,
+        };
+        // Six times, so a call between neighbours takes a fifth of the axis, however short it was.
+        let short = format!("|{}|", "-".repeat(11));
+        let drawn = violation.to_string();
+        for line in [
+            "held before: 1 or 2\n".to_owned(),
+            format!("  thread 0   insert → done  |{}| ", "-".repeat(46)),
+            format!("  thread 1   remove → done  {}{short} ", " ".repeat(11)),
+            "ns  <- no order is left\n".to_owned(),
+        ] {
+            assert!(drawn.contains(&line), "{line:?} is missing in\n{drawn}");
+        }
+        assert_eq!(drawn.lines().count(), 4);
+    }
+
+    #[test]
     fn too_many_calls_at_once_are_not_taken_for_right() {
         let calls: Vec<_> = (0..65).map(|n| call(n, 0, 10, Insert(Err(Full)))).collect();
         assert_eq!(check(&CLASS, &[0], &calls), Err(Failure::TooManyOverlap));
         assert_eq!(check(&CLASS, &[0], &calls[..64]), Ok(vec![0]));
+        // Each of these leaves its own mark on a configuration: 2^21 of them before the first one ends.
+        let inserts: Vec<_> = (0..22).map(|n| call(n, 0, 10, Insert(Ok(())))).collect();
+        let most = OneClass { most: 64 };
+        assert_eq!(check(&most, &[0], &inserts), Err(Failure::TooManyOverlap));
+        assert_eq!(check(&most, &[0], &inserts[..10]), Ok(vec![10]));
     }
 
     /// Every order, tried.
@@ -564,6 +630,12 @@ mod tests {
             if let Err(Failure::Violation(small)) = found {
                 let unexplained = small.since.iter().all(|&copies| !has_an_order(copies, &small.calls));
                 prop_assert!(unexplained, "the smaller history has an order");
+                for at in 0..small.calls.len() {
+                    let mut fewer = small.calls.clone();
+                    let needed = !CLASS.is_read_only(&fewer.remove(at).event)
+                        || small.since.iter().any(|&copies| has_an_order(copies, &fewer));
+                    prop_assert!(needed, "{:?} could be left out of {:?}", small.calls[at], small);
+                }
             }
         }
     }

@@ -23,6 +23,43 @@ fn n_distinct_keys_fit_and_are_found() {
     }
 }
 
+/// The sizes for which the promise of `Builder::capacity` was measured; less room would void it, more would
+/// waste memory.
+#[test]
+fn n_keys_get_the_room_that_was_measured() {
+    for (n, capacity) in [(1, 8), (1_000, 1_120), (1_000_000, 1_054_636)] {
+        assert_eq!(CuckooFilter::with_capacity(n).capacity(), capacity);
+    }
+    let builder = CuckooFilter::builder().capacity(1_000);
+    assert_eq!(builder.layout::<1, 12>().build().unwrap().capacity(), 2_568);
+    assert_eq!(builder.layout::<2, 12>().build().unwrap().capacity(), 1_288);
+    assert_eq!(builder.layout::<3, 12>().build().unwrap().capacity(), 1_167);
+}
+
+#[test]
+fn the_load_factor_is_a_share_of_the_slots() {
+    let filter = CuckooFilter::builder().buckets(10).build().unwrap();
+    for (key, load_factor) in [0.0, 0.025, 0.05, 0.075, 0.1].into_iter().enumerate() {
+        assert_eq!(filter.load_factor(), load_factor);
+        filter.insert(&key).unwrap();
+    }
+}
+
+#[test]
+fn memory_is_what_was_allocated() {
+    for buckets in [1, 1_000] {
+        let mut built = None;
+        let measured = allocation_counter::measure(|| {
+            let filter = CuckooFilter::builder().buckets(buckets).build().unwrap();
+            filter.insert("the thread's first use").unwrap();
+            built = Some(filter);
+        });
+        let filter = built.unwrap();
+        let allocated = usize::try_from(measured.bytes_current).unwrap();
+        assert_eq!(filter.memory_bytes(), allocated + size_of_val(&filter));
+    }
+}
+
 /// The bounds are those that a user would compute: two buckets of four slots are compared with, each
 /// equal by chance once in 2^12.
 #[test]

@@ -43,6 +43,11 @@ pub struct Experiment {
     pub subjects: Vec<String>,
     /// The numbers of threads.
     pub threads: Threads,
+    /// How many further threads are frozen, for as long as the others are measured, in the middle of an
+    /// insert or remove. With any but 0, every measurement is of a table of its own, and throughput is
+    /// counted from outside, as threads that are measured may be blocked.
+    #[serde(default = "none_frozen")]
+    pub frozen: Vec<usize>,
     /// How often everything is measured, 1 to 1,000. Medians and spreads are over rounds.
     pub rounds: usize,
     /// Seconds that one time-bounded measurement lasts, above 0 and at most 600. Inserts to a load
@@ -64,6 +69,10 @@ pub enum Threads {
     Auto,
     /// Exactly these.
     List(Vec<usize>),
+}
+
+fn none_frozen() -> Vec<usize> {
+    vec![0]
 }
 
 /// Fewest keys an experiment may ask for: below it a measurement shows little but its own overhead.
@@ -101,6 +110,22 @@ impl Experiment {
         Ok(())
     }
 
+    /// Whether any measurement has frozen threads.
+    pub fn freezes(&self) -> bool {
+        self.frozen.iter().any(|&frozen| frozen > 0)
+    }
+
+    /// Checks that this build can freeze threads, if any are to be frozen.
+    pub fn check_build(&self) -> Result<()> {
+        ensure!(
+            !self.freezes() || cfg!(feature = "steps"),
+            "field `frozen`: threads can be frozen only in a build with the feature `steps`; use \
+             `cargo run --release -p harness --features steps -- sweep experiments/{}.toml`",
+            self.name
+        );
+        Ok(())
+    }
+
     /// Checks that keys and tables fit into `available` bytes of memory.
     pub fn check_memory(&self, available: u64) -> Result<()> {
         let most = available / BYTES_PER_KEY;
@@ -132,6 +157,16 @@ impl Experiment {
         );
         if let Some(twice) = duplicate(&self.subjects) {
             bail!("field `subjects`: {twice:?} appears twice");
+        }
+        ensure!(
+            !self.frozen.is_empty(),
+            "field `frozen`: name at least one number; without the field it is [0]"
+        );
+        if let Some(frozen) = self.frozen.iter().find(|&&frozen| frozen > MAX_THREADS) {
+            bail!("field `frozen`: {frozen} is not between 0 and {MAX_THREADS}");
+        }
+        if let Some(twice) = duplicate(&self.frozen) {
+            bail!("field `frozen`: {twice} appears twice");
         }
         if let Threads::List(list) = &self.threads {
             ensure!(
@@ -176,6 +211,14 @@ impl Experiment {
                     error.problem
                 );
             }
+        }
+        let endless = |workload: &&Workload| self.freezes() && !workload.is_time_bounded();
+        if let Some(workload) = self.workloads.iter().find(endless) {
+            bail!(
+                "field `frozen`: {} ends when every key is done, which is never if a thread is frozen \
+                 with a lock; use a mix or lookups",
+                workload.label()
+            );
         }
         if let Some(twice) = duplicate(&self.workloads) {
             bail!(
@@ -290,6 +333,22 @@ mod tests {
     }
 
     #[test]
+    fn frozen_threads_need_a_build_with_steps() {
+        let experiment = Experiment::parse(GOOD).unwrap();
+        assert_eq!(experiment.frozen, [0]);
+        assert!(experiment.check_build().is_ok());
+        let frozen = GOOD.replace("seed ", "frozen = [0, 2]\nseed ");
+        let experiment = Experiment::parse(&frozen).unwrap();
+        assert_eq!(experiment.frozen, [0, 2]);
+        let checked = experiment.check_build().map_err(|error| error.to_string());
+        assert_eq!(checked.is_ok(), cfg!(feature = "steps"), "{checked:?}");
+        if let Err(error) = checked {
+            let command = "--features steps -- sweep experiments/tiny.toml";
+            assert!(error.contains(command), "{error}");
+        }
+    }
+
+    #[test]
     fn auto_covers_the_cores_and_oversubscription() {
         assert_eq!(Threads::Auto.counts(1), [1, 2, 4]);
         assert_eq!(Threads::Auto.counts(2), [1, 2, 4, 8]);
@@ -310,6 +369,19 @@ mod tests {
             ("[2, 1]", "[]", "`threads`"),
             ("[2, 1]", "[1025]", "`threads`"),
             ("[2, 1]", "\"all\"", "`threads`"),
+            ("seed ", "frozen = []\nseed ", "`frozen`"),
+            (
+                "seed ",
+                "frozen = [1, 1]\nseed ",
+                "`frozen`: 1 appears twice",
+            ),
+            ("seed ", "frozen = [1025]\nseed ", "`frozen`: 1025"),
+            ("seed ", "frozen = [-1]\nseed ", "frozen"),
+            (
+                "seed     = 7",
+                "seed = 7\nfrozen = [2]\n[[workload]]\nkind = 'insert'\nload = 0.9",
+                "`frozen`: insert ends when",
+            ),
             ("rounds   = 2", "rounds = 0", "`rounds`"),
             ("0.01", "0.0", "`seconds`"),
             ("0.01", "nan", "`seconds`"),

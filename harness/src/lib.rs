@@ -8,17 +8,23 @@
 //! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside
 //! those that are here.
 
+pub mod check;
 pub mod cli;
 pub mod experiment;
+pub mod judge;
 pub mod keys;
 pub mod machine;
 pub mod outputs;
+pub mod perturbation;
 pub mod phase;
 pub mod pinning;
 pub mod plot;
 pub mod record;
+pub mod recorder;
 pub mod registry;
 pub mod runner;
+pub mod scenario;
+mod stall;
 pub mod statistics;
 pub mod subject;
 pub mod subjects;

@@ -97,6 +97,9 @@ pub struct Compiler {
     pub opt_level: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
+    /// Whether threads could be stopped at any step, which makes every access to shared memory slower.
+    #[serde(default)]
+    pub steps: bool,
 }
 
 /// The source code, as it lies where the program was compiled.
@@ -175,6 +178,7 @@ impl Compiler {
             target: env!("HARNESS_TARGET").into(),
             opt_level: env!("HARNESS_OPT_LEVEL").into(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
+            steps: cfg!(feature = "steps"),
         }
     }
 }

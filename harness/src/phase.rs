@@ -3,11 +3,14 @@
 //! phase, never once per operation.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+
+use filter::specification::Event;
+use filter::{Class, Full};
 
 use crate::keys::{KeyList, Keys};
 use crate::subject::Subject;
@@ -27,11 +30,28 @@ pub trait Measured: Send + Sync {
     /// Works on a phase until it is done or the watch says so.
     fn perform(&self, keys: &Keys, phase: &mut Phase, watch: &Watch) -> Tally;
 
+    /// Makes one call, with a number as the key, and tells its answer.
+    fn call(&self, operation: Operation, key: u64) -> Event;
+
+    /// [`Subject::class`] of a number.
+    fn class(&self, key: u64) -> Option<Class>;
+
     /// Slots of the table.
     fn slots(&self) -> usize;
 
     /// Size of the table in bytes.
     fn memory_bytes(&self) -> usize;
+}
+
+/// What a single call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// [`Subject::insert`].
+    Insert,
+    /// [`Subject::contains`].
+    Contains,
+    /// [`Subject::remove`].
+    Remove,
 }
 
 /// What a thread does.
@@ -90,6 +110,9 @@ pub struct Watch<'a> {
     pub deadline: Option<Instant>,
     /// Once this is set.
     pub stop: &'a AtomicBool,
+    /// Where to keep the number of operations done, if someone wants to know it at any moment: it is
+    /// kept, and the clock and the request looked at, after every single one then.
+    pub progress: Option<&'a AtomicU64>,
 }
 
 /// What a thread did, and how far its subject's answers were from those known in advance.
@@ -129,6 +152,19 @@ impl<S: Subject> Measured for S {
         }
     }
 
+    #[inline]
+    fn call(&self, operation: Operation, key: u64) -> Event {
+        match operation {
+            Operation::Insert => Event::Insert(self.insert(&key).then_some(()).ok_or(Full)),
+            Operation::Contains => Event::Contains(self.contains(&key)),
+            Operation::Remove => Event::Remove(self.remove(&key)),
+        }
+    }
+
+    fn class(&self, key: u64) -> Option<Class> {
+        Subject::class(self, &key)
+    }
+
     fn slots(&self) -> usize {
         Subject::slots(self)
     }
@@ -139,7 +175,16 @@ impl<S: Subject> Measured for S {
 }
 
 impl Watch<'_> {
-    fn is_over(&self) -> bool {
+    /// Operations between two calls of `is_over`.
+    fn batch(&self) -> usize {
+        if self.progress.is_some() { 1 } else { BATCH }
+    }
+
+    /// After so many operations in all.
+    fn is_over(&self, operations: u64) -> bool {
+        if let Some(progress) = self.progress {
+            progress.store(operations, Ordering::Relaxed);
+        }
         self.stop.load(Ordering::Relaxed)
             || self
                 .deadline
@@ -168,43 +213,43 @@ impl Phase {
         let mut tally = Tally::default();
         match self {
             Self::Insert(range) => {
-                for batch in batches(range.clone()) {
+                for batch in batches(range.clone(), watch.batch()) {
                     tally.operations += batch.len() as u64;
                     tally.refused += count(keys.iter(batch), |key| !subject.insert(key));
-                    if watch.is_over() {
+                    if watch.is_over(tally.operations) {
                         break;
                     }
                 }
             }
             Self::Remove(range) => {
-                for batch in batches(range.clone()) {
+                for batch in batches(range.clone(), watch.batch()) {
                     tally.operations += batch.len() as u64;
                     tally.missing += count(keys.iter(batch), |key| !subject.remove(key));
-                    if watch.is_over() {
+                    if watch.is_over(tally.operations) {
                         break;
                     }
                 }
             }
             Self::LookupResident(cycle) => loop {
-                let batch = cycle.next_batch();
+                let batch = cycle.next_batch(watch.batch());
                 tally.operations += batch.len() as u64;
                 tally.missing += count(keys.iter(batch), |key| !subject.contains(key));
-                if watch.is_over() {
+                if watch.is_over(tally.operations) {
                     break;
                 }
             },
             Self::LookupAbsent(cycle) => loop {
-                let batch = cycle.next_batch();
+                let batch = cycle.next_batch(watch.batch());
                 tally.operations += batch.len() as u64;
                 tally.false_positives += count(keys.iter(batch), |key| subject.contains(key));
-                if watch.is_over() {
+                if watch.is_over(tally.operations) {
                     tally.absent = tally.operations;
                     break;
                 }
             },
             Self::Mix(mix) => loop {
-                mix.perform_batch(subject, keys, &mut tally);
-                if watch.is_over() {
+                mix.perform_batch(subject, keys, watch.batch(), &mut tally);
+                if watch.is_over(tally.operations) {
                     break;
                 }
             },
@@ -221,9 +266,9 @@ impl Cycle {
         Self { range, next }
     }
 
-    fn next_batch(&mut self) -> Range<usize> {
+    fn next_batch(&mut self, length: usize) -> Range<usize> {
         let start = self.next;
-        let end = self.range.end.min(start + BATCH);
+        let end = self.range.end.min(start + length);
         self.next = if end == self.range.end {
             self.range.start
         } else {
@@ -232,7 +277,8 @@ impl Cycle {
         start..end
     }
 
-    fn next_key(&mut self) -> usize {
+    /// The next key.
+    pub fn next_key(&mut self) -> usize {
         let key = self.next;
         self.next += 1;
         if self.next == self.range.end {
@@ -289,9 +335,10 @@ impl Mix {
         &mut self,
         subject: &S,
         keys: &L,
+        length: usize,
         tally: &mut Tally,
     ) {
-        for at in self.next..self.next + BATCH {
+        for at in self.next..self.next + length {
             match self.schedule[at] {
                 Kind::LookupResident => {
                     let Some(&index) = self.stable.get(self.next_stable) else {
@@ -330,7 +377,7 @@ impl Mix {
             }
             tally.operations += 1;
         }
-        self.next = (self.next + BATCH) % Self::SCHEDULE;
+        self.next = (self.next + length) % Self::SCHEDULE;
     }
 }
 
@@ -343,11 +390,11 @@ fn after(position: usize, length: usize) -> usize {
     }
 }
 
-fn batches(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+fn batches(range: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range
-        .step_by(BATCH)
-        .map(move |start| start..end.min(start + BATCH))
+        .step_by(length)
+        .map(move |start| start..end.min(start + length))
 }
 
 fn count<T>(keys: impl Iterator<Item = T>, condition: impl Fn(&T) -> bool) -> u64 {
@@ -472,7 +519,7 @@ mod tests {
         };
         let mut tally = Tally::default();
         for _ in 0..schedules * Mix::SCHEDULE / BATCH {
-            mix.perform_batch(subject, numbers.as_slice(), &mut tally);
+            mix.perform_batch(subject, numbers.as_slice(), BATCH, &mut tally);
         }
         tally
     }
@@ -515,6 +562,7 @@ mod tests {
         let watch = &Watch {
             deadline: None,
             stop: &AtomicBool::new(false),
+            progress: None,
         };
         let tally = Measured::perform(&subject, &keys, &mut Phase::Insert(0..2_600), watch);
         assert_eq!((tally.operations, tally.refused), (2_600, 100));
@@ -528,10 +576,10 @@ mod tests {
     fn a_cycle_visits_every_key_in_every_lap() {
         let visits: Vec<Cell<usize>> = vec![Cell::new(0); 5_500];
         let mut cycle = Cycle::new(1_000..5_500, 4_499);
-        assert_eq!(cycle.next_batch(), 5_499..5_500);
+        assert_eq!(cycle.next_batch(BATCH), 5_499..5_500);
         for _ in 0..2 * 5 {
             cycle
-                .next_batch()
+                .next_batch(BATCH)
                 .for_each(|key| visits[key].set(visits[key].get() + 1));
         }
         assert!(visits[..1_000].iter().all(|count| count.get() == 0));
@@ -545,6 +593,7 @@ mod tests {
         let watch = &Watch {
             deadline: None,
             stop,
+            progress: None,
         };
         let cycle = || Cycle::new(0..100, 0);
         for mut phase in [
@@ -557,6 +606,13 @@ mod tests {
             let tally = Measured::perform(&subject, &keys, &mut phase, watch);
             assert!(tally.operations <= BATCH as u64, "{phase:?}");
         }
+        let counted = AtomicU64::new(0);
+        let watch = &Watch {
+            progress: Some(&counted),
+            ..*watch
+        };
+        let tally = Measured::perform(&subject, &keys, &mut Phase::Insert(0..400), watch);
+        assert_eq!((tally.operations, counted.into_inner()), (1, 1));
         let mut order = vec![300];
         subject.fill(&keys, &mut order, stop);
         assert!(order.is_empty());

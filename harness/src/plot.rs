@@ -1,4 +1,5 @@
-//! Rows → one figure, as SVG: throughput against threads, one panel per workload, one line per subject.
+//! Rows → one figure, as SVG: throughput against threads, one panel per workload, one line per subject; or,
+//! where the number of frozen threads differs, throughput against that.
 //!
 //! A figure is read without its CSV: it carries its title, what the lines and bars are, how many rounds
 //! and keys there were, and the machine.
@@ -14,7 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::machine::Sidecar;
 use crate::record::Row;
-use crate::statistics::{Case, Results, Summary};
+use crate::statistics::{Axis, Case, Results, Summary};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -101,7 +102,7 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         .first()
         .context("there are no rows to draw")?
         .experiment;
-    let results = Results(rows);
+    let results = Results::of(rows);
     let cases = results.cases();
     let columns = match cases.len() {
         4 => 2,
@@ -150,6 +151,15 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         root.present().map_err(drawing)?;
     }
     Ok(svg)
+}
+
+/// What the horizontal axis counts.
+fn axis_label(axis: Axis, others: usize) -> String {
+    match (axis, others) {
+        (Axis::Threads, 0) => "threads".into(),
+        (Axis::Threads, frozen) => format!("threads (besides {frozen} frozen)"),
+        (Axis::Frozen, running) => format!("frozen threads (besides {running} running)"),
+    }
 }
 
 /// How a subject is drawn, in every panel and in the legend.
@@ -209,21 +219,27 @@ fn draw_panel(
     styles: &[Style],
     leftmost: bool,
 ) -> Result<()> {
-    let threads = results.threads(case);
+    let places = results.places(case);
     let at = |subject| {
-        let point = move |(index, &threads): (usize, &usize)| {
-            let summary = results.throughput(case, threads, subject)?;
+        let point = move |(index, &place): (usize, &usize)| {
+            let summary = results.throughput(case, place, subject)?;
             Some((index as f64, summary))
         };
-        threads.iter().enumerate().filter_map(point)
+        places.iter().enumerate().filter_map(point)
     };
-    let highest = styles
-        .iter()
-        .flat_map(|style| at(style.subject))
-        .fold(0.0_f64, |highest, (_, summary)| highest.max(summary.upper));
+    let highest =
+        styles
+            .iter()
+            .flat_map(|style| at(style.subject))
+            .fold(0.0_f64, |highest, (_, summary)| {
+                highest.max(match results.axis() {
+                    Axis::Threads => summary.upper,
+                    Axis::Frozen => summary.max,
+                })
+            });
     // Headroom for the label of the shaded region, above all data.
     let top = highest * 1.2;
-    let right = threads.len() as f64 - 0.5;
+    let right = places.len() as f64 - 0.5;
 
     let plot_width = area.dim_in_pixel().0 as i32 - 90;
     let title_size = (1..=TEXT_SIZE + 1)
@@ -236,12 +252,12 @@ fn draw_panel(
         .margin_top(14)
         .x_label_area_size(46)
         .y_label_area_size(66)
-        .build_cartesian_2d(Categories::fit(&threads, plot_width), 0.0..top)
+        .build_cartesian_2d(Categories::fit(&places, plot_width), 0.0..top)
         .map_err(drawing)?;
 
-    let oversubscribed = threads
+    let oversubscribed = places
         .iter()
-        .position(|&threads| results.oversubscribed(threads));
+        .position(|&place| results.oversubscribed(case, place));
     if let Some(first) = oversubscribed {
         let corners = [(first as f64 - 0.5, 0.0), (right, top)];
         chart
@@ -256,7 +272,7 @@ fn draw_panel(
         .axis_style(RGBColor(70, 70, 70))
         .label_style(text_style(TEXT_SIZE - 1))
         .axis_desc_style(text_style(TEXT_SIZE))
-        .x_desc("threads")
+        .x_desc(axis_label(results.axis(), case.others))
         .y_desc(if leftmost {
             "million operations per second"
         } else {
@@ -287,6 +303,15 @@ fn draw_panel(
         let points: Vec<(f64, Summary)> = at(style.subject)
             .map(|(x, summary)| (x + shift, summary))
             .collect();
+        // Where chance decides whether anything is done at all, quartiles hide too much.
+        if results.axis() == Axis::Frozen {
+            let rounds = places.iter().enumerate().flat_map(|(index, &place)| {
+                let rounds = results.rounds(case, place, style.subject);
+                rounds.map(move |row| (index as f64 + shift, row.mops))
+            });
+            let dot = |place| Circle::new(place, 2, style.colour.mix(0.4).filled());
+            chart.draw_series(rounds.map(dot)).map_err(drawing)?;
+        }
         let line = points.iter().map(|&(x, summary)| (x, summary.median));
         chart
             .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
@@ -308,7 +333,7 @@ fn draw_panel(
     Ok(())
 }
 
-/// The horizontal axis: number of threads as equal steps, the first at 0.
+/// The horizontal axis: numbers of threads as equal steps, the first at 0.
 struct Categories {
     labels: Vec<String>,
 }
@@ -364,14 +389,14 @@ fn marker(style: &Style) -> Polygon<(i32, i32)> {
 
 /// The lines under the panels.
 fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
-    let results = Results(rows);
+    let results = Results::of(rows);
     let mut rounds = Vec::new();
     for case in results.cases() {
-        for threads in results.threads(&case) {
+        for place in results.places(&case) {
             for subject in results.subjects() {
                 rounds.extend(
                     results
-                        .throughput(&case, threads, subject)
+                        .throughput(&case, place, subject)
                         .map(|summary| summary.count as u64),
                 );
             }
@@ -393,7 +418,22 @@ fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
         how += " Threads were not all pinned.";
     }
     let mut lines = vec![how];
+    if rows.iter().any(|row| row.frozen > 0) {
+        lines.push(
+            "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \
+             every round, before the others were measured, and stayed there. What is shown is the \
+             throughput of those others. Dots: single rounds."
+                .into(),
+        );
+    }
     if let Some(sidecar) = sidecar {
+        if sidecar.compiler.steps {
+            lines.push(
+                "Built so that threads can be stopped at any access to shared memory, which makes every such \
+                 access slower: throughputs are lower than those of other figures."
+                    .into(),
+            );
+        }
         for subject in results.subjects() {
             let description = sidecar.subjects.get(subject);
             lines.extend(description.map(|description| format!("{subject}: {description}")));
@@ -555,6 +595,42 @@ mod tests {
         assert_eq!(marked(&[1, 2, 4]), (true, true));
         assert_eq!(marked(&[1, 2]), (false, false));
         assert_eq!(marked(&[4]), (true, true));
+    }
+
+    #[test]
+    fn frozen_threads_are_the_horizontal_axis_where_their_number_differs() {
+        let mut rows = rows(&["lock-free", "global-lock"], &[1, 2], &["insert"]);
+        let svg = render(&rows, None).unwrap();
+        assert!(!svg.contains("frozen") && !svg.contains("Frozen"));
+        for frozen in [3, 5] {
+            let stopped = |row: &Row| Row {
+                frozen,
+                mops: if row.subject == "lock-free" {
+                    row.mops
+                } else {
+                    0.0
+                },
+                ..row.clone()
+            };
+            rows.extend(rows[..8].iter().map(stopped).collect::<Vec<_>>());
+        }
+        let svg = render(&rows, None).unwrap();
+        for text in [
+            "\nfrozen threads (besides 1 running)\n",
+            "\nfrozen threads (besides 2 running)\n",
+            "Frozen threads stopped",
+            "\n3\n",
+            "\n5\n",
+        ] {
+            assert!(svg.contains(text), "{text}");
+        }
+        assert!(!svg.contains("\nthreads\n"));
+        for style in styles(&["lock-free", "global-lock"]) {
+            // Two panels of three points, those at zero too, and the legend.
+            let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
+            assert_eq!(svg.matches(&marker).count(), 7, "{}", style.subject);
+        }
+        assert_eq!(svg.matches("<circle").count(), rows.len(), "every round");
     }
 
     #[test]

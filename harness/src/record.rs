@@ -1,6 +1,6 @@
 //! The rows of a sweep and the CSV file that holds them.
 //!
-//! The file is tidy: one row per (subject, workload, threads, round), every value in its own column,
+//! The file is tidy: one row per (subject, workload, threads, frozen, round), every value in its own column,
 //! nothing aggregated. Medians and ratios are computed from it later ([`crate::statistics`]), so they
 //! can always be computed again, or differently.
 
@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 /// Declares [`Row`] and [`COLUMNS`] from one list, so that the documentation written beside every CSV
 /// file is that of the fields themselves.
 macro_rules! columns {
-    ($($(#[doc = $line:literal])+ $name:ident: $kind:ty,)+) => {
-        /// One measurement: one subject, under one workload, at one number of threads, in one round.
+    ($($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
+        /// One measurement: one subject, under one workload, at one number of threads, running and
+        /// frozen, in one round.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Row {
-            $($(#[doc = $line])+ pub $name: $kind,)+
+            $($(#[doc = $line])+ $(#[serde($absent)])? pub $name: $kind,)+
         }
 
         /// Name and meaning of every column, in the order of the file.
@@ -36,6 +37,10 @@ columns! {
     workload: String,
     /// Threads that ran at the same time, from 1.
     threads: usize,
+    /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by others
+    /// that were), besides those that ran.
+    #[serde(default)]
+    frozen: usize,
     /// Round the measurement was taken in, from 1; subjects of one round ran one right after another.
     round: usize,
     /// Whether there were more threads than cores.
@@ -55,11 +60,15 @@ columns! {
     /// Inserts that the subject refused for want of room, when its table was filled or when it was timed.
     refused: u64,
     /// Timed seconds, above 0: from the first thread's start to the last thread's end, and for fills and
-    /// drains the sum over as many as were made.
+    /// drains the sum over as many as were made. In an experiment that freezes threads, from the common
+    /// start to the moment at which operations were counted.
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
 }
+
+/// Columns that older files lack; what is not there is 0.
+const LATER_COLUMNS: [&str; 1] = ["frozen"];
 
 impl Row {
     /// Says which field holds a value that no measurement can have.
@@ -79,8 +88,10 @@ impl Row {
             ("seconds", self.seconds),
             ("mops", self.mops),
         ] {
+            // Frozen threads may stop all others.
+            let may_be_zero = name == "mops" && self.frozen > 0;
             ensure!(
-                value.is_finite() && value > 0.0,
+                value.is_finite() && (value > 0.0 || may_be_zero && value == 0.0),
                 "column `{name}` is {value}, but must be a finite number above 0"
             );
         }
@@ -93,10 +104,11 @@ impl Row {
     }
 
     /// What tells this measurement from all others of its run.
-    fn measurement(&self) -> (String, String, u64, usize, usize) {
+    fn measurement(&self) -> (String, String, u64, [usize; 3]) {
         let load_factor = self.load_factor.to_bits();
         let (subject, workload) = (self.subject.clone(), self.workload.clone());
-        (subject, workload, load_factor, self.threads, self.round)
+        let numbers = [self.threads, self.frozen, self.round];
+        (subject, workload, load_factor, numbers)
     }
 }
 
@@ -150,6 +162,7 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         .clone();
     for (column, _) in COLUMNS {
         match header.iter().filter(|found| found == column).count() {
+            0 if LATER_COLUMNS.contains(column) => {}
             0 => bail!("{name}, line 1: column `{column}` is missing"),
             1 => {}
             _ => bail!("{name}, line 1: column `{column}` appears twice"),
@@ -219,6 +232,7 @@ pub(crate) fn sample(
         subject: subject.into(),
         workload: workload.into(),
         threads,
+        frozen: 0,
         round,
         oversubscribed: threads > 2,
         pinned: true,
@@ -243,6 +257,7 @@ mod tests {
             subject: "lock-free".into(),
             workload: "lookup-hit".into(),
             threads: 2,
+            frozen: 0,
             round: 1,
             oversubscribed: false,
             pinned: true,
@@ -340,8 +355,37 @@ mod tests {
     }
 
     #[test]
+    fn files_from_before_threads_could_be_frozen_are_read() {
+        let old = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,slots,\
+                   memory_bytes,operations,refused,seconds,mops\n\
+                   tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0\n";
+        assert_eq!(read_text(old).unwrap(), [row()]);
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+        for row in read(&committed.join("quick.csv")).unwrap() {
+            assert_eq!(row.frozen, 0);
+        }
+    }
+
+    #[test]
+    fn frozen_threads_are_told_apart_and_may_stop_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        let stopped = Row {
+            frozen: 1,
+            operations: 0,
+            mops: 0.0,
+            ..row()
+        };
+        writer.write(&row()).unwrap();
+        writer.write(&stopped).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(), stopped]);
+    }
+
+    #[test]
     fn errors_name_line_and_column() {
-        let good = "tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0";
+        let good =
+            "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0";
         let header = header();
         assert_eq!(read_text(&format!("{header}\n{good}\n")).unwrap(), [row()]);
         for (bad, expected) in [
@@ -351,7 +395,15 @@ mod tests {
                 good.replace(",0.01,", ",-0.01,"),
                 "column `seconds` is -0.01",
             ),
-            (good.replace(",2,1,", ",-2,1,"), "line 3, column `threads`"),
+            (
+                good.replace(",2,0,1,", ",-2,0,1,"),
+                "line 3, column `threads`",
+            ),
+            (
+                good.replace(",2,0,1,", ",2,-1,1,"),
+                "line 3, column `frozen`",
+            ),
+            (good.replace(",5.0", ",0.0"), "line 3: column `mops` is 0"),
             (
                 good.to_owned(),
                 "line 3: round 1 of lock-free under lookup-hit at 2 threads appears twice",
@@ -362,7 +414,7 @@ mod tests {
             ),
             (
                 good.replace(",5.0", ""),
-                "line 3: 14 values where the header has 15",
+                "line 3: 15 values where the header has 16",
             ),
         ] {
             let error = complaint(&format!("{header}\n{good}\n{bad}\n"));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
-use crate::subjects::{GlobalLock, LockFree, Roofline, SegmentLock};
+use crate::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
 
 /// A subject as the registry knows it.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub struct Entry {
     pub guarantees: &'static str,
     /// [`Subject::OPERATIONS`].
     pub operations: Operations,
+    /// [`Subject::STASH`].
+    pub stash: usize,
     build: fn(usize) -> Result<Box<dyn Measured>>,
 }
 
@@ -37,6 +39,15 @@ impl Entry {
                 self.name
             )
         })
+    }
+
+    /// Whether it tells the class of a key: [`Subject::class`].
+    ///
+    /// # Errors
+    ///
+    /// A subject that cannot be built.
+    pub fn names_classes(&self) -> Result<bool> {
+        Ok(self.build(2)?.class(0).is_some())
     }
 }
 
@@ -58,6 +69,7 @@ impl Registry {
         registry.add::<LockFree>();
         registry.add::<SegmentLock>();
         registry.add::<GlobalLock>();
+        registry.add::<TwoPhase>();
         registry.add::<Roofline>();
         registry
     }
@@ -70,6 +82,7 @@ impl Registry {
             description: S::DESCRIPTION,
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
+            stash: S::STASH,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
         });
     }
@@ -109,7 +122,7 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, segment-lock, global-lock, roofline"),
+            error.contains("lock-free, segment-lock, global-lock, two-phase, roofline"),
             "{error}"
         );
     }

@@ -1,27 +1,33 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round the subjects are measured right after one another, and the round after that starts
-//! with the next subject: whatever the machine does meanwhile, the subjects of one round have seen
-//! about the same of it.
+//! In each round the subjects are measured right after one another (with every number of frozen threads,
+//! if an experiment has those), and the round after that starts with the next subject: whatever the
+//! machine does meanwhile, the subjects of one round have seen about the same of it.
 //!
 //! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
 //! others; then all are timed together, from the earliest start to the latest end. Lookups and
 //! mixes last for the experiment's `seconds`. Fills and drains are whole, each by all threads
 //! together on a table of its own; there are as many as take `seconds` in sum.
 //!
+//! Where an experiment has frozen threads, they are frozen when all others are ready, in the middle of an
+//! insert or remove. The others then run for `seconds`, and what they have done at the end of that time
+//! is what counts, whether they can be stopped then or are blocked. Nobody is let go before.
+//!
 //! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
 //! too many that were never inserted, ends the run with an error instead of entering the figure.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use crossbeam_utils::Backoff;
+use filter::FixedState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -32,7 +38,8 @@ use crate::phase::{Cycle, Measured, Mix, Phase, Tally, Watch};
 use crate::pinning::Cores;
 use crate::record::Row;
 use crate::registry::{Entry, Registry};
-use crate::subject::SLOTS_PER_BUCKET;
+use crate::stall::{self, Observed, Site};
+use crate::subject::{Operations, SLOTS_PER_BUCKET};
 use crate::workload::Workload;
 
 /// The part of a time-bounded measurement that comes before it as warm-up, untimed.
@@ -41,6 +48,9 @@ const WARM_UP: f64 = 0.1;
 /// The largest share of absent keys that may be found. Far above what a sensible filter has, far
 /// below a broken one.
 const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
+
+/// How often a request to stop is looked for while others are measured.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,8 +68,10 @@ pub struct Measurement {
     pub subject: String,
     /// What the threads do.
     pub workload: Workload,
-    /// Number of threads, from 1.
+    /// Number of threads that are measured, from 1.
     pub threads: usize,
+    /// Number of threads that are frozen meanwhile.
+    pub frozen: usize,
     /// Number of the round, from 1.
     pub round: usize,
 }
@@ -94,12 +106,18 @@ impl fmt::Display for Skipped {
 ///
 /// # Errors
 ///
-/// A subject that is not in the registry.
+/// A subject that is not in the registry; frozen threads in a build that cannot freeze any.
 pub fn plan(experiment: &Experiment, registry: &Registry) -> Result<Plan> {
     plan_on(experiment, registry, &Cores::detect())
 }
 
 fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Plan> {
+    experiment.check_build()?;
+    // A frozen thread inserts and removes.
+    let needed = |workload: &Workload| match experiment.freezes() {
+        true => Operations::ALL,
+        false => workload.needs(),
+    };
     let mut plan = Plan {
         measurements: Vec::new(),
         skipped: Vec::new(),
@@ -107,7 +125,7 @@ fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Resul
     for workload in &experiment.workloads {
         let mut able = Vec::new();
         for subject in &experiment.subjects {
-            match registry.get(subject)?.operations.missing(workload.needs()) {
+            match registry.get(subject)?.operations.missing(needed(workload)) {
                 None => able.push(subject),
                 Some(operation) => plan.skipped.push(Skipped {
                     subject: subject.clone(),
@@ -118,13 +136,16 @@ fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Resul
         }
         for threads in experiment.threads.counts(cores.count()) {
             for round in 1..=experiment.rounds {
-                plan.measurements
-                    .extend(able.iter().map(|&subject| Measurement {
-                        subject: subject.clone(),
-                        workload: workload.clone(),
-                        threads,
-                        round,
-                    }));
+                for &frozen in &experiment.frozen {
+                    plan.measurements
+                        .extend(able.iter().map(|&subject| Measurement {
+                            subject: subject.clone(),
+                            workload: workload.clone(),
+                            threads,
+                            frozen,
+                            round,
+                        }));
+                }
                 if !able.is_empty() {
                     able.rotate_left(1);
                 }
@@ -160,7 +181,9 @@ pub fn run(
             stop,
             tables: HashMap::new(),
         };
-        bench.keep_tables(first_round(same_workload))?;
+        if !experiment.freezes() {
+            bench.keep_tables(first_round(same_workload))?;
+        }
         for same_threads in same_workload.chunk_by(|a, b| a.threads == b.threads) {
             // Time-bounded measurements warm up by themselves.
             for measurement in first_round(same_threads) {
@@ -204,6 +227,13 @@ struct Table {
     refused: u64,
 }
 
+/// What was seen from outside of threads that were measured.
+struct Seen {
+    operations: u64,
+    start: Instant,
+    end: Instant,
+}
+
 /// What one thread, or all threads together, did.
 struct Outcome {
     tally: Tally,
@@ -239,7 +269,10 @@ impl<'a> Bench<'a> {
         let table = match self.tables.get(entry.name) {
             Some(kept) => kept,
             None => {
-                fresh = self.empty_table(entry, workload)?;
+                fresh = match workload.changes_the_table() {
+                    true => self.empty_table(entry, workload)?,
+                    false => self.filled_table(entry, workload)?,
+                };
                 &fresh
             }
         };
@@ -258,6 +291,7 @@ impl<'a> Bench<'a> {
             subject: measurement.subject.clone(),
             workload: workload.label(),
             threads: measurement.threads,
+            frozen: measurement.frozen,
             round: measurement.round,
             oversubscribed: measurement.threads > self.cores.count(),
             pinned: outcome.pinned,
@@ -282,27 +316,27 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Fills tables for lookups, which leave them as they were. A subject that cannot insert is
-    /// measured as it is.
+    /// A table that holds the resident keys. A subject that cannot insert is measured as it is.
+    fn filled_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
+        let mut table = self.empty_table(entry, workload)?;
+        if entry.operations.insert {
+            let accepted = self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));
+            table.refused = (self.keys.residents() - accepted.len()) as u64;
+        }
+        Ok(table)
+    }
+
+    /// Fills tables for lookups, which leave them as they were.
     fn keep_tables(&mut self, measurements: impl Iterator<Item = &'a Measurement>) -> Result<()> {
         for Measurement {
             subject, workload, ..
         } in measurements
         {
-            if !matches!(
-                workload,
-                Workload::LookupHit { .. } | Workload::LookupMiss { .. }
-            ) {
-                continue;
+            if !workload.changes_the_table() {
+                let entry = self.registry.get(subject)?;
+                self.tables
+                    .insert(subject, self.filled_table(entry, workload)?);
             }
-            let entry = self.registry.get(subject)?;
-            let mut table = self.empty_table(entry, workload)?;
-            if entry.operations.insert {
-                let accepted =
-                    self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));
-                table.refused = (self.keys.residents() - accepted.len()) as u64;
-            }
-            self.tables.insert(subject, table);
         }
         Ok(())
     }
@@ -330,19 +364,30 @@ impl<'a> Bench<'a> {
     /// Runs the workload on all threads. Returns what they did together, and how many keys were
     /// refused beforehand.
     fn run_threads(&self, table: &Table, measurement: &Measurement) -> Result<(Outcome, u64)> {
-        let gate = Gate::new(measurement.threads);
-        let results: Vec<_> = thread::scope(|scope| {
+        let observed = (self.experiment.freezes()).then(|| Observed::new(measurement.threads));
+        let observed = observed.as_ref();
+        let gate = Gate::new(measurement.threads + usize::from(observed.is_some()));
+        let (results, seen) = thread::scope(|scope| {
             let threads: Vec<_> = (0..measurement.threads)
                 .map(|thread| {
                     let arrival = Arrival(&gate);
-                    scope.spawn(move || self.run_thread(thread, table, measurement, arrival))
+                    scope.spawn(move || {
+                        self.run_thread(thread, table, measurement, arrival, observed)
+                    })
                 })
                 .collect();
-            threads
+            let seen = observed.map(|observed| {
+                let seen = self.observe(scope, table, measurement, Arrival(&gate), observed);
+                observed.end();
+                seen
+            });
+            let results: Vec<_> = threads
                 .into_iter()
                 .map(thread::ScopedJoinHandle::join)
-                .collect()
+                .collect();
+            (results, seen)
         });
+        let seen = (seen.transpose()).with_context(|| complaint(measurement))?;
 
         let mut together: Option<Outcome> = None;
         let mut refused = table.refused;
@@ -361,10 +406,48 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        Ok((
-            together.context("field `threads`: 0 threads measure nothing")?,
-            refused,
-        ))
+        let mut together = together.context("field `threads`: 0 threads measure nothing")?;
+        if let Some(seen) = seen {
+            together.tally.operations = seen.operations;
+            (together.start, together.end) = (seen.start, seen.end);
+        }
+        Ok((together, refused))
+    }
+
+    /// Freezes threads once all others are ready, lets these run, and counts what they did in their
+    /// time.
+    fn observe<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        table: &'scope Table,
+        measurement: &Measurement,
+        arrival: Arrival,
+        observed: &Observed,
+    ) -> Result<Seen> {
+        arrival.wait_for_others();
+        let site = Site {
+            subject: &*table.subject,
+            keys: self.keys.keys(),
+            pool: self.keys.churn(),
+        };
+        // Other steps in every round, and the same for all subjects of one.
+        let seed = (self.experiment.seed, measurement.frozen, measurement.round);
+        let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
+        let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
+
+        let start = arrival.wait();
+        let deadline = start + Duration::from_secs_f64(self.experiment.seconds);
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            thread::sleep(left.min(LOOK_FOR_STOP));
+        }
+        let seen = Seen {
+            operations: observed.operations(),
+            start,
+            end: Instant::now(),
+        };
+        frozen.let_go()?;
+        Ok(seen)
     }
 
     fn run_thread(
@@ -373,6 +456,7 @@ impl<'a> Bench<'a> {
         table: &Table,
         measurement: &Measurement,
         arrival: Arrival,
+        observed: Option<&Observed>,
     ) -> (Outcome, u64) {
         let pinned = self.cores.pin(thread);
         let keys = self.keys.keys();
@@ -381,6 +465,7 @@ impl<'a> Bench<'a> {
         let mut watch = Watch {
             deadline: None,
             stop: self.stop,
+            progress: None,
         };
         let mut warm_up = Tally::default();
         let time_bounded = measurement.workload.is_time_bounded();
@@ -392,6 +477,9 @@ impl<'a> Bench<'a> {
 
         let opened = arrival.wait();
         watch.deadline = time_bounded.then(|| opened + seconds);
+        if let Some(observed) = observed {
+            watch = observed.watch(thread);
+        }
         let start = Instant::now();
         let mut tally = table.subject.perform(keys, &mut phase, &watch);
         let end = Instant::now();
@@ -498,10 +586,15 @@ fn complaint(measurement: &Measurement) -> String {
         subject,
         workload,
         threads,
+        frozen,
         round,
     } = measurement;
+    let frozen = match frozen {
+        0 => String::new(),
+        frozen => format!(", {frozen} frozen"),
+    };
     format!(
-        "subject {subject:?} failed under {} at load factor {} ({threads} threads, round {round})",
+        "subject {subject:?} failed under {} at load factor {} ({threads} threads{frozen}, round {round})",
         workload.label(),
         workload.load()
     )
@@ -536,6 +629,13 @@ impl Gate {
 }
 
 impl Arrival<'_> {
+    /// Waits until all others have arrived, who then wait for this one.
+    fn wait_for_others(&self) {
+        while self.0.awaited.load(Ordering::Acquire) > 1 {
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+
     /// Waits for all others. Returns the time at which the gate opened, the same for all.
     fn wait(self) -> Instant {
         let gate = self.0;

@@ -45,77 +45,131 @@ pub fn mean(values: Vec<f64>) -> Option<f64> {
     Data::new(values).mean().filter(|mean| mean.is_finite())
 }
 
-/// What is held fixed when subjects are compared, apart from the threads: one panel of the figure.
+/// What differs between the points of one panel of the figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The number of threads that run.
+    Threads,
+    /// The number of threads that are frozen meanwhile.
+    Frozen,
+}
+
+impl Axis {
+    fn place(self, row: &Row) -> usize {
+        match self {
+            Self::Threads => row.threads,
+            Self::Frozen => row.frozen,
+        }
+    }
+
+    fn across(self) -> Self {
+        match self {
+            Self::Threads => Self::Frozen,
+            Self::Frozen => Self::Threads,
+        }
+    }
+}
+
+/// What is held fixed when subjects are compared, apart from the axis: one panel of the figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Label of the workload.
     pub workload: String,
     /// Load factor of the workload.
     pub load_factor: f64,
-}
-
-impl Case {
-    fn holds(&self, row: &Row) -> bool {
-        row.workload == self.workload && row.load_factor == self.load_factor
-    }
+    /// How many threads there are of the kind that is not on the axis: frozen ones, where the axis has
+    /// those that run, and the other way round.
+    pub others: usize,
 }
 
 /// The rows of one experiment, and the questions a figure or a table asks of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Results<'a>(pub &'a [Row]);
+pub struct Results<'a> {
+    rows: &'a [Row],
+    axis: Axis,
+}
 
 impl<'a> Results<'a> {
+    /// The axis is the number of frozen threads, if that differs among the rows.
+    pub fn of(rows: &'a [Row]) -> Self {
+        let differs = rows.iter().any(|row| row.frozen != rows[0].frozen);
+        let axis = if differs { Axis::Frozen } else { Axis::Threads };
+        Self { rows, axis }
+    }
+
+    /// What differs between the points of a case.
+    pub fn axis(&self) -> Axis {
+        self.axis
+    }
+
     /// All cases, in the order they first appear.
     pub fn cases(&self) -> Vec<Case> {
-        distinct(self.0.iter().map(|row| Case {
+        distinct(self.rows.iter().map(|row| self.case(row)))
+    }
+
+    fn case(&self, row: &Row) -> Case {
+        Case {
             workload: row.workload.clone(),
             load_factor: row.load_factor,
-        }))
+            others: self.axis.across().place(row),
+        }
+    }
+
+    fn holds(&self, case: &Case, row: &Row) -> bool {
+        row.workload == case.workload
+            && row.load_factor == case.load_factor
+            && self.axis.across().place(row) == case.others
     }
 
     /// All subjects, in the order of round 1 as far as it goes.
     pub fn subjects(&self) -> Vec<&'a str> {
-        distinct(self.0.iter().map(|row| row.subject.as_str()))
+        distinct(self.rows.iter().map(|row| row.subject.as_str()))
     }
 
-    /// The numbers of threads a case was measured with, ascending.
-    pub fn threads(&self, case: &Case) -> Vec<usize> {
-        let rows = self.0.iter().filter(|row| case.holds(row));
-        let mut threads = distinct(rows.map(|row| row.threads));
-        threads.sort_unstable();
-        threads
+    /// The places on the axis that a case was measured at, ascending.
+    pub fn places(&self, case: &Case) -> Vec<usize> {
+        let rows = self.rows.iter().filter(|row| self.holds(case, row));
+        let mut places = distinct(rows.map(|row| self.axis.place(row)));
+        places.sort_unstable();
+        places
     }
 
-    /// Whether that many threads were more than the machine has cores.
-    pub fn oversubscribed(&self, threads: usize) -> bool {
-        let of = |row: &Row| row.threads == threads && row.oversubscribed;
-        self.0.iter().any(of)
+    /// Whether more threads ran there than the machine has cores.
+    pub fn oversubscribed(&self, case: &Case, place: usize) -> bool {
+        let there = |row: &&Row| self.holds(case, row) && self.axis.place(row) == place;
+        self.rows.iter().filter(there).any(|row| row.oversubscribed)
     }
 
     /// Throughput over the rounds, in million operations per second; `None` where nothing was measured.
-    pub fn throughput(&self, case: &Case, threads: usize, subject: &str) -> Option<Summary> {
-        let rounds = self.rounds(case, threads, subject);
+    pub fn throughput(&self, case: &Case, place: usize, subject: &str) -> Option<Summary> {
+        let rounds = self.rounds(case, place, subject);
         Summary::of(rounds.map(|row| row.mops).collect())
     }
 
     /// Throughput of subject `a` over that of subject `b`, taken within each round that has both.
-    pub fn ratio(&self, case: &Case, threads: usize, a: &str, b: &str) -> Option<Summary> {
-        let pairs = self.rounds(case, threads, a).filter_map(|of_a| {
-            self.rounds(case, threads, b)
+    pub fn ratio(&self, case: &Case, place: usize, a: &str, b: &str) -> Option<Summary> {
+        let pairs = self.rounds(case, place, a).filter_map(|of_a| {
+            self.rounds(case, place, b)
                 .find(|of_b| of_b.round == of_a.round)
                 .map(|of_b| of_a.mops / of_b.mops)
         });
         Summary::of(pairs.collect())
     }
 
-    /// All rows of a subject under a case, whatever the number of threads.
+    /// All rows of a subject under a case, wherever on the axis.
     pub fn rows(&self, case: &Case, subject: &str) -> impl Iterator<Item = &'a Row> {
-        let of = move |row: &&Row| case.holds(row) && row.subject == subject;
-        self.0.iter().filter(of)
+        let of = move |row: &&Row| self.holds(case, row) && row.subject == subject;
+        self.rows.iter().filter(of)
     }
 
-    fn rounds(&self, case: &Case, threads: usize, subject: &str) -> impl Iterator<Item = &'a Row> {
-        let of = move |row: &&Row| row.threads == threads;
+    /// All rows of a subject at one place on the axis, one a round.
+    pub fn rounds(
+        &self,
+        case: &Case,
+        place: usize,
+        subject: &str,
+    ) -> impl Iterator<Item = &'a Row> {
+        let of = move |row: &&Row| self.axis.place(row) == place;
         self.rows(case, subject).filter(of)
     }
 }
@@ -143,6 +197,7 @@ mod tests {
         Case {
             workload: "lookup-hit".into(),
             load_factor: 0.92,
+            others: 0,
         }
     }
 
@@ -173,10 +228,10 @@ mod tests {
             row("b", 1, 4, 2.5),
             row("b", 1, 5, 1.25),
         ];
-        let ratio = Results(&rows).ratio(&case(), 1, "a", "b").unwrap();
+        let ratio = Results::of(&rows).ratio(&case(), 1, "a", "b").unwrap();
         assert_eq!(ratio.count, 3);
         assert_eq!((ratio.min, ratio.median, ratio.max), (2.0, 2.0, 2.0));
-        let inverse = Results(&rows).ratio(&case(), 1, "b", "a").unwrap();
+        let inverse = Results::of(&rows).ratio(&case(), 1, "b", "a").unwrap();
         assert_eq!((inverse.count, inverse.median), (3, 0.5));
     }
 
@@ -187,7 +242,7 @@ mod tests {
             row("b", 1, 2, 1.0),
             row("b", 2, 1, 1.0),
         ];
-        let results = Results(&rows);
+        let results = Results::of(&rows);
         assert_eq!(results.ratio(&case(), 1, "a", "b"), None);
         assert_eq!(results.ratio(&case(), 2, "a", "b"), None);
         assert_eq!(results.ratio(&case(), 1, "a", "c"), None);
@@ -205,14 +260,38 @@ mod tests {
             denser,
             row("a", 4, 1, 4.0),
         ];
-        let results = Results(&rows);
+        let results = Results::of(&rows);
         assert_eq!(results.cases().len(), 2);
         assert_eq!(results.subjects(), ["b", "a"]);
-        assert_eq!(results.threads(&case()), [1, 4]);
+        assert_eq!(results.places(&case()), [1, 4]);
         assert_eq!(results.throughput(&case(), 1, "a").unwrap().max, 1.0);
         assert_eq!(results.throughput(&case(), 4, "a").unwrap().median, 4.0);
         assert_eq!(results.throughput(&case(), 1, "b"), None);
-        assert!(!results.oversubscribed(1) && results.oversubscribed(4));
+        assert!(!results.oversubscribed(&case(), 1) && results.oversubscribed(&case(), 4));
+    }
+
+    #[test]
+    fn frozen_threads_are_the_axis_where_their_number_differs() {
+        let frozen = |frozen, threads, mops| Row {
+            frozen,
+            ..row("a", threads, 1, mops)
+        };
+        let rows = [frozen(4, 2, 1.0), frozen(0, 2, 2.0), frozen(0, 4, 3.0)];
+        let results = Results::of(&rows);
+        assert_eq!(results.axis(), Axis::Frozen);
+        let threads: Vec<_> = results.cases().iter().map(|case| case.others).collect();
+        assert_eq!(threads, [2, 4]);
+        let of_two = &results.cases()[0];
+        assert_eq!(results.places(of_two), [0, 4]);
+        assert_eq!(results.throughput(of_two, 4, "a").unwrap().median, 1.0);
+        assert_eq!(results.throughput(of_two, 2, "a"), None);
+        assert!(!results.oversubscribed(of_two, 4));
+        assert!(results.oversubscribed(&results.cases()[1], 0));
+
+        let always_frozen = [frozen(1, 2, 1.0), frozen(1, 4, 1.0)];
+        let results = Results::of(&always_frozen);
+        assert_eq!(results.axis(), Axis::Threads);
+        assert_eq!(results.places(&results.cases()[0]), [2, 4]);
     }
 
     #[test]

@@ -3,11 +3,15 @@
 use std::hash::Hash;
 
 use anyhow::Result;
+use filter::Class;
 
 /// Slots in a bucket, and so the unit in which a table's size is asked for.
 pub const SLOTS_PER_BUCKET: usize = 4;
 
 /// An approximate set that threads share, as far as a measurement sees it.
+///
+/// For experiments that freeze threads inside operations, it calls [`kcas::steps::step`] before every
+/// access to shared memory that is not one of K-CAS; in an ordinary build that is nothing.
 pub trait Subject: Send + Sync + Sized + 'static {
     /// The name by which experiments, CSV and figures call it.
     const NAME: &'static str;
@@ -17,6 +21,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     const GUARANTEES: &'static str;
     /// What it can do. A workload that needs more is skipped, and the plan says so.
     const OPERATIONS: Operations = Operations::ALL;
+    /// How many fingerprints it can hold beside the slots of its table: 1 for a victim slot.
+    const STASH: usize = 0;
 
     /// An empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
     ///
@@ -33,6 +39,14 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Takes one copy of a key out; `false` if there is none.
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool;
+
+    /// The class of a key, if it can be told: the keys that share it are one and the same to the filter.
+    /// Then [`check`](crate::check) demands exact answers: a lookup finds a key if and only if there is a
+    /// copy of its class, and, where all keys share both of the only two buckets, an insert is refused
+    /// if and only if every slot is occupied, [`STASH`](Self::STASH) included.
+    fn class<K: Hash + ?Sized>(&self, _key: &K) -> Option<Class> {
+        None
+    }
 
     /// Slots of the table.
     fn slots(&self) -> usize;

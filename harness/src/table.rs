@@ -1,10 +1,10 @@
 //! Rows → the table a sweep ends with: how many times the throughput of each other subject the lock-free
-//! filter has.
+//! filter has; or, where threads were frozen, what throughput each subject has left.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use crate::record::Row;
-use crate::statistics::{Case, Results, mean};
+use crate::statistics::{Axis, Case, Results, Summary, mean};
 
 /// The subject whose throughput is divided by that of the others.
 const OURS: &str = "lock-free";
@@ -16,9 +16,66 @@ const BOUND: &str = "roofline";
 /// their numbers of threads.
 const PAPER_LOOKUP_RATIO: f64 = 1.94;
 
+/// The table that suits the rows; `None` where there is nothing to compare.
+pub fn summary(rows: &[Row]) -> Option<String> {
+    match Results::of(rows).axis() {
+        Axis::Threads => ratios(rows),
+        Axis::Frozen => Some(throughputs(rows)),
+    }
+}
+
+/// Throughputs by the number of frozen threads. No ratios: those over a subject that stopped mean nothing.
+fn throughputs(rows: &[Row]) -> String {
+    let results = Results::of(rows);
+    let subjects = results.subjects();
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let fixed = ["workload", "load", "threads", "frozen"];
+    table.set_header(fixed.iter().chain(&subjects));
+    for case in results.cases() {
+        for frozen in results.places(&case) {
+            let mut line = vec![
+                case.workload.clone(),
+                case.load_factor.to_string(),
+                case.others.to_string(),
+                frozen.to_string(),
+            ];
+            let cells = subjects.iter().map(|subject| {
+                let throughput = results.throughput(&case, frozen, subject);
+                throughput.map_or("–".into(), spread_of_throughput)
+            });
+            line.extend(cells);
+            table.add_row(line);
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "Throughput of the threads that are not frozen, in million operations per second.\n\n{table}\n\n\
+         Median [first to third quartile] over the rounds.\n"
+    )
+}
+
+fn spread_of_throughput(summary: Summary) -> String {
+    // Zero is written only where not a single operation was done.
+    let number = |mops: f64| match mops {
+        0.0 => "0".to_owned(),
+        ..0.001 => "<0.001".to_owned(),
+        _ => format!("{mops:.3}"),
+    };
+    let Summary {
+        lower,
+        median,
+        upper,
+        ..
+    } = summary;
+    format!("{} [{}–{}]", number(median), number(lower), number(upper))
+}
+
 /// The table with its footnotes; `None` unless the rows hold the lock-free filter and another subject.
-pub fn ratios(rows: &[Row]) -> Option<String> {
-    let results = Results(rows);
+fn ratios(rows: &[Row]) -> Option<String> {
+    let results = Results::of(rows);
     let mut others = results.subjects();
     let measured = others.len();
     others.retain(|subject| *subject != OURS);
@@ -41,8 +98,8 @@ pub fn ratios(rows: &[Row]) -> Option<String> {
     }
     table.set_header(header);
     for case in results.cases() {
-        for threads in results.threads(&case) {
-            let mark = if results.oversubscribed(threads) {
+        for threads in results.places(&case) {
+            let mark = if results.oversubscribed(&case, threads) {
                 "*"
             } else {
                 ""
@@ -105,7 +162,7 @@ fn ratio_cell(results: &Results, case: &Case, threads: usize, other: &str) -> St
 }
 
 fn mean_cell(results: &Results, case: &Case, other: &str) -> String {
-    let threads = results.threads(case).into_iter();
+    let threads = results.places(case).into_iter();
     let ratios = threads.filter_map(|threads| results.ratio(case, threads, OURS, other));
     let mean = mean(ratios.map(|ratio| ratio.median).collect());
     mean.map_or("–".into(), |mean| format!("{mean:.2}"))
@@ -219,6 +276,39 @@ mod tests {
             ),
             "{table}"
         );
+    }
+
+    #[test]
+    fn frozen_threads_make_it_a_table_of_throughputs() {
+        let frozen = |subject, frozen, mops| Row {
+            frozen,
+            ..row(subject, "insert", 2, frozen + 1, mops)
+        };
+        let rows = [
+            frozen("lock-free", 0, 8.0),
+            frozen("lock-free", 4, 7.5),
+            frozen("global-lock", 0, 4.0),
+            frozen("global-lock", 4, 0.0),
+            frozen("mine", 4, 0.0002),
+        ];
+        let table = summary(&rows).unwrap();
+        let cells: Vec<Vec<&str>> = (table.lines().filter(|line| line.contains("insert")))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        let first = [
+            "insert",
+            "0.92",
+            "2",
+            "0",
+            "8.000 [8.000–8.000]",
+            "4.000 [4.000–4.000]",
+            "–",
+        ];
+        assert_eq!(cells[0], first);
+        let second = ["insert", "0.92", "2", "4", "7.500 [7.500–7.500]", "0 [0–0]"];
+        assert_eq!(cells[1][..6], second);
+        assert_eq!(cells[1][6], "<0.001 [<0.001–<0.001]");
+        assert!(!table.contains("over global-lock"), "{table}");
     }
 
     #[test]

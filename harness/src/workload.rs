@@ -136,6 +136,11 @@ impl Workload {
         !matches!(self, Self::Insert { .. } | Self::Remove { .. })
     }
 
+    /// Whether keys go in or out, so that every measurement needs a table of its own.
+    pub fn changes_the_table(&self) -> bool {
+        !matches!(self, Self::LookupHit { .. } | Self::LookupMiss { .. })
+    }
+
     /// What a subject must be able to do to run this workload. A subject that cannot insert may
     /// still be looked up: it is measured over whatever its table holds.
     pub fn needs(&self) -> Operations {

@@ -98,7 +98,7 @@ fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
     assert_eq!(rows(&csv), TINY_ROWS);
     for subject in ["lock-free", "segment-lock"] {
         for workload in ["lookup-hit", "insert"] {
-            for point in ["1,1", "1,2", "2,1", "2,2"] {
+            for point in ["1,0,1", "1,0,2", "2,0,1", "2,0,2"] {
                 let row = format!("\ntiny,{subject},{workload},{point},");
                 assert_eq!(csv.matches(&row).count(), 1, "{row} in {csv}");
             }
@@ -355,6 +355,25 @@ fn impossible_values_are_named_with_what_is_allowed() {
         "kind = \"mix\"\nlookup = 80\ninsert = 5\nremove = 5",
         &["number 2", "sum to 100"],
     );
+    Place::refuses(
+        "rounds = 2",
+        "rounds = 2\nfrozen = [0, 1]",
+        &["`frozen`", "insert ends when every key is done"],
+    );
+}
+
+#[cfg(not(feature = "steps"))]
+#[test]
+fn frozen_threads_need_another_build_and_the_command_is_told() {
+    Place::refuses(
+        "rounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\n[[workload]]\nkind = \"lookup-hit\"\nload = 0.9\n\n\
+         [[workload]]\nkind = \"insert\"",
+        "frozen = [0, 1]\nrounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\n[[workload]]\nkind = \"lookup-hit\"",
+        &[
+            "`frozen`",
+            "cargo run --release -p harness --features steps -- sweep experiments/tiny.toml",
+        ],
+    );
 }
 
 #[test]
@@ -374,7 +393,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"bloom\"",
-            "lock-free, segment-lock, global-lock, roofline",
+            "lock-free, segment-lock, global-lock, two-phase, roofline",
         ],
     );
 }
@@ -395,6 +414,143 @@ fn a_figure_is_drawn_again_from_its_files() {
         .success()
         .stderr(contains("there is no").and(contains("tiny.machine.toml")));
     assert!(!place.text("other.svg").contains("A tiny sweep"));
+}
+
+fn checks_and_finds_nothing(subject: &str) {
+    let arguments = [
+        "check",
+        "--subject",
+        subject,
+        "--threads",
+        "4",
+        "--seconds",
+        "1",
+        "--seed",
+        "5",
+    ];
+    Place::new()
+        .run(&arguments)
+        .success()
+        .stdout(
+            contains("rounds,")
+                .and(contains("refused;"))
+                .and(contains("no violation\n")),
+        )
+        .stdout(contains("were not checked").not())
+        .stderr(contains("4 threads, seed 5").and(contains("steps")))
+        .stderr(contains("ns a call"));
+}
+
+#[test]
+fn check_finds_nothing_in_lock_free() {
+    checks_and_finds_nothing("lock-free");
+}
+
+#[test]
+fn check_finds_nothing_in_segment_lock() {
+    checks_and_finds_nothing("segment-lock");
+}
+
+#[test]
+fn check_finds_nothing_in_global_lock() {
+    checks_and_finds_nothing("global-lock");
+}
+
+#[test]
+fn check_repeats_a_round_of_a_seed() {
+    let round = ["--seed", "5", "--round", "1000000"];
+    let arguments = [
+        "check",
+        "--subject",
+        "lock-free",
+        "--seconds",
+        "0.2",
+        "--no-perturb",
+    ];
+    Place::new()
+        .run(&[&arguments[..], &round].concat())
+        .success()
+        .stdout(contains("no violation\n"));
+    Place::new()
+        .run(&[&arguments[..], &round[2..]].concat())
+        .code(2)
+        .stderr(contains("--seed"));
+}
+
+#[test]
+fn a_round_that_does_not_end_is_given_up() {
+    // No round ends in a nanosecond.
+    let arguments = [
+        "check",
+        "--subject",
+        "lock-free",
+        "--seed",
+        "5",
+        "--patience",
+        "0.000000001",
+    ];
+    Place::new()
+        .run(&arguments)
+        .code(1)
+        .stdout(contains("STUCK after 0 rounds").and(contains("--seed 5 --round 0")))
+        .stderr(contains("does not return"));
+}
+
+#[test]
+fn what_cannot_be_checked_is_an_error_that_says_what_can() {
+    for (arguments, code, expected) in [
+        (
+            ["--subject", "roofline", "--threads", "2"],
+            1,
+            "cannot insert",
+        ),
+        (
+            ["--subject", "bloom", "--threads", "2"],
+            1,
+            "lock-free, segment-lock",
+        ),
+        (["--subject", "lock-free", "--threads", "0"], 2, "1 to 64"),
+        (["--subject", "lock-free", "--threads", "65"], 2, "1 to 64"),
+        (["--subject", "lock-free", "--seconds", "0"], 2, "above 0"),
+        (
+            ["--subject", "lock-free", "--seconds", "soon"],
+            2,
+            "not a number",
+        ),
+    ] {
+        Place::new()
+            .run(&[&["check"], &arguments[..]].concat())
+            .code(code)
+            .stderr(contains(expected));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_check_with_what_was_checked() {
+    use std::process::{Command, Stdio};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    let check = Command::new(env!("CARGO_BIN_EXE_harness"))
+        .args(["check", "--subject", "lock-free", "--seconds", "600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It listens once the overhead of recording is measured.
+    sleep(Duration::from_secs(1));
+    let kill = Command::new("kill")
+        .args(["-INT", &check.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = check.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        told.contains("rounds,") && told.contains("interrupted"),
+        "{told}"
+    );
 }
 
 const HEADER: &str = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,\
@@ -498,7 +654,7 @@ fn list_shows_subjects_workloads_and_experiments() {
 #[test]
 fn the_committed_experiments_are_usable() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-    let files = ["quick.toml", "full.toml", "full-large.toml"];
+    let files = ["quick.toml", "full.toml", "full-large.toml", "stalls.toml"];
     let mut listed = Place::new()
         .run(&["list", "--experiments", directory.to_str().unwrap()])
         .success()
@@ -518,6 +674,8 @@ fn help_teaches() {
         (vec!["plot", "--help"], "NAME.svg beside the CSV file"),
         (vec!["reproduce", "--help"], "the default"),
         (vec!["list", "--help"], "experiments"),
+        (vec!["check", "--help"], "--features steps"),
+        (vec!["check", "--help"], "[default: 8]"),
     ] {
         place.run(&arguments).success().stdout(contains(expected));
     }

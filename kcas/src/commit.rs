@@ -294,8 +294,10 @@ fn settle(word: &AtomicU64, tag: KcasTag, expected: u64) {
             },
             Word::Value(_) | Word::Kcas(_) => raw,
         };
-        // SeqCst: see above, and `compare_exchange`.
-        match word.compare_exchange(raw, next, Ordering::SeqCst, Ordering::SeqCst) {
+        // Release: see above. Not SeqCst: a failed operation reads as if it had never been, so whoever
+        // loads the word is told the same value before this exchange and after it, and no order among
+        // words depends on it. Acquire of a failure: as the load before.
+        match word.compare_exchange(raw, next, Ordering::Release, Ordering::Acquire) {
             Ok(_) => return,
             Err(now) => raw = now,
         }

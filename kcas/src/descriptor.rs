@@ -138,8 +138,10 @@ pub(crate) fn read_kcas(tag: KcasTag) -> Option<Ops> {
 /// there until it succeeds, what it leaves there from then on. `None` when its owner has moved on.
 pub(crate) fn read_entry(tag: KcasTag, index: usize) -> Option<u64> {
     let record = Record::of(tag.thread());
+    // Relaxed: the operation's own entries come first, and each says by its index which word it is for. The
+    // length of a later operation can only hide the entry, and then the owner has moved on indeed.
+    let len = record.len.load(Ordering::Relaxed) as usize;
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
-    let len = record.len.load(Ordering::Acquire) as usize;
     let entry = record.entries[..len]
         .iter()
         .find(|entry| entry.index.load(Ordering::Acquire) == index as u64)?;

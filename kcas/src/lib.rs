@@ -81,6 +81,8 @@ mod commit;
 #[cfg(all(test, kcas_loom))]
 mod commit_models;
 mod descriptor;
+#[cfg(all(test, kcas_loom))]
+mod descriptor_models;
 #[cfg(kcas_loom)]
 pub mod model;
 mod op;
@@ -88,6 +90,8 @@ pub mod steps;
 pub mod sync;
 mod tagged;
 pub mod thread_id;
+#[cfg(all(test, kcas_loom))]
+mod thread_id_models;
 mod words;
 
 pub use op::Op;

@@ -82,7 +82,7 @@ impl ThreadId {
         self.index
     }
 
-    fn claim() -> Result<ThreadId, TooManyThreads> {
+    pub(crate) fn claim() -> Result<ThreadId, TooManyThreads> {
         promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {
@@ -96,7 +96,7 @@ impl ThreadId {
         }
     }
 
-    fn give_back(&self) {
+    pub(crate) fn give_back(&self) {
         let bit = 1 << (self.index % BITS_PER_WORD);
         // Release pairs with the Acquire in `claim`.
         CLAIMED[self.index / BITS_PER_WORD].fetch_and(!bit, Ordering::Release);

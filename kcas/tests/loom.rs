@@ -184,6 +184,26 @@ fn reader_of_a_record_in_use_again() {
     });
 }
 
+/// A reader and an owner that goes on to an operation in which the word is the first one and not the second:
+/// the reader is not told of the word whose place it took.
+#[test]
+fn reader_of_a_record_in_use_for_other_words() {
+    explore("reader_of_a_record_in_use_for_other_words", 3, 10, || {
+        let words = array(&[1, 5, 2]);
+        let owner = {
+            let words = Arc::clone(&words);
+            spawn(move || {
+                assert_eq!(words.kcas(&[op(0, 1, 3), op(1, 5, 6)]), Ok(()));
+                assert_eq!(words.kcas(&[op(1, 6, 7), op(2, 2, 4)]), Ok(()));
+            })
+        };
+        let read = words.load(1);
+        assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
+        owner.join().unwrap();
+        assert_eq!(contents(&words), [3, 7, 4]);
+    });
+}
+
 /// A helper of an operation whose owner goes on to an operation on a larger array: the helper must not
 /// take the new indices for those of its own array.
 #[test]
@@ -208,6 +228,63 @@ fn helper_of_a_record_in_use_for_another_array() {
             assert_eq!(contents(&large), [0, 0, 1, 1]);
         },
     );
+}
+
+/// Single exchanges: who sees the second of a thread's two writes, by a load or by an exchange that succeeds
+/// or fails, sees the first one, too.
+#[test]
+fn single_exchanges_in_order() {
+    let looks: [fn(&WordArray) -> bool; 3] = [
+        |words| words.load(1) == 1,
+        |words| words.compare_exchange(1, 1, 2) == Ok(1),
+        |words| words.compare_exchange(1, 5, 6) == Err(1),
+    ];
+    for sees_the_second in looks {
+        explore("single_exchanges_in_order", None, 10, move || {
+            let words = array(&[0, 0]);
+            let writer = {
+                let words = Arc::clone(&words);
+                spawn(move || {
+                    words.compare_exchange(0, 0, 1).unwrap();
+                    words.compare_exchange(1, 0, 1).unwrap();
+                })
+            };
+            if sees_the_second(&words) {
+                assert_eq!(
+                    words.load(0),
+                    1,
+                    "the second write was seen before the first"
+                );
+            }
+            writer.join().unwrap();
+        });
+    }
+}
+
+/// Two threads that each change a word, by an exchange or by an operation on two words, and then load the
+/// other's: one of them sees what the other one did. With less than `SeqCst` both could miss it (store
+/// buffering). The words are written before, as loom knows no order among the first values of words.
+#[test]
+fn two_writers_that_load_the_others_word() {
+    for whole in [false, true] {
+        explore("two_writers_that_load_the_others_word", 3, 10, move || {
+            let words = array(&[1, 1, 1]);
+            let other = {
+                let words = Arc::clone(&words);
+                spawn(move || {
+                    words.compare_exchange(1, 1, 2).unwrap();
+                    words.load(0)
+                })
+            };
+            if whole {
+                words.kcas(&[op(0, 1, 2), op(2, 1, 2)]).unwrap();
+            } else {
+                words.compare_exchange(0, 1, 2).unwrap();
+            }
+            let seen = (words.load(1), other.join().unwrap());
+            assert_ne!(seen, (1, 1), "each write was missed by the other's writer");
+        });
+    }
 }
 
 /// The checker itself: a load in one thread against a load and then a write in another. The write may

@@ -1,9 +1,11 @@
 //! The classic cuckoo filter under one lock: what a program gets by sharing a sequential filter.
 
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
+use filter::Class;
+use kcas::steps::step;
 
 use super::random_walk::RandomWalk;
 use super::{Geometry, locate};
@@ -18,10 +20,16 @@ pub struct GlobalLock {
 }
 
 impl GlobalLock {
-    /// A thread that panicked elsewhere leaves a filter that is whole: no operation here panics
-    /// half done.
-    fn lock(&self) -> MutexGuard<'_, RandomWalk> {
-        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets `action` have the filter. A thread that panicked elsewhere leaves one that is whole: no
+    /// operation here panics half done.
+    #[inline]
+    fn with<R>(&self, action: impl FnOnce(&mut RandomWalk) -> R) -> R {
+        step();
+        let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = action(&mut filter);
+        // Before the mutex is freed.
+        step();
+        result
     }
 }
 
@@ -30,6 +38,7 @@ impl Subject for GlobalLock {
     const DESCRIPTION: &'static str =
         "classic random-walk cuckoo filter with a victim slot, under one mutex";
     const GUARANTEES: &'static str = "linearizable; blocking";
+    const STASH: usize = 1;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         let filter = RandomWalk::new(buckets)?;
@@ -42,19 +51,23 @@ impl Subject for GlobalLock {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        self.lock().insert(location)
+        self.with(|filter| filter.insert(location))
     }
 
     #[inline]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        self.lock().contains(location)
+        self.with(|filter| filter.contains(location))
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        self.lock().remove(location)
+        self.with(|filter| filter.remove(location))
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(locate(&self.geometry, key).into())
     }
 
     fn slots(&self) -> usize {
@@ -62,6 +75,6 @@ impl Subject for GlobalLock {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.lock().memory_bytes() + size_of::<Self>()
+        self.with(|filter| filter.memory_bytes()) + size_of::<Self>()
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::CuckooFilter;
+use filter::{Class, CuckooFilter};
 
 use crate::subject::Subject;
 
@@ -35,6 +35,10 @@ impl Subject for LockFree {
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.0.remove(key)
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.0.class(key))
     }
 
     fn slots(&self) -> usize {

@@ -6,6 +6,7 @@ mod lock_free;
 mod random_walk;
 mod roofline;
 mod segment_lock;
+mod two_phase;
 
 use std::hash::{BuildHasher, Hash};
 
@@ -17,6 +18,7 @@ pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
 pub use roofline::Roofline;
 pub use segment_lock::SegmentLock;
+pub use two_phase::TwoPhase;
 
 use crate::subject::SLOTS_PER_BUCKET;
 
@@ -27,10 +29,10 @@ const FINGERPRINT_BITS: usize = 12;
 type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
 /// Which two buckets a fingerprint may live in, as in the lock-free filter.
-type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+pub(crate) type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
 /// The geometry of a table with this many buckets.
-fn geometry(buckets: usize) -> Result<Geometry> {
+pub(crate) fn geometry(buckets: usize) -> Result<Geometry> {
     ensure!(
         (1..=MAX_BUCKETS).contains(&buckets),
         "a table has 1 to {MAX_BUCKETS} buckets"
@@ -39,7 +41,7 @@ fn geometry(buckets: usize) -> Result<Geometry> {
 }
 
 /// Where a key belongs, with the hash function that all subjects share.
-fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
+pub(crate) fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
     geometry.locate(FixedState.hash_one(key))
 }
 
@@ -174,6 +176,11 @@ mod tests {
     }
 
     #[test]
+    fn two_phase_is_a_correct_filter() {
+        is_a_correct_filter::<TwoPhase>();
+    }
+
+    #[test]
     fn an_impossible_number_of_buckets_is_an_error() {
         fn refused<S: Subject>(buckets: usize) -> bool {
             S::with_buckets(buckets).is_err()
@@ -181,6 +188,7 @@ mod tests {
         for buckets in [0, MAX_BUCKETS + 1] {
             assert!(refused::<LockFree>(buckets) && refused::<SegmentLock>(buckets));
             assert!(refused::<GlobalLock>(buckets) && refused::<Roofline>(buckets));
+            assert!(refused::<TwoPhase>(buckets));
         }
     }
 
@@ -193,8 +201,9 @@ mod tests {
             slots::<LockFree>(),
             slots::<SegmentLock>(),
             slots::<GlobalLock>(),
+            slots::<TwoPhase>(),
             slots::<Roofline>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 4]);
+        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 5]);
     }
 }

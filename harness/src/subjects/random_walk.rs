@@ -4,6 +4,7 @@
 
 use anyhow::Result;
 use filter::hashing::Location;
+use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -61,16 +62,17 @@ impl RandomWalk {
     }
 
     pub(super) fn contains(&self, location: Location) -> bool {
-        Layout::contains(self.words[location.first], location.fingerprint)
-            || Layout::contains(self.words[location.second], location.fingerprint)
+        Layout::contains(self.read(location.first), location.fingerprint)
+            || Layout::contains(self.read(location.second), location.fingerprint)
             || self.victim_is(location)
     }
 
     /// Takes one copy of a fingerprint out; `false` if there is none.
     pub(super) fn remove(&mut self, location: Location) -> bool {
         for bucket in [location.first, location.second] {
-            if let Some(slot) = Layout::find(self.words[bucket], location.fingerprint) {
-                self.words[bucket] = Layout::clear(self.words[bucket], slot);
+            let word = self.read(bucket);
+            if let Some(slot) = Layout::find(word, location.fingerprint) {
+                self.write(bucket, Layout::clear(word, slot));
                 if let Some((fingerprint, bucket)) = self.victim {
                     self.victim = self.walk(fingerprint, bucket);
                 }
@@ -92,8 +94,8 @@ impl RandomWalk {
                 return None;
             }
             let slot = self.random.random_range(0..SLOTS_PER_BUCKET);
-            let word = self.words[bucket];
-            self.words[bucket] = Layout::place(word, slot, fingerprint);
+            let word = self.read(bucket);
+            self.write(bucket, Layout::place(word, slot, fingerprint));
             fingerprint = Layout::fingerprint(word, slot);
             bucket = self.geometry.other(fingerprint, bucket);
         }
@@ -101,11 +103,24 @@ impl RandomWalk {
     }
 
     fn place(&mut self, bucket: usize, fingerprint: u64) -> bool {
-        let empty = Layout::find_empty(self.words[bucket]);
+        let word = self.read(bucket);
+        let empty = Layout::find_empty(word);
         if let Some(slot) = empty {
-            self.words[bucket] = Layout::place(self.words[bucket], slot, fingerprint);
+            self.write(bucket, Layout::place(word, slot, fingerprint));
         }
         empty.is_some()
+    }
+
+    #[inline]
+    fn read(&self, bucket: usize) -> u64 {
+        step();
+        self.words[bucket]
+    }
+
+    #[inline]
+    fn write(&mut self, bucket: usize, word: u64) {
+        step();
+        self.words[bucket] = word;
     }
 
     fn victim_is(&self, location: Location) -> bool {

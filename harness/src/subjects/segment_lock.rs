@@ -22,15 +22,18 @@
 //! finds nothing has seen both buckets with both stripes held. Stripes are taken in ascending
 //! order, so threads cannot wait in a circle. It is blocking: a thread that loses its core while it
 //! holds a stripe delays whoever needs that stripe. An insert is refused when a search finds no
-//! chain among the words it happened to read, as in the lock-free filter.
+//! chain among the words it happened to read, and both buckets are full at one moment, as in the
+//! lock-free filter.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::Result;
 use crossbeam_utils::{Backoff, CachePadded};
+use filter::Class;
 use filter::hashing::Location;
 use filter::path::{self, MAX_CHAIN, Step};
+use kcas::steps::step;
 
 use super::{Geometry, Layout, geometry, locate};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
@@ -60,6 +63,7 @@ struct Held<'a>(&'a Stripe);
 impl Stripe {
     #[inline]
     fn lock(&self) -> Held<'_> {
+        step();
         // Acquire pairs with the release in `Held::drop`: what the last holder wrote is seen.
         if self.0.swap(true, Ordering::Acquire) {
             self.wait();
@@ -74,6 +78,7 @@ impl Stripe {
             while self.0.load(Ordering::Relaxed) {
                 backoff.snooze();
             }
+            step();
             if !self.0.swap(true, Ordering::Acquire) {
                 return;
             }
@@ -84,6 +89,7 @@ impl Stripe {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
+        step();
         self.0.0.store(false, Ordering::Release);
     }
 }
@@ -109,12 +115,14 @@ impl SegmentLock {
 
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
+        step();
         self.words[bucket].load(Ordering::Relaxed)
     }
 
     /// The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
+        step();
         self.words[bucket].store(word, Ordering::Relaxed);
     }
 
@@ -159,13 +167,18 @@ impl SegmentLock {
     /// Inserts into two full buckets; `false` if no chain of shifts makes room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
-        while let Some(chain) = path::search(
-            &self.geometry,
-            location.first,
-            location.second,
-            MAX_CHAIN,
-            |bucket| self.read(bucket),
-        ) {
+        let Location { first, second, .. } = location;
+        loop {
+            let found = path::search(&self.geometry, first, second, MAX_CHAIN, |bucket| {
+                self.read(bucket)
+            });
+            let Some(chain) = found else {
+                // The search has seen one bucket after the other full, perhaps never both at once.
+                if self.are_full(first, second) {
+                    return false;
+                }
+                continue;
+            };
             let done = match &*chain {
                 [] => false,
                 // Room has appeared meanwhile.
@@ -180,7 +193,13 @@ impl SegmentLock {
                 return true;
             }
         }
-        false
+    }
+
+    /// Whether neither bucket has room, at one moment.
+    fn are_full(&self, one: usize, other: usize) -> bool {
+        let _held = self.lock_both(one, other);
+        let full = |bucket| Layout::find_empty(self.read(bucket)).is_none();
+        full(one) && full(other)
     }
 
     /// Moves the occupant of one step's slot to the next step's bucket and leaves `replacement` (0:
@@ -238,11 +257,60 @@ impl Subject for SegmentLock {
         self.find(locate(&self.geometry, key), clear).is_some()
     }
 
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(locate(&self.geometry, key).into())
+    }
+
     fn slots(&self) -> usize {
         self.words.len() * SLOTS_PER_BUCKET
     }
 
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.stripes)
+    }
+}
+
+#[cfg(all(test, feature = "steps"))]
+mod tests {
+    use std::rc::Rc;
+
+    use kcas::steps::with_hook;
+
+    use super::*;
+
+    /// Keys whose first bucket of two this is, and whose second is the other.
+    fn preferring(filter: &SegmentLock, bucket: usize) -> impl Iterator<Item = u64> {
+        let geometry = filter.geometry;
+        (0..).filter(move |key| {
+            let location = locate(&geometry, key);
+            location.first == bucket && location.second != bucket
+        })
+    }
+
+    /// While an insert reads one bucket after the other, the empty slot is always in the one that it does
+    /// not read.
+    #[test]
+    fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
+        let filter = Rc::new(SegmentLock::with_buckets(2).unwrap());
+        let mut firsts = preferring(&filter, 0);
+        let (leaves, refused) = (firsts.next().unwrap(), firsts.next().unwrap());
+        let mut seconds = preferring(&filter, 1);
+        let comes = seconds.next().unwrap();
+        for key in firsts.take(3).chain([leaves]).chain(seconds.take(3)) {
+            assert!(filter.insert(&key));
+        }
+
+        let other = Rc::clone(&filter);
+        let hook = move |step| {
+            // The reads: first, second, then those of the search: first, second, second four times, first
+            // four times.
+            let (goes, comes) = match step {
+                1 | 3 => (leaves, comes),
+                2 | 8 => (comes, leaves),
+                _ => return,
+            };
+            assert!(other.remove(&goes) && other.insert(&comes));
+        };
+        assert!(with_hook(hook, || filter.insert(&refused)));
     }
 }

@@ -1,0 +1,316 @@
+//! `check`: looks for answers that cannot be explained, and tells them so that a person can see it.
+
+use std::cell::Cell;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+
+use super::{Ending, stop_on_ctrl_c};
+use crate::check::{self, Found, MAX_THREADS, Report, Settings, Totals};
+use crate::perturbation;
+use crate::recorder;
+use crate::registry::{Entry, Registry};
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// What to check; `harness list` names the subjects.
+    #[arg(long, value_name = "NAME")]
+    subject: String,
+    /// Number of threads. More than there are cores make threads stop in the middle of a call.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = threads)]
+    threads: usize,
+    /// How long to look.
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    seconds: Duration,
+    /// Number that keys and calls follow from; by default drawn anew, and printed.
+    #[arg(long, value_name = "X")]
+    seed: Option<u64>,
+    /// Repeat the calls of this round of the seed, instead of going on from round to round. When they
+    /// meet is up to the machine, so a violation may take a while to come again.
+    #[arg(long, value_name = "R", requires = "seed")]
+    round: Option<u64>,
+    /// Give up when a round has not ended for so long: its threads wait for one another, or go round in
+    /// circles. A round takes less than a second, or some on a busy machine.
+    #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
+    patience: Duration,
+    /// Do not disturb threads in the middle of their calls. Builds without the feature `steps` never do.
+    #[arg(long)]
+    no_perturb: bool,
+}
+
+fn threads(text: &str) -> Result<usize> {
+    let threads = text.parse().context("that is not a number")?;
+    if !(1..=MAX_THREADS).contains(&threads) {
+        bail!("choose 1 to {MAX_THREADS}: the checker can take so many calls at once");
+    }
+    Ok(threads)
+}
+
+fn seconds(text: &str) -> Result<Duration> {
+    let seconds: f64 = text.parse().context("that is not a number")?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => bail!("choose a number above 0"),
+    }
+}
+
+pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
+    let entry = registry.get(&options.subject)?;
+    let settings = Settings {
+        threads: options.threads,
+        time: options.seconds,
+        // Short enough to be typed.
+        seed: options.seed.unwrap_or_else(|| rand::random::<u32>().into()),
+        round: options.round,
+        perturb: perturbation::AVAILABLE && !options.no_perturb,
+    };
+    check::validate(entry, &settings)?;
+    announce(entry, &settings)?;
+
+    let stop = stop_on_ctrl_c()?;
+    let progress = Progress::new(settings.time);
+    let watched = watch(options.patience, again(entry, &settings));
+    let report = check::run(entry, &settings, &stop, &mut |totals| {
+        watched.store(totals.rounds, Ordering::Relaxed);
+        progress.show(totals);
+    });
+    watched.store(OVER, Ordering::Relaxed);
+    progress.finish();
+    let Report { totals, found } = report?;
+
+    if let Some(found) = found {
+        tell(&found, entry, &settings);
+        show(&totals);
+        bail!("{} is not linearizable", entry.name);
+    }
+    show(&totals);
+    if stop.load(Ordering::Relaxed) {
+        println!("no violation so far; interrupted");
+        return Ok(Ending::Interrupted);
+    }
+    println!("no violation");
+    Ok(Ending::Complete)
+}
+
+/// Says what is about to be done.
+fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
+    eprintln!("{}: {}", entry.name, entry.description);
+    let Settings { threads, seed, .. } = settings;
+    eprintln!("  {threads} threads, seed {seed}");
+    eprintln!(
+        "  {}",
+        match (perturbation::AVAILABLE, settings.perturb) {
+            (true, true) =>
+                "this build has steps: threads are stopped in the middle of their calls",
+            (true, false) => "this build has steps, but threads are not disturbed",
+            (false, _) =>
+                "this build has no steps: threads meet by chance alone; with `--features steps` they \
+                 are stopped in the middle of their calls",
+        }
+    );
+    if cfg!(debug_assertions) {
+        eprintln!(
+            "  this build is not optimised: `cargo run --release` does more rounds in a second"
+        );
+    }
+    if !entry.names_classes()? {
+        eprintln!(
+            "  it does not tell which keys it takes for one: only missed keys are looked for, not false \
+             finds and refusals"
+        );
+    }
+    let overhead = recorder::overhead().as_nanos();
+    eprintln!("  recording takes {overhead} ns a call");
+    Ok(())
+}
+
+/// In place of the number of rounds that ended, when there will be no more.
+const OVER: u64 = u64::MAX;
+
+/// Ends the process when the number of rounds that ended, which the caller stores, has stayed the same for
+/// too long: a thread that is stuck in a call cannot be stopped in any other way.
+fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
+    let ended = Arc::new(AtomicU64::new(0));
+    let watched = Arc::clone(&ended);
+    thread::spawn(move || {
+        loop {
+            let before = watched.load(Ordering::Relaxed);
+            thread::sleep(patience);
+            if before == OVER {
+                return;
+            }
+            if watched.load(Ordering::Relaxed) == before {
+                println!(
+                    "STUCK after {before} rounds: one more has not ended for {patience:?}. Its calls again:"
+                );
+                println!("{}", again(before));
+                eprintln!(
+                    "error: a call does not return; with --patience S it is waited for longer"
+                );
+                process::exit(1);
+            }
+        }
+    });
+    ended
+}
+
+/// The command line that repeats a round.
+fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
+    let (name, settings) = (entry.name, *settings);
+    move |round| {
+        let Settings { threads, seed, .. } = settings;
+        let round = settings.round.unwrap_or(round);
+        format!(
+            "  harness check --subject {name} --threads {threads} --seed {seed} --round {round} \
+             --seconds 60"
+        )
+    }
+}
+
+/// A violation, for a person to read and repeat.
+fn tell(found: &Found, entry: &Entry, settings: &Settings) {
+    let Found {
+        round,
+        scenario,
+        history,
+    } = found;
+    let threads = settings.threads;
+    println!("VIOLATION: no order of these calls explains their answers.");
+    println!("round {round}: {scenario}, {threads} threads");
+    print!("{history}");
+    println!("(thread {threads} fills the table before all others, and empties it after them)");
+    println!("The same calls again, which may meet in other ways:");
+    println!("{}\n", again(entry, settings)(*round));
+}
+
+/// What was checked.
+fn show(totals: &Totals) {
+    let Totals {
+        rounds,
+        inserts,
+        refused,
+        lookups,
+        removes,
+        undecided,
+        running,
+        checking,
+    } = *totals;
+    let [rounds, calls, inserts, refused, lookups, removes] =
+        [rounds, totals.calls(), inserts, refused, lookups, removes].map(HumanCount);
+    println!("{rounds} rounds, {calls} calls:");
+    println!(
+        "  {inserts} inserts, {refused} of them refused; {lookups} lookups; {removes} removes"
+    );
+    println!("  {running:.1?} running, {checking:.1?} checking");
+    if undecided > 0 {
+        println!(
+            "  {undecided} classes of keys were not checked in a round, as too many calls overlapped; \
+             choose fewer threads"
+        );
+    }
+}
+
+/// A bar with the time left, or, where standard error is not a terminal, a line now and then.
+struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    /// When the next line is due, if there is no bar.
+    next: Cell<Duration>,
+}
+
+impl Progress {
+    const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+    fn new(time: Duration) -> Self {
+        let bar = ProgressBar::new(time.as_millis() as u64);
+        let style = ProgressStyle::with_template("  {bar:20} {eta} left  {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self {
+            bar,
+            begun: Instant::now(),
+            next: Cell::new(Self::BETWEEN_LINES),
+        }
+    }
+
+    fn show(&self, totals: &Totals) {
+        let elapsed = self.begun.elapsed();
+        let [rounds, calls] = [totals.rounds, totals.calls()].map(HumanCount);
+        let done = format!("{rounds} rounds, {calls} calls");
+        if !self.bar.is_hidden() {
+            self.bar.set_position(elapsed.as_millis() as u64);
+            self.bar.set_message(done);
+        } else if elapsed >= self.next.get() {
+            eprintln!("  {} s: {done}", elapsed.as_secs());
+            self.next.set(elapsed + Self::BETWEEN_LINES);
+        }
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hash;
+
+    use super::*;
+    use crate::subject::Subject;
+    use crate::subjects::LockFree;
+
+    /// Accepts no key, and says that it has.
+    struct Forgetful(LockFree);
+
+    impl Subject for Forgetful {
+        const NAME: &'static str = "forgetful";
+        const DESCRIPTION: &'static str = "forgets every key";
+        const GUARANTEES: &'static str = "none";
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            LockFree::with_buckets(buckets).map(Self)
+        }
+
+        fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
+            true
+        }
+
+        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.0.contains(key)
+        }
+
+        fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.0.remove(key)
+        }
+
+        fn slots(&self) -> usize {
+            Subject::slots(&self.0)
+        }
+
+        fn memory_bytes(&self) -> usize {
+            Subject::memory_bytes(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_violation_is_an_error() {
+        let mut registry = Registry::new();
+        registry.add::<Forgetful>();
+        let options = Options {
+            subject: "forgetful".into(),
+            threads: 2,
+            seconds: Duration::from_secs(20),
+            seed: None,
+            round: None,
+            patience: Duration::from_secs(60),
+            no_perturb: false,
+        };
+        let error = check(&registry, &options).unwrap_err().to_string();
+        assert_eq!(error, "forgetful is not linearizable");
+    }
+}

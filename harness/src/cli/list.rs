@@ -1,0 +1,59 @@
+//! `list`: shows what there is to measure.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::{Ending, experiments_directory};
+use crate::experiment::Experiment;
+use crate::registry::Registry;
+use crate::workload::Workload;
+
+pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {
+    println!("Subjects:");
+    for entry in registry.entries() {
+        println!("  {}\n      {}", entry.name, entry.description);
+        println!("      Guarantees: {}", entry.guarantees);
+    }
+
+    println!("\nWorkloads, as an experiment writes them:");
+    let load = 0.9;
+    for workload in [
+        Workload::LookupHit { load },
+        Workload::LookupMiss { load },
+        Workload::Insert { load },
+        Workload::Remove { load },
+        Workload::Mix {
+            lookup: 90,
+            insert: 5,
+            remove: 5,
+            hit: 50,
+            load,
+        },
+    ] {
+        let fields = toml::to_string(&workload)?;
+        println!("  {}", workload.describe());
+        println!("      {}", fields.trim().replace('\n', "   "));
+    }
+
+    let directory = experiments_directory(experiments)?;
+    println!("\nExperiments in {}:", directory.display());
+    let entries = std::fs::read_dir(&directory)
+        .with_context(|| format!("cannot list the directory {}", directory.display()))?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
+    files.sort();
+    for file in &files {
+        let name = file.file_name().unwrap_or_default().display();
+        match Experiment::read(file) {
+            Ok(experiment) => println!("  {name}\n      {}", experiment.title),
+            Err(error) => println!("  {name}\n      not usable: {error:#}"),
+        }
+    }
+    Ok(Ending::Complete)
+}

@@ -1,0 +1,167 @@
+//! The command line: one file a command.
+
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+use crate::registry::Registry;
+
+mod check;
+mod list;
+mod plot;
+mod sweep;
+
+/// The experiments of `reproduce --quick` and `reproduce --full`.
+const QUICK: &[&str] = &["quick.toml"];
+const FULL: &[&str] = &["full.toml", "full-large.toml"];
+
+/// What a shell expects of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Measures concurrent filters against each other with pinned threads, draws the figures, and checks that
+/// their answers are right.
+///
+/// Start with `harness reproduce`: in a few minutes it measures the lock-free cuckoo filter beside its
+/// rivals and leaves a CSV file, a figure and a description of the machine in `results/`.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure what an experiment file describes.
+    ///
+    /// Leaves NAME.csv (one row per subject, workload, number of threads, running and
+    /// frozen, and round), NAME.machine.toml
+    /// (machine, compiler, commit, and what the columns mean) and NAME.svg (the figure). Earlier results
+    /// are renamed to NAME.1.csv and so on, never overwritten. Ctrl-C breaks off the current
+    /// measurement and keeps what is done; a second Ctrl-C exits at once.
+    Sweep {
+        /// What to measure; experiments/quick.toml explains every field.
+        experiment: PathBuf,
+        #[command(flatten)]
+        options: sweep::Options,
+    },
+    /// Draw the figure of a CSV file again.
+    Plot {
+        /// Rows of a sweep. NAME.machine.toml beside it gives title and caption.
+        csv: PathBuf,
+        /// The figure; by default NAME.svg beside the CSV file.
+        #[arg(long, value_name = "FILE.svg")]
+        out: Option<PathBuf>,
+    },
+    /// Measure the lock-free filter against its rivals and print the ratios.
+    ///
+    /// Runs experiments/quick.toml, or with --full full.toml and full-large.toml. What is left behind,
+    /// and what Ctrl-C does, is as for `sweep`.
+    Reproduce {
+        /// A few minutes on two cores; the default.
+        #[arg(long, conflicts_with = "full")]
+        quick: bool,
+        /// More rounds, loads and mixes, and tables past the caches: about an hour on two cores, and
+        /// 4 GB of memory.
+        #[arg(long)]
+        full: bool,
+        /// Where the experiments are; by default experiments/ here, or else in the source directory.
+        #[arg(long, value_name = "DIR")]
+        experiments: Option<PathBuf>,
+        #[command(flatten)]
+        options: sweep::Options,
+    },
+    /// Try to refute a subject: look for answers that no order of the calls explains.
+    ///
+    /// Threads run adversarial workloads on tiny tables of the subject, every call is recorded with its
+    /// start, its end and its answer, and the record is checked for linearizability against a multiset
+    /// of keys; so is what the tables hold in the end. Rounds take turns: two buckets near full, where
+    /// also every refusal is checked exactly; long chains of shifts; a key that hops between its buckets
+    /// while others look it up; and churn in a larger table.
+    ///
+    /// A violation is printed as the few calls that cannot be explained, and the exit code is 1. None
+    /// found proves nothing: give it time, more threads than cores, other seeds, and above all a build
+    /// that can stop threads in the middle of their calls
+    /// (`cargo run --release -p harness --features steps -- check --subject lock-free`).
+    ///
+    /// A subject that does not tell which keys it takes for one (`Subject::class`) is checked for missed
+    /// keys only.
+    Check(check::Options),
+    /// Show the subjects, workloads and experiments there are.
+    List {
+        /// Where the experiments are; by default experiments/ here, or else in the source directory.
+        #[arg(long, value_name = "DIR")]
+        experiments: Option<PathBuf>,
+    },
+}
+
+/// How a command ended, if without an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    Complete,
+    Interrupted,
+}
+
+/// Runs the command line of this process over these subjects; returns the exit code: 0, 1 after an
+/// error or a violation, 2 after a wrong command line, 130 after Ctrl-C.
+pub fn main(registry: &Registry) -> ExitCode {
+    let cli = Cli::parse();
+    let ending = match cli.command {
+        Command::Sweep {
+            experiment,
+            options,
+        } => sweep::sweep(registry, &[experiment], &options),
+        Command::Plot { csv, out } => plot::plot(&csv, out),
+        Command::Reproduce {
+            quick: _,
+            full,
+            experiments,
+            options,
+        } => experiments_directory(experiments).and_then(|directory| {
+            let files = if full { FULL } else { QUICK };
+            let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
+            sweep::sweep(registry, &files, &options)
+        }),
+        Command::Check(options) => check::check(registry, &options),
+        Command::List { experiments } => list::list(registry, experiments),
+    };
+    match ending {
+        Ok(Ending::Complete) => ExitCode::SUCCESS,
+        Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The flag that the first Ctrl-C sets; the second ends the process.
+fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let handle = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if handle.swap(true, Ordering::Relaxed) {
+            process::exit(INTERRUPTED.into());
+        }
+        eprintln!("\nStopping; Ctrl-C again exits at once.");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
+
+/// The directory given, or `experiments` here, or that of the source this program was compiled from.
+fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    let here = PathBuf::from("experiments");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
+    let mut candidates = [here, source].into_iter();
+    candidates
+        .find(|directory| directory.is_dir())
+        .context("there is no directory `experiments` here; name one with --experiments DIR")
+}

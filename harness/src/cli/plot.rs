@@ -1,0 +1,39 @@
+//! `plot`: draws the figure of a CSV file again.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+
+use super::Ending;
+use crate::machine::Sidecar;
+use crate::outputs::Outputs;
+use crate::plot;
+use crate::record::{self, Row};
+
+pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
+    let beside = Outputs::beside(csv);
+    let out = out.unwrap_or(beside.figure);
+    ensure!(
+        out.extension().is_some_and(|extension| extension == "svg"),
+        "--out: the figure {} must have the ending .svg",
+        out.display()
+    );
+    let rows: Vec<Row> = record::read(csv)?;
+    ensure!(
+        !rows.is_empty(),
+        "{} has a header but no rows to draw",
+        csv.display()
+    );
+    let sidecar = if beside.sidecar.exists() {
+        Some(Sidecar::read(&beside.sidecar)?)
+    } else {
+        eprintln!(
+            "note: there is no {}; the figure goes without title and machine",
+            beside.sidecar.display()
+        );
+        None
+    };
+    plot::draw(&rows, sidecar.as_ref(), &out)?;
+    println!("{}", out.display());
+    Ok(Ending::Complete)
+}

@@ -1,0 +1,229 @@
+//! `sweep` and `reproduce`: measures what experiment files describe, and leaves the results.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+
+use super::{Ending, stop_on_ctrl_c};
+use crate::experiment::Experiment;
+use crate::keys::KeySource;
+use crate::machine::{self, Compiler, Machine, Panel, Run, Sidecar, Source};
+use crate::outputs::Outputs;
+use crate::pinning::Cores;
+use crate::record::{COLUMNS, Writer};
+use crate::registry::Registry;
+use crate::runner::{self, Plan};
+use crate::workload::Workload;
+use crate::{plot, table};
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Take keys from a text file, one a line, instead of generated ones; adds `-keys` to the name of the
+    /// results.
+    ///
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// Where the results go; created if need be.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+}
+
+/// Checks all experiments before the first is run, then runs one after another.
+pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    if cfg!(debug_assertions) {
+        eprintln!("note: this build is not optimised; measure with `cargo run --release`");
+    }
+    let mut experiments = Vec::new();
+    for file in files {
+        let experiment = Experiment::read(file)?;
+        let named = || format!("in the experiment {}", file.display());
+        experiment.check_subjects(registry).with_context(named)?;
+        experiment.check_build().with_context(named)?;
+        if options.keys.is_none() {
+            let available = machine::available_memory()?;
+            experiment.check_memory(available).with_context(named)?;
+        }
+        experiments.push(experiment);
+    }
+    let stop = stop_on_ctrl_c()?;
+    for experiment in experiments {
+        if run(registry, experiment, options, &stop)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
+    }
+    Ok(Ending::Complete)
+}
+
+/// Runs one experiment and leaves its files.
+fn run(
+    registry: &Registry,
+    mut experiment: Experiment,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<Ending> {
+    let keys = match &options.keys {
+        None => KeySource::generated(experiment.keys, experiment.seed),
+        Some(file) => {
+            experiment.name += "-keys";
+            KeySource::from_file(file, experiment.keys, experiment.seed)?
+        }
+    };
+    let plan = runner::plan(&experiment, registry)?;
+    announce(&experiment, &keys, &plan);
+
+    let (outputs, moved) = Outputs::claim(&options.out, &experiment.name)?;
+    if let Some(moved) = moved {
+        eprintln!("  earlier results are now {}", moved.display());
+    }
+    let sidecar = describe(registry, &experiment, &keys)?;
+    sidecar.write(&outputs.sidecar)?;
+    let mut writer = Writer::create(&outputs.csv)?;
+    let mut rows = Vec::new();
+    let mut progress = Progress::new(&plan);
+    let result = runner::run(&experiment, registry, &keys, stop, &mut |row| {
+        writer.write(&row)?;
+        rows.push(row);
+        progress.advance();
+        Ok(())
+    });
+    progress.finish();
+    result.with_context(|| {
+        let (done, csv) = (rows.len(), outputs.csv.display());
+        format!("the run ended early; {done} rows are in {csv}")
+    })?;
+
+    if rows.is_empty() {
+        println!("Nothing was measured.");
+    } else {
+        plot::draw(&rows, Some(&sidecar), &outputs.figure)?;
+        if let Some(table) = table::summary(&rows) {
+            println!("\n{table}");
+        }
+        for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
+            println!("{}", file.display());
+        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        let (done, all) = (rows.len(), plan.measurements.len());
+        eprintln!("Interrupted after {done} of {all} measurements; their rows are kept.");
+        return Ok(Ending::Interrupted);
+    }
+    Ok(Ending::Complete)
+}
+
+/// Says what is about to be done, and how long that takes at least.
+fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan) {
+    eprintln!("{}: {}", experiment.name, experiment.title);
+    eprintln!("  keys: {}", keys.describe());
+    if let Some(asked) = keys.scaled_down_from() {
+        eprintln!(
+            "  that is too few for {asked} keys in a table: tables hold {} instead",
+            keys.residents()
+        );
+    }
+    for skipped in &plan.skipped {
+        eprintln!("  {skipped}");
+    }
+    let measurements = plan.measurements.len();
+    let measuring = Duration::from_secs_f64(measurements as f64 * experiment.seconds);
+    eprintln!(
+        "  {measurements} measurements of {} s: {} of measuring, and the filling of tables besides",
+        experiment.seconds,
+        HumanDuration(measuring)
+    );
+}
+
+fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> Result<Sidecar> {
+    let arguments: Vec<String> = env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let command = machine::without_directories(arguments.iter().map(String::as_str));
+    let mut subjects = BTreeMap::new();
+    for name in &experiment.subjects {
+        let entry = registry.get(name)?;
+        subjects.insert(name.clone(), entry.description.to_owned());
+    }
+    let panel = |workload: &Workload| Panel {
+        label: workload.label(),
+        load_factor: workload.load(),
+        title: workload.describe(),
+    };
+    let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
+    Ok(Sidecar {
+        run: Run {
+            title: experiment.title.clone(),
+            started: machine::now(),
+            command: format!("harness {command}"),
+            seed: experiment.seed,
+            keys: keys.describe().to_owned(),
+            pinning: Cores::detect().describe(),
+        },
+        machine: Machine::describe()?,
+        compiler: Compiler::describe(),
+        source: Source::describe(),
+        subjects,
+        workloads: experiment.workloads.iter().map(panel).collect(),
+        columns: COLUMNS.iter().map(column).collect(),
+    })
+}
+
+/// A bar with the time left, or, where standard error is not a terminal, one line per workload.
+struct Progress<'a> {
+    bar: ProgressBar,
+    plan: &'a Plan,
+}
+
+impl<'a> Progress<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let bar = ProgressBar::new(plan.measurements.len() as u64);
+        let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let progress = Self { bar, plan };
+        progress.show();
+        progress
+    }
+
+    fn advance(&mut self) {
+        self.bar.inc(1);
+        self.show();
+    }
+
+    /// Shows what is being measured now.
+    fn show(&self) {
+        let position = self.bar.position() as usize;
+        let Some(now) = self.plan.measurements.get(position) else {
+            return;
+        };
+        if self.bar.is_hidden() {
+            let before = position
+                .checked_sub(1)
+                .map(|before| &self.plan.measurements[before]);
+            if before.is_none_or(|before| before.workload != now.workload) {
+                let all = self.plan.measurements.len();
+                eprintln!("  {position}/{all} done, now {}", now.workload.describe());
+            }
+        } else {
+            let (workload, threads) = (now.workload.label(), now.threads);
+            let frozen = match now.frozen {
+                0 => String::new(),
+                frozen => format!(", frozen {frozen}"),
+            };
+            self.bar.set_message(format!(
+                "{}: {workload}, threads {threads}{frozen}",
+                now.subject
+            ));
+        }
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

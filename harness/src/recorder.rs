@@ -1,0 +1,189 @@
+//! Records calls on a shared object with their times, to be checked afterwards: one [`Log`] a thread, so
+//! that recording adds no communication between threads that might hide a race.
+//!
+//! # The times are sound
+//!
+//! The start is a time *before* the call's first access and the end a time *after* its last one, as
+//! other cores see them. A call that seems shorter than it was could raise a false alarm, so neither
+//! compiler nor processor may move an access of the call past its stamp. Reading the clock does not see
+//! to that by itself: on x86-64 it waits for earlier loads, but earlier stores may still wait to be seen
+//! by other cores, and later loads may already have been done. Hence:
+//!
+//! - *Start.* The time is stored (to an atomic, which the compiler keeps), then comes a `SeqCst` fence,
+//!   then the call. The fence waits until the store is done, the store until the clock was read, and the
+//!   call's accesses wait for the fence.
+//! - *End.* After the call comes a `SeqCst` fence, which waits until the call's stores are seen by all, then
+//!   the clock is read, which no processor does before the fence is through.
+//!
+//! Times of different cores are compared, so the clock must be one for all of them. The standard
+//! library's `Instant` is, on every platform: the operating system vouches for it. (The crate `quanta` is a
+//! few nanoseconds cheaper, but reads the cycle counter without waiting for anything before it.) A clock
+//! that stands still for a while does no harm: at the same time is at once.
+//!
+//! # What it costs
+//!
+//! Two looks at the clock and two fences, measured anew by [`overhead`]: some 60 to 100 ns a call on the
+//! x86-64 machines we know, of which less than the half lies between the stamps. So a call seems longer
+//! by up to that, which weakens the check a little; it never seems shorter.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use filter::history::Call;
+
+/// What one thread did, in the order in which it did it.
+#[derive(Debug)]
+pub struct Log<E> {
+    thread: usize,
+    epoch: Instant,
+    /// The start of the latest call. Only its owner accesses it; an atomic for the order of accesses.
+    start: AtomicU64,
+    calls: Vec<Call<E>>,
+}
+
+impl<E> Log<E> {
+    /// An empty log of a thread, with memory for so many calls. Times count from `epoch`, which must be
+    /// the same for all logs of a history.
+    pub fn new(thread: usize, epoch: Instant, calls: usize) -> Self {
+        Self {
+            thread,
+            epoch,
+            start: AtomicU64::new(0),
+            calls: Vec::with_capacity(calls),
+        }
+    }
+
+    /// Makes a call, and records what happened, which must not take memory anew. Returns the record.
+    #[inline]
+    pub fn record(&mut self, call: impl FnOnce() -> E) -> &Call<E> {
+        self.start.store(self.now(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let event = call();
+        fence(Ordering::SeqCst);
+        let end = self.now();
+        self.calls.push(Call {
+            thread: self.thread,
+            start: self.start.load(Ordering::Relaxed),
+            end,
+            event,
+        });
+        &self.calls[self.calls.len() - 1]
+    }
+
+    /// What was recorded.
+    pub fn into_calls(self) -> Vec<Call<E>> {
+        self.calls
+    }
+
+    /// Nanoseconds since the epoch: 64 bits last for 584 years.
+    #[inline]
+    fn now(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+}
+
+/// How long it takes to record a call that does nothing: the median of many.
+pub fn overhead() -> Duration {
+    const BATCHES: usize = 101;
+    const CALLS: usize = 1_000;
+    let mut times: Vec<Duration> = (0..BATCHES)
+        .map(|_| {
+            let mut log = Log::new(0, Instant::now(), CALLS);
+            let start = Instant::now();
+            for _ in 0..CALLS {
+                log.record(|| black_box(()));
+            }
+            black_box(&log);
+            start.elapsed() / CALLS as u32
+        })
+        .collect();
+    times.sort_unstable();
+    times[BATCHES / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicU32;
+    use std::thread;
+
+    use super::*;
+
+    const CALLS: usize = 200_000;
+
+    /// Two threads make the same calls at once; returns both records.
+    fn at_once<E: Send>(call: impl Fn(usize, usize) -> E + Sync) -> [Vec<Call<E>>; 2] {
+        let epoch = Instant::now();
+        let barrier = &Barrier::new(2);
+        let run = |thread| {
+            let mut log = Log::new(thread, epoch, CALLS);
+            barrier.wait();
+            for n in 0..CALLS {
+                log.record(|| call(thread, n));
+            }
+            log.into_calls()
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| run(1));
+            let mine = run(0);
+            [mine, other.join().unwrap()]
+        })
+    }
+
+    #[test]
+    fn calls_are_recorded_in_order_with_thread_and_answer() {
+        let mut log = Log::new(7, Instant::now(), 3);
+        for n in 0..3 {
+            let before = log.now();
+            let call = log.record(|| {
+                thread::sleep(Duration::from_millis(2));
+                n
+            });
+            assert!(call.start >= before && call.end - call.start >= 2_000_000);
+        }
+        let calls = log.into_calls();
+        assert!(calls.is_sorted_by(|a, b| a.end <= b.start));
+        assert!(
+            calls
+                .iter()
+                .map(|call| (call.thread, call.event))
+                .eq([(7, 0), (7, 1), (7, 2)])
+        );
+    }
+
+    /// A look that starts after the end of a store must see it. This finds a stamp on the wrong side of the
+    /// call; missing fences only now and then, where both threads have a core for themselves: without any, an
+    /// x86-64 gave 4,000 false alarms in 300,000 looks, by up to 141 ns.
+    #[test]
+    fn what_a_call_stored_is_seen_after_its_end() {
+        let counter = AtomicU32::new(0);
+        let [stores, looks] = at_once(|thread, n| {
+            let value = n as u32 + 1;
+            if thread == 0 {
+                counter.store(value, Ordering::Relaxed);
+                value
+            } else {
+                counter.load(Ordering::Relaxed)
+            }
+        });
+        for look in &looks {
+            let ended = stores.partition_point(|store| store.end < look.start);
+            let started = stores.partition_point(|store| store.start <= look.end);
+            let seen = look.event as usize;
+            assert!(
+                (ended..=started).contains(&seen),
+                "{ended} {seen} {started}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_overhead_is_what_two_looks_at_a_clock_cost() {
+        let overhead = overhead();
+        assert!(
+            overhead > Duration::ZERO && overhead < Duration::from_micros(50),
+            "{overhead:?}"
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! Subjects that are wrong on purpose: a check must find each of them within seconds, and nothing in one
+//! that is right.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use anyhow::Result;
+use filter::Class;
+use harness::check::{self, Found, Report, Settings};
+use harness::perturbation;
+use harness::registry::Registry;
+use harness::subject::Subject;
+use harness::subjects::SegmentLock;
+
+/// How a subject is wrong.
+type Flaw = u8;
+
+/// It is not.
+const NONE: Flaw = 0;
+/// Denies a key that is there, once in a thousand lookups.
+const DENIES: Flaw = 1;
+/// Now and then takes a copy out to put it elsewhere, and for a moment it is nowhere.
+const MOVES: Flaw = 2;
+/// Refuses a key although there is room.
+const REFUSES: Flaw = 3;
+/// Accepts a key and drops it.
+const DROPS: Flaw = 4;
+/// Looks whether there is a copy and takes it afterwards: two may be told that they took the same one.
+const TAKES_TWICE: Flaw = 5;
+/// Leaves a copy behind.
+const LEAVES: Flaw = 6;
+/// Panics when it is used.
+const PANICS: Flaw = 7;
+/// Denies all keys to the thread that made it, which looks only before and after the others.
+const DENIES_IN_THE_END: Flaw = 8;
+/// Lets that thread take out as many copies as it put in, and none of the others'.
+const KEEPS_IN_THE_END: Flaw = 9;
+
+/// A filter with a flaw, which tells classes or does not.
+struct Flawed<const FLAW: Flaw, const NAMED: bool>(SegmentLock, AtomicU64, ThreadId);
+
+impl<const FLAW: Flaw, const NAMED: bool> Flawed<FLAW, NAMED> {
+    /// True if it has this flaw, and this is the thread that made it.
+    fn by_maker(&self, flaw: Flaw) -> bool {
+        FLAW == flaw && thread::current().id() == self.2
+    }
+
+    /// True if it has this flaw, and now, once in so many calls, is the time for it.
+    fn now(&self, flaw: Flaw, one_in: u64) -> bool {
+        FLAW == flaw && self.1.fetch_add(1, Ordering::Relaxed) % one_in == one_in - 1
+    }
+}
+
+impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
+    const NAME: &'static str = "flawed";
+    const DESCRIPTION: &'static str = "a filter with a flaw";
+    const GUARANTEES: &'static str = "none";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(
+            SegmentLock::with_buckets(buckets)?,
+            AtomicU64::new(0),
+            thread::current().id(),
+        ))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        assert!(FLAW != PANICS, "this subject panics on purpose");
+        if self.by_maker(KEEPS_IN_THE_END) {
+            let done = self.0.insert(key);
+            self.1.fetch_add(u64::from(done), Ordering::Relaxed);
+            return done;
+        }
+        if self.now(MOVES, 20) && self.0.remove(key) {
+            thread::yield_now();
+            self.0.insert(key);
+        }
+        !self.now(REFUSES, 100) && (self.now(DROPS, 1_000) || self.0.insert(key))
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        !self.now(DENIES, 1_000) && !self.by_maker(DENIES_IN_THE_END) && self.0.contains(key)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        if self.by_maker(KEEPS_IN_THE_END) && self.1.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        if self.by_maker(KEEPS_IN_THE_END) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.now(TAKES_TWICE, 2) {
+            let found = self.0.contains(key);
+            thread::yield_now();
+            self.0.remove(key);
+            return found;
+        }
+        if self.now(LEAVES, 1_000) {
+            return self.0.contains(key);
+        }
+        self.0.remove(key)
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        self.0.class(key).filter(|_| NAMED)
+    }
+
+    fn slots(&self) -> usize {
+        Subject::slots(&self.0)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Subject::memory_bytes(&self.0)
+    }
+}
+
+const SETTINGS: Settings = Settings {
+    threads: 4,
+    time: Duration::from_secs(20),
+    seed: 1,
+    round: None,
+    perturb: perturbation::AVAILABLE,
+};
+
+fn run<const FLAW: Flaw, const NAMED: bool>(settings: &Settings) -> Result<Report> {
+    let mut registry = Registry::new();
+    registry.add::<Flawed<FLAW, NAMED>>();
+    let stop = AtomicBool::new(false);
+    check::run(registry.get("flawed")?, settings, &stop, &mut |_| ())
+}
+
+fn found<const FLAW: Flaw, const NAMED: bool>() -> Found {
+    let report = run::<FLAW, NAMED>(&SETTINGS).unwrap();
+    let found = report.found.expect("the flaw is found");
+    println!("{}\n{}", found.scenario, found.history);
+    assert_eq!(report.totals.rounds, found.round + 1, "it ends there");
+    assert!(
+        found.history.contains("<- no order is left"),
+        "{}",
+        found.history
+    );
+    found
+}
+
+#[test]
+fn a_denied_key_is_found() {
+    let found = found::<DENIES, true>();
+    assert!(found.history.contains("contains → no"), "{}", found.history);
+}
+
+#[test]
+fn a_key_that_is_moved_without_care_is_found() {
+    found::<MOVES, true>();
+}
+
+#[test]
+fn a_refusal_without_need_is_found() {
+    let found = found::<REFUSES, true>();
+    assert!(found.scenario.contains("two buckets"), "{}", found.scenario);
+}
+
+#[test]
+fn a_dropped_key_is_found() {
+    found::<DROPS, true>();
+}
+
+#[test]
+fn a_copy_that_is_taken_twice_is_found() {
+    found::<TAKES_TWICE, true>();
+}
+
+#[test]
+fn a_copy_that_is_left_behind_is_found() {
+    found::<LEAVES, true>();
+}
+
+#[test]
+fn missed_keys_are_found_without_classes() {
+    for found in [
+        found::<DENIES, false>(),
+        found::<DROPS, false>(),
+        found::<MOVES, false>(),
+    ] {
+        assert!(found.history.starts_with("key "), "{}", found.history);
+    }
+}
+
+#[test]
+fn what_the_table_holds_in_the_end_is_checked() {
+    let named = found::<DENIES_IN_THE_END, true>();
+    assert!(named.history.contains("thread 4"), "{}", named.history);
+    found::<KEEPS_IN_THE_END, true>();
+    found::<KEEPS_IN_THE_END, false>();
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    let settings = Settings {
+        time: Duration::from_secs(1),
+        ..SETTINGS
+    };
+    for report in [run::<NONE, true>(&settings), run::<NONE, false>(&settings)] {
+        let Report { totals, found } = report.unwrap();
+        assert_eq!(found, None);
+        assert!(totals.rounds > 0 && totals.undecided == 0, "{totals:?}");
+        assert!(totals.inserts > totals.refused && totals.lookups > 0 && totals.removes > 0);
+    }
+}
+
+#[test]
+fn a_round_is_repeated_until_it_fails() {
+    let settings = Settings {
+        round: Some(6),
+        ..SETTINGS
+    };
+    let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();
+    assert_eq!(found.round, 6);
+    assert!(found.scenario.contains("hops"), "{}", found.scenario);
+}
+
+#[test]
+fn a_panic_is_an_error() {
+    let error = format!("{:#}", run::<PANICS, true>(&SETTINGS).unwrap_err());
+    assert!(
+        error.contains("round 0") && error.contains("panicked"),
+        "{error}"
+    );
+}
+
+#[test]
+fn impossible_settings_are_errors() {
+    let settings = Settings {
+        threads: 65,
+        ..SETTINGS
+    };
+    let error = run::<NONE, true>(&settings).unwrap_err().to_string();
+    assert!(error.contains("1 to 64"), "{error}");
+    let registry = Registry::standard();
+    let stop = AtomicBool::new(false);
+    let roofline = registry.get("roofline").unwrap();
+    let error = check::run(roofline, &SETTINGS, &stop, &mut |_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("cannot insert"), "{error}");
+}

@@ -1,0 +1,268 @@
+//! Why the filter does not use the published lookup: a schedule under which that lookup (`two-phase`)
+//! misses a key that is present throughout. Ours (`lock-free`) finds it under this schedule, and under all
+//! others of a kind.
+//!
+//! One thread does everything: what others do between two steps of a lookup, its hook does.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+use std::rc::Rc;
+
+use filter::FixedState;
+use filter::hashing::{Geometry, Location};
+use filter::history::{self, Call, Failure};
+use filter::specification::{Event, OneClass};
+use harness::subject::Subject;
+use harness::subjects::{LockFree, TwoPhase};
+use kcas::steps::with_hook;
+
+const BUCKETS: usize = 16;
+
+/// Two slots' worth of each bucket: no more copies than this are held at once.
+const MOST_COPIES: u64 = 2;
+
+/// Keys of one class: the first bucket of the one is the second of the other, and an empty table stores
+/// each in its first.
+#[derive(Clone, Copy)]
+struct Twins {
+    a: u64,
+    b: u64,
+}
+
+fn locate(key: u64) -> Location {
+    Geometry::<4, 12>::new(BUCKETS).locate(FixedState.hash_one(key))
+}
+
+fn twins() -> Twins {
+    let of_a = locate(0);
+    assert_ne!(of_a.first, of_a.second, "key 0 has two buckets");
+    let is_twin = |&key: &u64| {
+        let of_b = locate(key);
+        of_b.fingerprint == of_a.fingerprint && of_b.first == of_a.second
+    };
+    let b = (1..).find(is_twin).unwrap();
+    assert_eq!(locate(b).second, of_a.first);
+    Twins { a: 0, b }
+}
+
+/// Which of the two buckets hold a copy of the class: at least one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Copies {
+    InA,
+    InB,
+    InBoth,
+}
+
+/// What others do before a step: one move after another, each of which leads to these copies.
+type Moves = &'static [Copies];
+
+/// Stay; move to one of the other two arrangements; go there and back.
+fn all_moves(now: Copies) -> &'static [Moves] {
+    use Copies::{InA, InB, InBoth};
+    match now {
+        InA => &[&[], &[InB], &[InBoth], &[InB, InA]],
+        InB => &[&[], &[InA], &[InBoth], &[InA, InB]],
+        InBoth => &[&[], &[InA], &[InB], &[InA, InB]],
+    }
+}
+
+/// A filter, and what is done to it, as a history of its class.
+struct Table<S> {
+    subject: S,
+    twins: Twins,
+    copies: Cell<Copies>,
+    clock: Cell<u64>,
+    calls: RefCell<Vec<Call<Event>>>,
+}
+
+const READER: usize = 0;
+const OTHERS: usize = 1;
+
+impl<S: Subject> Table<S> {
+    fn new(twins: Twins, copies: Copies) -> Rc<Self> {
+        let table = Self {
+            subject: S::with_buckets(BUCKETS).unwrap(),
+            twins,
+            copies: Cell::new(Copies::InA),
+            clock: Cell::new(0),
+            calls: RefCell::default(),
+        };
+        table.insert(twins.a);
+        table.rearrange(copies);
+        Rc::new(table)
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.replace(self.clock.get() + 1)
+    }
+
+    /// Records what a call answers, from `start` to now.
+    fn record(&self, thread: usize, start: u64, event: Event) {
+        self.calls.borrow_mut().push(Call {
+            thread,
+            start,
+            end: self.now(),
+            event,
+        });
+    }
+
+    fn insert(&self, key: u64) {
+        let start = self.now();
+        assert!(self.subject.insert(&key));
+        self.record(OTHERS, start, Event::Insert(Ok(())));
+        self.a_copy_is_there();
+    }
+
+    fn remove(&self, key: u64) {
+        let start = self.now();
+        assert!(self.subject.remove(&key));
+        self.record(OTHERS, start, Event::Remove(true));
+        self.a_copy_is_there();
+    }
+
+    /// At every moment, as nothing happens to the filter but what is followed by this.
+    fn a_copy_is_there(&self) {
+        let Twins { a, b } = self.twins;
+        assert!(self.subject.contains(&a) && self.subject.contains(&b));
+    }
+
+    /// Inserts before it removes.
+    fn rearrange(&self, to: Copies) {
+        let Twins { a, b } = self.twins;
+        let from = self.copies.replace(to);
+        let (in_a, in_b) = (from != Copies::InB, from != Copies::InA);
+        if !in_a && to != Copies::InB {
+            self.insert(a);
+        }
+        if !in_b && to != Copies::InA {
+            self.insert(b);
+        }
+        if in_a && to == Copies::InB {
+            self.remove(a);
+        }
+        if in_b && to == Copies::InA {
+            self.remove(b);
+        }
+    }
+
+    /// Looks a key up while `moves` happen before its steps 0, 1, 2 …; returns the answer, and the number
+    /// of steps.
+    fn contains(self: &Rc<Self>, key: u64, moves: &[Moves]) -> (bool, usize) {
+        let (table, moves) = (Rc::clone(self), moves.to_vec());
+        let steps = Rc::new(Cell::new(0));
+        let last = Rc::clone(&steps);
+        let start = self.now();
+        let hook = move |step: u64| {
+            last.set(step as usize + 1);
+            let moves = moves.get(step as usize).copied().unwrap_or_default();
+            moves.iter().for_each(|&copies| table.rearrange(copies));
+        };
+        let found = with_hook(hook, || self.subject.contains(&key));
+        self.record(READER, start, Event::Contains(found));
+        (found, steps.get())
+    }
+}
+
+/// Three hops, each between two reads, with the only copy in the reader's second bucket at first.
+const HOPS: [Moves; 4] = [&[], &[Copies::InA], &[Copies::InB], &[Copies::InA]];
+
+#[test]
+fn the_published_lookup_misses_a_key_that_is_present_throughout() {
+    let twins = twins();
+    let table = Table::<TwoPhase>::new(twins, Copies::InB);
+    let (found, steps) = table.contains(twins.a, &HOPS);
+    assert!(!found, "the published lookup has found the key after all");
+    assert_eq!(
+        steps, 4,
+        "four reads, one before the hops and three after them"
+    );
+
+    let calls = table.calls.borrow();
+    match history::check(&OneClass { most: MOST_COPIES }, &[0], &calls) {
+        Err(Failure::Violation(violation)) => {
+            let blamed = &violation.calls[violation.blamed];
+            assert_eq!(
+                (blamed.thread, blamed.event),
+                (READER, Event::Contains(false))
+            );
+            println!("two-phase, in steps of a logical clock instead of nanoseconds:\n{violation}");
+        }
+        other => panic!("the history should not be linearizable: {other:?}"),
+    }
+}
+
+#[test]
+fn ours_finds_it_under_the_same_schedule() {
+    let twins = twins();
+    let table = Table::<LockFree>::new(twins, Copies::InB);
+    assert!(table.contains(twins.a, &HOPS).0);
+    let calls = table.calls.borrow();
+    assert!(history::check(&OneClass { most: MOST_COPIES }, &[0], &calls).is_ok());
+}
+
+/// Steps of a lookup before which others move: of ours, those of the fast round and of one slow round
+/// after it; of the published one, the four reads and two of another round.
+const STEPS: usize = 6;
+
+/// All sequences of [`all_moves`] before [`STEPS`] steps, from one arrangement.
+fn all_schedules(from: Copies) -> Vec<Vec<Moves>> {
+    let mut schedules = vec![(from, vec![])];
+    for _ in 0..STEPS {
+        schedules = (schedules.into_iter())
+            .flat_map(|(now, schedule): (Copies, Vec<Moves>)| {
+                all_moves(now).iter().map(move |moves| {
+                    let mut longer = schedule.clone();
+                    longer.push(*moves);
+                    (moves.last().copied().unwrap_or(now), longer)
+                })
+            })
+            .collect();
+    }
+    schedules
+        .into_iter()
+        .map(|(_, schedule)| schedule)
+        .collect()
+}
+
+/// Under how many of all schedules a lookup denies the key, and of how many, and the numbers of steps that
+/// lookups had.
+fn denials<S: Subject>() -> (usize, usize, HashSet<usize>) {
+    let twins = twins();
+    let (mut denied, mut tried, mut lengths) = (0, 0, HashSet::new());
+    for from in [Copies::InA, Copies::InB, Copies::InBoth] {
+        for schedule in all_schedules(from) {
+            for key in [twins.a, twins.b] {
+                let table = Table::<S>::new(twins, from);
+                let (found, steps) = table.contains(key, &schedule);
+                denied += usize::from(!found);
+                tried += 1;
+                lengths.insert(steps);
+            }
+        }
+    }
+    println!("{}: denied under {denied} of {tried} schedules", S::NAME);
+    (denied, tried, lengths)
+}
+
+#[test]
+fn ours_finds_it_under_every_schedule() {
+    let (denied, tried, lengths) = denials::<LockFree>();
+    assert_eq!((denied, tried), (0, 3 * 4usize.pow(STEPS as u32) * 2));
+    let longest = lengths.into_iter().max();
+    assert!(
+        longest >= Some(STEPS),
+        "the schedules reach past the first round: {longest:?}"
+    );
+}
+
+#[test]
+fn the_same_schedules_mislead_the_published_lookup() {
+    let (denied, tried, lengths) = denials::<TwoPhase>();
+    assert!((1..tried).contains(&denied), "{denied}");
+    assert_eq!(
+        lengths.into_iter().max(),
+        Some(4),
+        "no counter moves, so it never starts again"
+    );
+}

@@ -1,0 +1,250 @@
+//! Sweeps with threads that are frozen in the middle of an operation.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::Result;
+use harness::experiment::Experiment;
+use harness::keys::KeySource;
+use harness::record::Row;
+use harness::registry::Registry;
+use harness::runner;
+use harness::subject::Subject;
+use harness::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
+
+const ROUNDS: usize = 12;
+const KEYS: usize = 1_000;
+
+fn experiment(subject: &str, frozen: &[usize], workload: &str) -> Experiment {
+    let text = format!(
+        "name = 'stalls'\ntitle = 'Stalls'\nsubjects = ['{subject}']\nthreads = [2]\n\
+         frozen = {frozen:?}\nrounds = {ROUNDS}\nseconds = 0.01\nkeys = {KEYS}\nseed = 1\n\
+         [[workload]]\nload = 0.9\n{workload}"
+    );
+    Experiment::parse(&text).unwrap()
+}
+
+const MIX: &str = "kind = 'mix'\nlookup = 50\ninsert = 25\nremove = 25";
+
+fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
+    let mut registry = Registry::new();
+    registry.add::<S>();
+    let keys = KeySource::generated(KEYS, 1);
+    let mut rows = Vec::new();
+    runner::run(
+        &experiment(S::NAME, frozen, workload),
+        &registry,
+        &keys,
+        &AtomicBool::new(false),
+        &mut |row| {
+            rows.push(row);
+            Ok(())
+        },
+    )?;
+    for row in &rows {
+        row.validate()?;
+    }
+    Ok(rows)
+}
+
+/// Operations in each round, with so many threads frozen.
+fn operations(rows: &[Row], frozen: usize) -> Vec<u64> {
+    let rows = rows.iter().filter(|row| row.frozen == frozen);
+    let operations: Vec<u64> = rows.map(|row| row.operations).collect();
+    assert_eq!(operations.len(), ROUNDS);
+    operations
+}
+
+/// So many operations take far longer than it takes until all threads that run are blocked.
+const GOES_ON: u64 = 1_000;
+
+fn goes_on_in_every_round<S: Subject>(workload: &str) {
+    let rows = sweep::<S>(&[0, 1, 4], workload).unwrap();
+    for frozen in [0, 1, 4] {
+        let operations = operations(&rows, frozen);
+        let fewest = operations.iter().min().unwrap();
+        assert!(*fewest > GOES_ON, "{frozen} frozen: {operations:?}");
+    }
+}
+
+#[test]
+fn frozen_threads_do_not_stop_the_lock_free_filter() {
+    goes_on_in_every_round::<LockFree>(MIX);
+    goes_on_in_every_round::<LockFree>("kind = 'lookup-hit'");
+    goes_on_in_every_round::<LockFree>("kind = 'lookup-miss'");
+}
+
+#[test]
+fn frozen_threads_do_not_stop_the_published_protocol() {
+    goes_on_in_every_round::<TwoPhase>(MIX);
+}
+
+#[test]
+fn a_frozen_thread_stops_all_others_under_one_lock() {
+    for workload in [MIX, "kind = 'lookup-hit'"] {
+        let rows = sweep::<GlobalLock>(&[0, 1, 4], workload).unwrap();
+        assert!(operations(&rows, 0).iter().all(|&done| done > GOES_ON));
+        for frozen in [1, 4] {
+            let operations = operations(&rows, frozen);
+            // Not in every round: a thread may be frozen before it takes the lock.
+            let stopped = operations.iter().filter(|&&done| done == 0).count();
+            assert!(stopped > ROUNDS / 4, "{frozen} frozen: {operations:?}");
+        }
+    }
+}
+
+#[test]
+fn frozen_threads_stop_others_under_striped_locks() {
+    let rows = sweep::<SegmentLock>(&[0, 4], MIX).unwrap();
+    let most = |frozen| operations(&rows, frozen).into_iter().max().unwrap();
+    let least = |frozen| operations(&rows, frozen).into_iter().min().unwrap();
+    assert!(least(0) > GOES_ON);
+    assert!(least(4) < least(0) / 10, "{} of {}", least(4), most(0));
+}
+
+#[test]
+fn every_round_has_all_numbers_of_frozen_threads() {
+    let experiment = Experiment {
+        subjects: vec!["lock-free".into(), "global-lock".into()],
+        rounds: 2,
+        ..experiment("lock-free", &[0, 3], MIX)
+    };
+    let plan = runner::plan(&experiment, &Registry::standard()).unwrap();
+    let order: Vec<_> = (plan.measurements.iter())
+        .map(|made| (made.round, made.frozen, made.subject.as_str()))
+        .collect();
+    let expected = [
+        (1, 0, "lock-free"),
+        (1, 0, "global-lock"),
+        (1, 3, "lock-free"),
+        (1, 3, "global-lock"),
+        (2, 0, "global-lock"),
+        (2, 0, "lock-free"),
+        (2, 3, "global-lock"),
+        (2, 3, "lock-free"),
+    ];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn a_subject_that_cannot_insert_is_left_out() {
+    assert_eq!(
+        sweep::<Roofline>(&[0, 1], "kind = 'lookup-hit'").unwrap(),
+        []
+    );
+    let plan = runner::plan(
+        &experiment("roofline", &[0, 1], "kind = 'lookup-hit'"),
+        &Registry::standard(),
+    );
+    let skipped = plan.unwrap().skipped[0].to_string();
+    assert_eq!(
+        skipped,
+        "roofline is left out of lookup-hit: it cannot insert"
+    );
+}
+
+/// An exact set, as someone may bring it along, without a step.
+struct WithoutSteps(std::sync::Mutex<std::collections::HashMap<u64, u32>>);
+
+impl WithoutSteps {
+    fn count<K: Hash + ?Sized>(&self, key: &K, change: impl FnOnce(&mut u32)) -> u32 {
+        let hash = std::hash::BuildHasher::hash_one(&filter::FixedState, key);
+        let mut counts = self.0.lock().unwrap();
+        let count = counts.entry(hash).or_default();
+        let before = *count;
+        change(count);
+        before
+    }
+}
+
+impl Subject for WithoutSteps {
+    const NAME: &'static str = "without-steps";
+    const DESCRIPTION: &'static str = "an exact set under one mutex";
+    const GUARANTEES: &'static str = "linearizable; blocking";
+
+    fn with_buckets(_: usize) -> Result<Self> {
+        Ok(Self(Default::default()))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.count(key, |count| *count += 1);
+        true
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.count(key, |_| ()) > 0
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.count(key, |count| *count = count.saturating_sub(1)) > 0
+    }
+
+    fn slots(&self) -> usize {
+        1
+    }
+
+    fn memory_bytes(&self) -> usize {
+        1
+    }
+}
+
+/// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all others
+/// only look up.
+struct Panics(LockFree, AtomicUsize);
+
+impl Subject for Panics {
+    const NAME: &'static str = "panics";
+    const DESCRIPTION: &'static str = "panics in inserts, from a certain one on";
+    const GUARANTEES: &'static str = "none";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(LockFree::with_buckets(buckets)?, AtomicUsize::new(0)))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let before = self.1.fetch_add(1, Ordering::Relaxed);
+        assert!(before < KEYS, "this subject panics on purpose");
+        self.0.insert(key)
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+#[test]
+fn a_panic_of_a_thread_to_be_frozen_ends_the_run() {
+    let error = sweep::<Panics>(&[0, 3], "kind = 'lookup-hit'").unwrap_err();
+    let error = format!("{error:#}");
+    assert!(
+        error.contains("\"panics\" failed") && error.contains("3 frozen"),
+        "{error}"
+    );
+    assert!(
+        error.contains("a thread panicked that was to be frozen"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_subject_without_steps_is_an_error_that_says_what_to_do() {
+    let error = sweep::<WithoutSteps>(&[0, 1], MIX).unwrap_err();
+    let error = format!("{error:#}");
+    assert!(
+        error.contains("\"without-steps\" failed") && error.contains("1 frozen"),
+        "{error}"
+    );
+    assert!(error.contains("kcas::steps::step()"), "{error}");
+}

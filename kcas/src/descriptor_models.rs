@@ -1,0 +1,133 @@
+//! Models of [`descriptor`](crate::descriptor): a record is read while its owner uses it again.
+
+use std::sync::Arc;
+
+use crate::WordArray;
+use crate::commit::finish_own;
+use crate::descriptor::{self, State};
+use crate::model::{explore, spawn};
+use crate::op::{Op, Ops};
+use crate::sync::Ordering;
+use crate::tagged::KcasTag;
+use crate::thread_id::{self, ThreadId};
+
+/// What is read of an operation is what its owner wrote for it, whole, or nothing. Each field of the next
+/// operation differs, so that none can be taken for the other's.
+#[test]
+fn an_operation_is_read_whole_or_not_at_all() {
+    let operation = op(0, 1, 2);
+    let readings: [fn(KcasTag) -> Option<bool>; 2] = [
+        |tag| Some(descriptor::read_kcas(tag)?.as_slice() == [op(0, 1, 2)]),
+        |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0)?)),
+    ];
+    for is_right in readings {
+        explore(
+            "an_operation_is_read_whole_or_not_at_all",
+            3,
+            10,
+            move || {
+                let tag = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([operation])));
+                let reader = spawn(move || is_right(tag));
+                descriptor::decide(tag, State::Succeeded);
+                let next = Ops::from_iter([op(2, 3, 4), op(3, 5, 6)]);
+                as_me(|me| descriptor::begin_kcas(me, &next));
+                assert_ne!(
+                    reader.join().unwrap(),
+                    Some(false),
+                    "two operations were mixed"
+                );
+            },
+        );
+    }
+}
+
+/// The same of an installation.
+#[test]
+fn an_installation_is_read_whole_or_not_at_all() {
+    explore(
+        "an_installation_is_read_whole_or_not_at_all",
+        None,
+        10,
+        || {
+            let target = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([op(0, 1, 2)])));
+            let tag = as_me(|me| descriptor::begin_install(me, target, 1));
+            let reader = spawn(move || descriptor::read_install(tag));
+            let next = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([op(0, 3, 4)])));
+            as_me(|me| descriptor::begin_install(me, next, 3));
+            let found = reader.join().unwrap();
+            assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
+        },
+    );
+}
+
+/// Who finds that an operation is over finds its tag gone from the word, at the first look. (By a relaxed
+/// load: loom does not let a `SeqCst` one look back.)
+#[test]
+fn an_operation_that_is_over_has_left_its_words() {
+    explore(
+        "an_operation_that_is_over_has_left_its_words",
+        3,
+        10,
+        || {
+            let array = Arc::new(WordArray::new(2));
+            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+            let tag = as_me(|me| descriptor::begin_kcas(me, &ops));
+            let reader = {
+                let array = Arc::clone(&array);
+                spawn(move || {
+                    let over = descriptor::state(tag).is_none();
+                    let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
+                    assert!(!(over && there), "an operation that is over owns a word");
+                })
+            };
+            as_me(|me| assert!(finish_own(array.words(), me, tag, &ops)));
+            as_me(|me| descriptor::begin_kcas(me, &ops));
+            reader.join().unwrap();
+        },
+    );
+}
+
+/// The same of an installation.
+#[test]
+fn an_installation_that_is_over_has_left_its_word() {
+    explore(
+        "an_installation_that_is_over_has_left_its_word",
+        3,
+        10,
+        || {
+            let array = Arc::new(WordArray::new(1));
+            let target = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([op(0, 0, 1)])));
+            let tag = as_me(|me| descriptor::begin_install(me, target, 0));
+            let exchange = |current, new| {
+                array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+            };
+            let reader = {
+                let array = Arc::clone(&array);
+                spawn(move || {
+                    let over = descriptor::read_install(tag).is_none();
+                    let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
+                    assert!(
+                        !(over && there),
+                        "an installation that is over is in a word"
+                    );
+                })
+            };
+            exchange(0, tag.raw()).unwrap();
+            exchange(tag.raw(), target.raw()).unwrap();
+            as_me(|me| descriptor::begin_install(me, target, 0));
+            reader.join().unwrap();
+        },
+    );
+}
+
+fn op(index: usize, expected: u64, new: u64) -> Op {
+    Op {
+        index,
+        expected,
+        new,
+    }
+}
+
+fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+    thread_id::with(action).unwrap()
+}

@@ -1,0 +1,53 @@
+//! Models of [`thread_id`](crate::thread_id): ids that are given back and claimed again.
+
+use crate::descriptor;
+use crate::model::{explore, spawn};
+use crate::op::{Op, Ops};
+use crate::thread_id::{MAX_THREADS, ThreadId};
+
+/// A thread gives its id back and another one, which nothing else synchronises with it, claims it: it goes on
+/// with the sequence numbers where the first one left them. Begun again, they would give two operations, or
+/// two installations, the same tag.
+#[test]
+fn an_id_changes_hands_with_what_is_kept_under_it() {
+    explore(
+        "an_id_changes_hands_with_what_is_kept_under_it",
+        4,
+        10,
+        || {
+            let begin = || {
+                let ops = &Ops::from_iter([Op {
+                    index: 0,
+                    expected: 0,
+                    new: 1,
+                }]);
+                let id = ThreadId::claim().unwrap();
+                let tag = descriptor::begin_kcas(&id, ops);
+                let install = descriptor::begin_install(&id, tag, 0);
+                id.give_back();
+                (tag, install)
+            };
+            let other = spawn(begin);
+            let mine = begin();
+            let others = other.join().unwrap();
+            assert_ne!(mine.0, others.0, "two operations have one tag");
+            assert_ne!(mine.1, others.1, "two installations have one tag");
+        },
+    );
+}
+
+/// Every id is held when one is given back: whoever is promised an id finds it at once, and does not search
+/// for a bit that it cannot see yet.
+#[test]
+fn a_promised_id_is_found() {
+    explore("a_promised_id_is_found", None, 10, || {
+        let held: Vec<_> = (1..MAX_THREADS)
+            .map(|_| ThreadId::claim().unwrap())
+            .collect();
+        let claimer = spawn(|| ThreadId::claim().map(|id| id.give_back()));
+        held[0].give_back();
+        // Too late or not, it is told so.
+        let _ = claimer.join().unwrap();
+        held[1..].iter().for_each(ThreadId::give_back);
+    });
+}

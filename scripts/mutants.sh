@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Changes the code of kcas and filter in small ways, one at a time in a copy, and fails if the tests pass
+# all the same. What is left out, and why, is in .cargo/mutants.toml. (Memory orderings are the matter of
+# scripts/orderings.sh.)
+#
+#   scripts/mutants.sh [OPTION ...]       about 75 minutes on two cores; options go to `cargo mutants`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! cargo mutants --version >/dev/null 2>&1; then
+    echo "cargo-mutants is missing: cargo install --locked cargo-mutants@27.1.0" >&2
+    exit 1
+fi
+
+output="${CARGO_TARGET_DIR:-target}"
+mkdir -p "$output"
+# Each build has a target directory of its own, beside its copy of the code.
+unset CARGO_TARGET_DIR
+status=0
+RUST_BACKTRACE=0 cargo mutants --jobs 2 --output "$output" "$@" || status=$?
+# Mutants that loop for ever end by the clock; that is cargo-mutants' status 3, and they are caught.
+[ "$status" -eq 0 ] || [ "$status" -eq 3 ]
