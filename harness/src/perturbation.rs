@@ -34,13 +34,16 @@ mod hook {
     use std::cell::Cell;
     use std::hint;
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 
-    /// A stop, in microseconds: long enough for others to do tens to thousands of calls meanwhile.
-    const STOP: std::ops::RangeInclusive<u64> = 10..=500;
+    /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
+    const STOP: std::ops::RangeInclusive<u32> = 1..=9;
+
+    /// The system cannot wake a thread sooner than about after so long.
+    const SHORTEST_SLEEP: Duration = Duration::from_micros(64);
 
     /// Longest spin: a few microseconds, in which another thread does a few calls.
     const SPIN: u32 = 100;
@@ -112,7 +115,7 @@ mod hook {
             match rates.at(steps, random.random()) {
                 None => {}
                 Some(Disturbance::Stop) => {
-                    thread::sleep(Duration::from_micros(random.random_range(STOP)));
+                    stop(Duration::from_micros(1 << random.random_range(STOP)));
                 }
                 Some(Disturbance::Spin) => {
                     for _ in 0..random.random_range(0..SPIN) {
@@ -121,6 +124,16 @@ mod hook {
                 }
                 Some(Disturbance::Yield) => thread::yield_now(),
             }
+        }
+    }
+
+    fn stop(time: Duration) {
+        if time >= SHORTEST_SLEEP {
+            return thread::sleep(time);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            thread::yield_now();
         }
     }
 
@@ -162,7 +175,7 @@ mod tests {
             begun.elapsed()
         };
         assert!(run(false) < Duration::from_millis(10));
-        // At least four stops of 10 us and more, at the rarest rate.
+        // Some stops, at the rarest rate.
         let disturbed = run(true);
         assert!(disturbed > Duration::from_micros(40), "{disturbed:?}");
         assert!(disturbed > 2 * run(false));
