@@ -258,6 +258,7 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn call(&mut self, operation: Operation, key: Key) -> Event {
         let Self { table, log, .. } = self;
+        perturbation::call_begins();
         let call = log.record(|| OfKey(key, table.call(operation, key.number)));
         call.event.1
     }

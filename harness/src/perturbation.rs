@@ -13,6 +13,16 @@ pub fn during<R>(round: u64, thread: usize, action: impl FnOnce() -> R) -> R {
     kcas::steps::with_hook(hook::new(round, thread), action)
 }
 
+/// Says that the current thread begins a call: rounds may spare the first steps of each.
+#[cfg(feature = "steps")]
+pub fn call_begins() {
+    hook::STEPS_OF_CALL.set(0);
+}
+
+/// Says that the current thread begins a call; this build has no steps to perturb.
+#[cfg(not(feature = "steps"))]
+pub fn call_begins() {}
+
 /// Runs `action`; this build has no steps to perturb.
 #[cfg(not(feature = "steps"))]
 pub fn during<R>(_round: u64, _thread: usize, action: impl FnOnce() -> R) -> R {
@@ -21,21 +31,30 @@ pub fn during<R>(_round: u64, _thread: usize, action: impl FnOnce() -> R) -> R {
 
 #[cfg(feature = "steps")]
 mod hook {
+    use std::cell::Cell;
     use std::hint;
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 
-    /// A stop, in microseconds: long enough for others to do tens to thousands of calls meanwhile.
-    const STOP: std::ops::RangeInclusive<u64> = 10..=500;
+    /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
+    const STOP: std::ops::RangeInclusive<u32> = 1..=9;
+
+    /// The system cannot wake a thread sooner than about after so long.
+    const SHORTEST_SLEEP: Duration = Duration::from_micros(64);
 
     /// Longest spin: a few microseconds, in which another thread does a few calls.
     const SPIN: u32 = 100;
 
-    /// How often a thread is disturbed: at one step in so many.
+    thread_local! {
+        pub(super) static STEPS_OF_CALL: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// How often a thread is disturbed: at one step in so many, after the first ones of a call.
     struct Rates {
+        spared: u32,
         stop: u32,
         spin: u32,
         yielding: u32,
@@ -44,12 +63,45 @@ mod hook {
     impl Rates {
         /// Some rounds are rough and some are calm: which is needed to hit a race is not known.
         fn of_round(random: &mut SmallRng) -> Self {
+            // Most calls are over after a few steps. With these spared, and the others disturbed all the
+            // more, threads stop inside K-CAS, or while they meet one.
+            let spared = [0, 4, 8, 16, 32][random.random_range(0..5)];
             let mut one_in = |least: u32, most: u32| 1 << random.random_range(least..=most);
             Self {
-                stop: one_in(6, 12),
+                spared,
+                stop: if spared == 0 {
+                    one_in(6, 12)
+                } else {
+                    one_in(3, 9)
+                },
                 spin: one_in(2, 8),
                 // On a busy machine it is another program that gets the core, for milliseconds.
                 yielding: one_in(9, 12),
+            }
+        }
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    enum Disturbance {
+        Stop,
+        Spin,
+        Yield,
+    }
+
+    impl Rates {
+        /// What happens before a step, as a random number has it.
+        fn at(&self, steps_of_call: u32, drawn: u32) -> Option<Disturbance> {
+            // From different bits: the rates are powers of two, and these are independent.
+            if steps_of_call < self.spared {
+                None
+            } else if drawn.is_multiple_of(self.stop) {
+                Some(Disturbance::Stop)
+            } else if (drawn >> 12).is_multiple_of(self.spin) {
+                Some(Disturbance::Spin)
+            } else if (drawn >> 20).is_multiple_of(self.yielding) {
+                Some(Disturbance::Yield)
+            } else {
+                None
             }
         }
     }
@@ -58,16 +110,45 @@ mod hook {
         let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round));
         let mut random = SmallRng::seed_from_u64(round ^ ((thread as u64 + 1) << 48));
         move |_| {
-            let drawn: u32 = random.random();
-            // From different bits: the rates are powers of two, and these are independent.
-            if drawn.is_multiple_of(rates.stop) {
-                thread::sleep(Duration::from_micros(random.random_range(STOP)));
-            } else if (drawn >> 12).is_multiple_of(rates.spin) {
-                for _ in 0..random.random_range(0..SPIN) {
-                    hint::spin_loop();
+            let steps = STEPS_OF_CALL.get();
+            STEPS_OF_CALL.set(steps.saturating_add(1));
+            match rates.at(steps, random.random()) {
+                None => {}
+                Some(Disturbance::Stop) => {
+                    stop(Duration::from_micros(1 << random.random_range(STOP)));
                 }
-            } else if (drawn >> 20).is_multiple_of(rates.yielding) {
-                thread::yield_now();
+                Some(Disturbance::Spin) => {
+                    for _ in 0..random.random_range(0..SPIN) {
+                        hint::spin_loop();
+                    }
+                }
+                Some(Disturbance::Yield) => thread::yield_now(),
+            }
+        }
+    }
+
+    fn stop(time: Duration) {
+        if time >= SHORTEST_SLEEP {
+            return thread::sleep(time);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            thread::yield_now();
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn some_rounds_spare_the_first_steps_of_a_call_and_no_others() {
+            let rates = (0..100).map(|round| Rates::of_round(&mut SmallRng::seed_from_u64(round)));
+            let (sparing, others): (Vec<_>, Vec<_>) = rates.partition(|rates| rates.spared > 0);
+            assert!(sparing.len() > 60 && others.len() > 5);
+            for rates in sparing {
+                assert_eq!(rates.at(rates.spared - 1, 0), None);
+                assert_eq!(rates.at(rates.spared, 0), Some(Disturbance::Stop));
             }
         }
     }
@@ -94,7 +175,7 @@ mod tests {
             begun.elapsed()
         };
         assert!(run(false) < Duration::from_millis(10));
-        // At least four stops of 10 us and more, at the rarest rate.
+        // Some stops, at the rarest rate.
         let disturbed = run(true);
         assert!(disturbed > Duration::from_micros(40), "{disturbed:?}");
         assert!(disturbed > 2 * run(false));

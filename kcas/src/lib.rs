@@ -69,12 +69,17 @@
 //!
 //! # How it is checked
 //!
-//! `kcas/tests/loom.rs` and `commit_models` explore the protocol under [loom](https://docs.rs/loom), one
-//! model a hazard; `kcas/tests/planted` holds the mistakes that each of them must catch. What the models
-//! found while this was written: two operations that helped each other for ever, because one was decided
-//! and half released (`helping_a_decided_operation`); a record that was read without having acquired the
-//! tag that named it (`late_installation_and_reused_record`); and executions that loom itself leaves out
-//! (`sync`).
+//! - `kcas/tests/loom.rs` and the modules `*_models` explore the protocol under
+//!   [loom](https://docs.rs/loom), one model a hazard; `kcas/tests/planted` holds the mistakes that each of
+//!   them must catch (`scripts/planted.sh`), and `scripts/orderings.txt` tells for each memory ordering which
+//!   model fails without it, or why none can (`scripts/orderings.sh`).
+//! - `kcas/tests/stalls.rs` stops a thread at every access of an operation, and two at every pair
+//!   ([`steps`]): the others finish.
+//!
+//! What the models found while this was written: two operations that helped each other for ever, because one
+//! was decided and half released (`helping_a_decided_operation`); a record that was read without having
+//! acquired the tag that named it (`late_installation_and_reused_record`); and executions that loom itself
+//! leaves out ([`sync`]).
 #![forbid(unsafe_code)]
 
 mod commit;
