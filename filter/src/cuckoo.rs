@@ -10,7 +10,7 @@ use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS};
 use crate::layout::Layout;
 use crate::length::Length;
 use crate::update::Full;
-use crate::{lookup, update};
+use crate::{batch, lookup, update};
 
 /// A set of keys that many threads share without a lock: it answers "was this key inserted?" with yes,
 /// or with no and a small chance of a wrong yes; and keys can be removed again.
@@ -163,6 +163,70 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         self.remove_hash(self.hash(key))
     }
 
+    /// [`contains`](Self::contains) for each of `keys`: whether the key at the same place may be there. Faster
+    /// than one after the other in a table past the caches.
+    ///
+    /// Each lookup is atomic, the batch is not: others may insert and remove between them. Progress and
+    /// linearization points: as `contains`.
+    ///
+    /// # Panics
+    /// When `found` is not as long as `keys`.
+    pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
+        assert_same_length(keys, found);
+        batch::contains(&self.buckets, keys, found, |key| self.locate(key));
+    }
+
+    /// [`insert`](Self::insert) for each of `keys`, in their order; `results` tells for each what became of it.
+    ///
+    /// A key that finds no room does not keep those after it from being inserted. Each insert is atomic, the
+    /// batch is not. Progress and linearization points: as `insert`.
+    ///
+    /// # Panics
+    /// As `insert`, and when `results` is not as long as `keys`; nothing has changed then.
+    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
+        assert_same_length(keys, results);
+        self.update_batch(keys, results, |location, id| self.insert_at(location, id));
+    }
+
+    /// [`insert_unique`](Self::insert_unique) for each of `keys`, in their order; `results` tells for each
+    /// whether it was new. As [`insert_batch`](Self::insert_batch) otherwise.
+    ///
+    /// # Panics
+    /// As `insert_batch`.
+    pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
+        assert_same_length(keys, results);
+        self.update_batch(keys, results, |location, id| {
+            self.insert_unique_at(location, id)
+        });
+    }
+
+    /// [`remove`](Self::remove) for each of `keys`, in their order; `removed` tells for each whether a copy was
+    /// taken. Each remove is atomic, the batch is not. Progress and linearization points: as `remove`.
+    ///
+    /// # Panics
+    /// As `remove`, and when `removed` is not as long as `keys`; nothing has changed then.
+    pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
+        assert_same_length(keys, removed);
+        self.update_batch(keys, removed, |location, id| self.remove_at(location, id));
+    }
+
+    fn update_batch<T: Hash, R>(
+        &self,
+        keys: &[T],
+        results: &mut [R],
+        action: impl Fn(Location, &ThreadId) -> R,
+    ) {
+        with_id(|id| {
+            batch::update(
+                &self.buckets,
+                keys,
+                results,
+                |key| self.locate(key),
+                |location| action(location, id),
+            );
+        });
+    }
+
     /// The hash of a key, for the functions that take one: to hash once and ask several times, or several
     /// filters that have the same hasher.
     #[inline]
@@ -192,11 +256,14 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// As `insert`.
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
         let location = self.buckets.geometry().locate(hash);
-        with_id(|id| {
-            update::insert(&self.buckets, location)?;
-            self.length.add(id, 1);
-            Ok(())
-        })
+        with_id(|id| self.insert_at(location, id))
+    }
+
+    #[inline]
+    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), Full> {
+        update::insert(&self.buckets, location)?;
+        self.length.add(id, 1);
+        Ok(())
     }
 
     /// [`insert_unique`](CuckooFilter::insert_unique), of a key that has this [`hash`](CuckooFilter::hash).
@@ -208,11 +275,14 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// As `insert_unique`.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
         let location = self.buckets.geometry().locate(hash);
-        with_id(|id| {
-            let inserted = update::insert_unique(&self.buckets, location)?;
-            self.length.add(id, u64::from(inserted));
-            Ok(inserted)
-        })
+        with_id(|id| self.insert_unique_at(location, id))
+    }
+
+    #[inline]
+    fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, Full> {
+        let inserted = update::insert_unique(&self.buckets, location)?;
+        self.length.add(id, u64::from(inserted));
+        Ok(inserted)
     }
 
     /// [`contains`](CuckooFilter::contains), of a key that has this [`hash`](CuckooFilter::hash).
@@ -227,13 +297,16 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// As `remove`.
     pub fn remove_hash(&self, hash: u64) -> bool {
         let location = self.buckets.geometry().locate(hash);
-        with_id(|id| {
-            let removed = update::remove(&self.buckets, location);
-            if removed {
-                self.length.add(id, 1u64.wrapping_neg());
-            }
-            removed
-        })
+        with_id(|id| self.remove_at(location, id))
+    }
+
+    #[inline]
+    fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
+        let removed = update::remove(&self.buckets, location);
+        if removed {
+            self.length.add(id, 1u64.wrapping_neg());
+        }
+        removed
     }
 
     /// Removes everything. Keeps the memory.
@@ -272,6 +345,15 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
         table + self.length.memory_bytes() + size_of::<Self>()
     }
+}
+
+#[track_caller]
+fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
+    assert_eq!(
+        keys.len(),
+        results.len(),
+        "there must be as many places for results as there are keys"
+    );
 }
 
 fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {

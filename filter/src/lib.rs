@@ -70,6 +70,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod batch;
 mod buckets;
 mod cuckoo;
 pub mod hashing;

@@ -40,11 +40,30 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> bool {
-    let fingerprint = location.fingerprint;
-    // Both reads before either match: one branch instead of two, and the cache misses overlap. All
-    // that is rare is left to `contains_slowly`.
+    contains_in(buckets, location, peek(buckets, location))
+}
+
+/// The first two reads: both before either match, so that the cache misses overlap.
+#[inline]
+pub(crate) fn peek<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> [u64; 2] {
+    // In this order: the linearization point is the second one.
     let first = buckets.peek(location.first);
     let second = buckets.peek(location.second);
+    [first, second]
+}
+
+/// [`contains`], after [`peek`].
+#[inline]
+pub(crate) fn contains_in<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+    [first, second]: [u64; 2],
+) -> bool {
+    let fingerprint = location.fingerprint;
+    // Both matched at once: one branch instead of two. All that is rare is left to `contains_slowly`.
     if (first | second) <= MAX_VALUE {
         if Layout::<SLOTS, BITS>::contains(first, fingerprint)
             | Layout::<SLOTS, BITS>::contains(second, fingerprint)

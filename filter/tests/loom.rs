@@ -57,6 +57,22 @@ fn lookup_of_a_key_that_a_chain_moves() {
     }
 }
 
+/// The same of a lookup in a batch, in which the buckets of another key are loaded between its own.
+#[test]
+fn batch_with_a_key_that_a_chain_moves() {
+    for moved in [key(0, 1, 3), key(1, 0, 3)] {
+        explore("batch_with_a_key_that_a_chain_moves", 3, 1_200, move || {
+            let filter = holding(&residents());
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(key(0, 2, 0)), Ok(()));
+            });
+            let mut reader = Caller::new(&filter, 0);
+            reader.contains_batch([moved, key(2, 1, 5)]);
+            explained(&residents(), [reader, writer.join().unwrap()]);
+        });
+    }
+}
+
 /// A chain moves a resident key into a bucket, and then the key gets back by an insert and a remove of its
 /// class, so that the bucket's slots are as they were. A lookup that read the bucket before and after must
 /// see that something was added meanwhile.

@@ -129,6 +129,14 @@ impl Caller {
         found
     }
 
+    pub(crate) fn contains_batch(&mut self, keys: [u64; 2]) {
+        let mut found = [false; 2];
+        self.filter.contains_batch(&keys, &mut found);
+        for (key, found) in keys.into_iter().zip(found) {
+            self.write_down(key, Event::Contains(found));
+        }
+    }
+
     pub(crate) fn remove(&mut self, key: u64) -> bool {
         let removed = self.filter.remove(&key);
         self.write_down(key, Event::Remove(removed));
