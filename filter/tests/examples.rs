@@ -59,7 +59,7 @@ fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// The sources of this crate, several times over: some thousand distinct lines among many.
+/// The sources of this crate: some thousand lines, many of them equal.
 fn sources() -> Vec<u8> {
     let mut text = Vec::new();
     for folder in ["src", "tests", "examples"] {
@@ -71,7 +71,7 @@ fn sources() -> Vec<u8> {
             }
         }
     }
-    text.repeat(5)
+    text
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -102,13 +102,14 @@ fn number(text: &str, phrase: &str) -> f64 {
 
 #[test]
 fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
-    let text = sources();
+    // More than is read at a time.
+    let text = sources().repeat(5);
     let mut dedup = example("dedup");
     let (written, _) = run(dedup.args(["--threads", "1", "--seed", "1"]), &text);
     assert!(written == distinct(&text));
 }
 
-/// The threads meet the same lines at the same time, as all files are the same.
+/// Each thread takes one of the files, which are the same: so they meet the same new lines at the same time.
 #[test]
 fn dedup_with_many_threads_writes_each_line_once() {
     let directory = TempDir::new().unwrap();
@@ -161,42 +162,32 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
     assert_eq!(run(&mut dedup, b"three\ntw").0, b"one\ntw\no\nthree\n");
 }
 
-/// More lines than there is room for: filters are added, and only the errors that are to be expected are made.
+/// More lines than there is room for: filters are added, and only the errors that are to be expected are made,
+/// which are none with the long fingerprints.
 #[test]
 fn dedup_grows_and_counts_its_errors() {
     let text: Vec<u8> = (0..40_000)
         .flat_map(|n| format!("{}\n", n % 20_000).into_bytes())
         .collect();
-    for threads in ["1", "8"] {
+    for (threads, rate, layout) in [
+        ("1", "0.002", "4×12"),
+        ("8", "0.002", "4×12"),
+        ("1", "0.000001", "2×24"),
+        ("8", "0.000001", "2×24"),
+    ] {
         let mut dedup = example("dedup");
-        dedup.args([
-            "--threads",
-            threads,
-            "--seed",
-            "1",
-            "--capacity",
-            "1000",
-            "--verify",
-        ]);
-        let (written, messages) = run(dedup.args(["-p", "0.002"]), &text);
-        let is_written: HashSet<_> = lines(&written).collect();
-        assert_eq!(
-            is_written.len(),
-            lines(&written).count(),
-            "a line was written twice"
-        );
-        assert!(is_written.is_subset(&lines(&text).collect()));
-        assert!(
-            messages.matches("filter of 4×12 bits").count() >= 4,
-            "{messages}"
-        );
+        dedup.args(["--threads", threads, "-p", rate, "--capacity", "1000"]);
+        let (written, messages) = run(dedup.args(["--seed", "1", "--verify"]), &text);
+        let distinct: HashSet<_> = lines(&written).collect();
+        assert_eq!(distinct.len(), lines(&written).count(), "one came twice");
+        assert!(distinct.is_subset(&lines(&text).collect()));
+        let filter = format!("filter of {layout} bits");
+        assert!(messages.matches(&filter).count() >= 4, "{messages}");
         let dropped = number(&messages, " of 20000 distinct lines");
-        assert_eq!(is_written.len() as f64 + dropped, 20_000.0, "{messages}");
+        assert_eq!(distinct.len() as f64 + dropped, 20_000.0, "{messages}");
         let expected = number(&messages, " distinct lines dropped wrongly are to be");
-        assert!(
-            (dropped - expected).abs() < 6.0 * expected.sqrt(),
-            "{messages}"
-        );
+        let error = (dropped - expected).abs();
+        assert!(error < 6.0 * expected.sqrt() + 0.1, "{messages}");
     }
 }
 
