@@ -130,7 +130,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     }
 
     /// True when the key's class has a copy: always for a key that was inserted and not removed, and
-    /// by chance for others ([false positives](crate#how-often-it-is-wrong)).
+    /// by chance for others ([false positives](crate#sizes-and-error-rates)).
     ///
     /// Progress: lock-free; three loads, unless the key's buckets are being changed. Writes nothing.
     /// Linearization point: a moment at which the answer was true of the set, during the call.
@@ -433,7 +433,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         self
     }
 
-    /// Another hasher. It must spread keys over all 64 bits of the hash ([`hashing`]).
+    /// Another hasher. It must spread keys over all 64 bits of the hash ([`hashing`](crate::hashing)).
     pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
         Builder {
             size: self.size,

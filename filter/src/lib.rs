@@ -5,6 +5,168 @@
 //! key. After *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of Software 36(7), 2025), with
 //! another lookup and another way to shift.
 //!
+//! # When to use it
+//!
+//! When several threads share one set that may be wrong now and then about what is *not* in it, and one of these
+//! holds:
+//!
+//! - **Keys leave again**: what is cached, connected, in flight, seen within the last hour.
+//! - **Exactly one thread may act** on a new key: [`insert_unique`](CuckooFilter::insert_unique) looks and inserts
+//!   in one atomic step.
+//! - **Nobody may wait**: not for a thread that was preempted, nor for a table that grows.
+//!
+//! When not:
+//!
+//! - The set is built once and then only read: a Bloom filter or a static one (xor, ribbon) has a lower error
+//!   rate for its bits.
+//! - It grows without a bound that is known. The size is fixed; `filter/examples/dedup` shows how to start a
+//!   second filter when the first is full.
+//! - Filling it is what counts: locks in stripes fill faster (the README has the measurements). This one is
+//!   built for lookups, and for changes by threads that get in each other's way.
+//! - Wrong answers cannot be afforded: use a hash set.
+//!
+//! # Sizes and error rates
+//!
+//! A bucket is one word of 64 bits: so a key costs 64 / (`SLOTS` × load) bits. A lookup compares with
+//! `2 × SLOTS` slots, and each holds the key's fingerprint by chance once in 2^`BITS`: that makes
+//! `2 × SLOTS × load / 2^BITS` wrong answers about absent keys, fewer in a filter that is less full.
+//!
+//! | Layout | Workable load | Bits a key | Wrong about one absent key in | Timestamp bits |
+//! |---|---:|---:|---:|---:|
+//! | 4×8 | 0.95 | 16.8 | 34 | 31 |
+//! | **4×12** (default) | **0.95** | **16.9** | **523** | 15 |
+//! | 4×13 | 0.95 | 16.8 | 1,080 | 11 |
+//! | 3×16 | 0.91 | 23.4 | 12,000 | 15 |
+//! | 2×24 | 0.82 | 39.0 | 5,100,000 | 15 |
+//!
+//! The default layout's row was measured, in a filter of a million keys (`filter/tests/capacity.rs`); it can be
+//! filled to a load of 0.965 and more. The other rows are theory, at the load they are planned for. Fewer bits do
+//! not make a filter smaller: what they leave of the word goes to the bucket's timestamp
+//! ([`layout`](layout#when-a-timestamp-wraps)). [`Builder::layout`] chooses.
+//!
+//! # Guarantees
+//!
+//! - **No key is denied** that was inserted and not removed, also while other keys shift it about.
+//! - **Linearizable**: each call takes effect at one moment between its start and its end. Each names it.
+//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
+//! - **One `true`**: of any number of threads that insert a class of keys with `insert_unique`, exactly one is
+//!   told that it was new.
+//! - **[`Full`] leaves the filter exactly as it was.** Nothing is dropped to make room.
+//! - **No operation allocates**, but for first uses: a thread's first insert into a filter may make a chunk of
+//!   counters, and its first chain of shifts a chunk of K-CAS records.
+//! - **No `unsafe`**, here or in `kcas`.
+//!
+//! # Limits
+//!
+//! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times (half of that for
+//!   a few, whose buckets are the same one) for all keys of a class ([`Class`]) together; then it says [`Full`],
+//!   and many keys with many copies crowd out others long before. Where a key comes more than once, use
+//!   `insert_unique`.
+//! - **Removing what was never inserted** may take a copy of another key of its class, which is then
+//!   denied. Remove only what you inserted. What `insert_unique` was told `true` for may be removed, once; a
+//!   `false` put nothing in that could be.
+//! - **Size is fixed.** Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
+//! - **Strangers' keys.** The default hasher, [`FixedState`], makes runs repeat: who knows it can choose keys
+//!   that are wrongly found, or that fill two buckets. Where strangers choose the keys, give
+//!   [`Builder::hasher`] one with random seeds. A hasher must be good in all of its 64 bits ([`hashing`]).
+//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
+//!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
+//!   ([`layout`](layout#when-a-timestamp-wraps)).
+//! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
+//!   one more panics, before anything changes.
+//! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
+//!
+//! # Recipes
+//!
+//! Each is also a program that runs on real input, in `filter/examples`.
+//!
+//! **Dedup of a stream by many threads** (`--example dedup`). Whoever is told `true` passes the line on:
+//!
+//! ```
+//! use filter::{CuckooFilter, Full};
+//!
+//! fn first_times<'a>(seen: &CuckooFilter, lines: &[&'a str]) -> Result<Vec<&'a str>, Full> {
+//!     let mut new = Vec::new();
+//!     for line in lines {
+//!         if seen.insert_unique(line)? {
+//!             new.push(*line);
+//!         }
+//!     }
+//!     Ok(new)
+//! }
+//!
+//! let seen = CuckooFilter::with_capacity(1_000);
+//! let log = ["GET /", "GET /about", "GET /", "POST /login", "GET /about", "GET /"];
+//! let (one, other) = std::thread::scope(|threads| {
+//!     let one = threads.spawn(|| first_times(&seen, &log[..3]));
+//!     let other = threads.spawn(|| first_times(&seen, &log[3..]));
+//!     (one.join().unwrap(), other.join().unwrap())
+//! });
+//! let mut new = [one?, other?].concat();
+//! new.sort();
+//! assert_eq!(new, ["GET /", "GET /about", "POST /login"]);
+//! # Ok::<(), Full>(())
+//! ```
+//!
+//! Of the distinct lines, half the error rate is dropped wrongly if they fill the filter: it is empty at first.
+//!
+//! **Cache admission** (`--example admission`). A key may enter the cache when it is missed for the second
+//! time; the keys that were seen are forgotten one by one, the oldest first:
+//!
+//! ```
+//! use std::collections::VecDeque;
+//! use filter::{CuckooFilter, Full};
+//!
+//! /// What one thread keeps; all share the filter.
+//! struct Doorkeeper<'a> {
+//!     seen: &'a CuckooFilter,
+//!     order: VecDeque<u64>,
+//!     window: usize,
+//! }
+//!
+//! impl Doorkeeper<'_> {
+//!     fn lets_in(&mut self, key: &str) -> Result<bool, Full> {
+//!         let hash = self.seen.hash(key);
+//!         if !self.seen.insert_unique_hash(hash)? {
+//!             return Ok(true);
+//!         }
+//!         // Told `true`: this thread put it in, and this thread will take it out, once.
+//!         self.order.push_back(hash);
+//!         if self.order.len() > self.window
+//!             && let Some(oldest) = self.order.pop_front()
+//!         {
+//!             self.seen.remove_hash(oldest);
+//!         }
+//!         Ok(false)
+//!     }
+//! }
+//!
+//! let seen = CuckooFilter::with_capacity(100);
+//! let mut doorkeeper = Doorkeeper { seen: &seen, order: VecDeque::new(), window: 2 };
+//! assert!(!doorkeeper.lets_in("a")?);
+//! assert!(doorkeeper.lets_in("a")?);
+//! assert!(!doorkeeper.lets_in("b")?);
+//! assert!(!doorkeeper.lets_in("c")?); // "a" is forgotten
+//! assert!(!doorkeeper.lets_in("a")?);
+//! # Ok::<(), Full>(())
+//! ```
+//!
+//! **Set difference between two services** (`--example difference`). What the filter of A's keys denies, A
+//! surely lacks:
+//!
+//! ```
+//! use filter::CuckooFilter;
+//!
+//! let filter_of_a = CuckooFilter::with_capacity(1_000);
+//! for key in 0..1_000 {
+//!     filter_of_a.insert_unique(&key)?; // unique, as A may name a key twice
+//! }
+//! let missing: Vec<u32> = (500..2_000).filter(|key| !filter_of_a.contains(key)).collect();
+//! assert!(missing.iter().all(|key| *key >= 1_000));
+//! assert!(missing.len() > 980); // by chance, one in some hundreds is taken for one that A has
+//! # Ok::<(), filter::Full>(())
+//! ```
+//!
 //! # How it works
 //!
 //! A key's hash gives a **fingerprint** and two **buckets** where it may live ([`hashing`]). A bucket is one
@@ -16,58 +178,19 @@
 //!   search ([`path`]) finds the shortest chain of fingerprints to shift, and *the whole chain is committed
 //!   by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one change places at one moment, so no
 //!   key is ever in no bucket, or in two.
+//! - **Unique inserts** are always a K-CAS: it changes one bucket, or a chain, and compares the other bucket,
+//!   where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
-//! # Guarantees
+//! # How it is checked
 //!
-//! - Linearizable, lock-free: a thread that stops anywhere stops nobody else. No operation allocates, but
-//!   for first uses: a thread's first insert into a filter may make a chunk of counters, and its first chain
-//!   of shifts a chunk of K-CAS records.
-//! - A key that was inserted and not removed is always found, also while other keys shift it about.
-//! - [`Full`] leaves the filter exactly as it was. Nothing is dropped to make room.
+//! - `filter/tests/loom.rs` explores the hazards one by one under a model checker, memory orderings included,
+//!   and holds what each thread was told against a sequential [`specification`].
+//! - `filter/tests/planted` has small changes that break the filter, each with the check that must catch it.
+//! - The [`history`] checker looks for answers of real threads that no order of the calls explains.
+//! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the others go on.
 //!
-//! # How often it is wrong
-//!
-//! A lookup compares with `2 × SLOTS` slots, and each holds the key's fingerprint by chance once in
-//! 2^`BITS`: about `2 × SLOTS / 2^BITS` when full, less in a filter that is less full. In the default layout, four
-//! slots of twelve bits, that is 1 in 512; 1 in 523 was measured in a filter of a million keys
-//! (`filter/tests/capacity.rs`).
-//!
-//! # Limits
-//!
-//! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times for all
-//!   keys of a class ([`Class`]) together; then it says [`Full`].
-//! - **Removing what was never inserted** may take a copy of another key of its class, which is then
-//!   denied. Remove only what you inserted.
-//! - **Size is fixed.** Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
-//! - **Known seeds.** [`FixedState`] makes runs repeat. Where strangers choose the keys, use a hasher with
-//!   random seeds.
-//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
-//!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
-//!   ([`layout`](layout#when-a-timestamp-wraps)).
-//! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
-//!   one more panics, before anything changes.
-//! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
-//!
-//! # Example
-//!
-//! Which lines of a log occur for the first time:
-//!
-//! ```
-//! use filter::CuckooFilter;
-//!
-//! let log = ["GET /", "GET /about", "GET /", "POST /login", "GET /about"];
-//! let seen = CuckooFilter::with_capacity(log.len());
-//! let mut fresh = Vec::new();
-//! for line in log {
-//!     if !seen.contains(line) {
-//!         seen.insert(line)?;
-//!         fresh.push(line);
-//!     }
-//! }
-//! assert_eq!(fresh, ["GET /", "GET /about", "POST /login"]);
-//! # Ok::<(), filter::Full>(())
-//! ```
+//! The README's section *Convince yourself* has a command for each.
 #![forbid(unsafe_code)]
 
 mod batch;

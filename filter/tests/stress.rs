@@ -125,30 +125,40 @@ fn copies_of_shared_keys_add_up() {
     assert!(filter.is_empty());
 }
 
-/// Eight threads race to insert the same keys uniquely, each in an order of its own: of each class exactly
-/// one of them is told `true`, and one copy is held.
 #[test]
 fn unique_inserts_are_told_once() {
+    race_to_insert(100_000);
+}
+
+/// The same, with a million keys: `cargo test --release -p filter --test stress -- --ignored`.
+#[test]
+#[ignore = "takes half a minute in a debug build"]
+fn unique_inserts_of_a_million_keys_are_told_once() {
+    race_to_insert(1_000_000);
+}
+
+/// Eight threads race to insert the same keys uniquely, each in an order of its own: of each class exactly
+/// one of them is told `true`, and one copy is held.
+fn race_to_insert(keys: u64) {
     const THREADS: u64 = 8;
-    const KEYS: u64 = 100_000;
     // Room for all, but chains are needed.
-    let filter = CuckooFilter::with_capacity(KEYS as usize);
+    let filter = CuckooFilter::with_capacity(keys as usize);
     let told: Vec<Vec<u64>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let filter = &filter;
                 scope.spawn(move || {
-                    // An odd stride visits every key; threads that meet stay together for a while.
+                    // Each stride visits every key; threads that meet stay together for a while.
                     let stride = if thread % 2 == 0 { 1 } else { 3 };
-                    let key = |n: u64| (n * stride + thread * 7) % KEYS;
+                    let key = |n: u64| (n * stride + thread * 7) % keys;
                     let inserted = |key: &u64| filter.insert_unique(key).expect("there is room");
-                    (0..KEYS).map(key).filter(inserted).collect()
+                    (0..keys).map(key).filter(inserted).collect()
                 })
             })
             .collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
-    let classes: HashSet<Class> = (0..KEYS).map(|key| filter.class(&key)).collect();
+    let classes: HashSet<Class> = (0..keys).map(|key| filter.class(&key)).collect();
     let told: Vec<Class> = told.iter().flatten().map(|key| filter.class(key)).collect();
     assert_eq!(
         told.len(),
@@ -157,5 +167,5 @@ fn unique_inserts_are_told_once() {
     );
     assert_eq!(told.into_iter().collect::<HashSet<_>>(), classes);
     assert_eq!(filter.len(), classes.len());
-    assert!((0..KEYS).all(|key| filter.count(&key) == 1));
+    assert!((0..keys).all(|key| filter.count(&key) == 1));
 }

@@ -1,0 +1,216 @@
+//! Cache admission: what a cache gains if a key has to be asked for twice before it is let in.
+//!
+//! Many keys are asked for once and never again, and each of them pushes out one that would have been asked
+//! for. A *doorkeeper* (Einziger, Friedman & Manes 2017, *TinyLFU*) remembers which keys were missed lately
+//! and lets those in that are missed again. It can be wrong now and then, so a filter will do; and because keys
+//! can be removed from this one, it forgets them one by one, oldest first, instead of all at once.
+//!
+//! Here one thread replays a request log through a cache. In a server, all threads share the doorkeeper.
+//!
+//! ```sh
+//! cargo run --release -p filter --example admission             # keys with a Zipf distribution
+//! cargo run --release -p filter --example admission -- urls.log # one key a line
+//! ```
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use filter::{CuckooFilter, Full};
+use indicatif::{HumanBytes, ProgressIterator};
+use lru::LruCache;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand_distr::{Distribution, Zipf};
+
+/// Replays requests through an LRU cache, and prints the hit rates with and without a doorkeeper that lets
+/// in only keys that were missed before.
+#[derive(Debug, Parser)]
+#[command(max_term_width = 100)]
+struct Options {
+    /// The requests, one key a line. By default they are drawn at random.
+    log: Option<PathBuf>,
+    /// How many keys the cache holds.
+    #[arg(long, default_value = "10000")]
+    cache: NonZeroUsize,
+    /// How many missed keys the doorkeeper remembers; by default eight times as many as the cache holds.
+    #[arg(long)]
+    window: Option<NonZeroUsize>,
+    /// Number of requests to draw.
+    #[arg(long, default_value_t = 5_000_000, conflicts_with = "log")]
+    requests: usize,
+    /// Number of keys to draw from.
+    #[arg(long, default_value = "1000000", conflicts_with = "log")]
+    keys: NonZeroUsize,
+    /// How much more often the frequent keys are drawn: the exponent of the Zipf distribution.
+    #[arg(long, default_value_t = 0.9, conflicts_with = "log")]
+    skew: f64,
+    /// Draws the same requests each time.
+    #[arg(long, default_value_t = 1, conflicts_with = "log")]
+    seed: u64,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let window = options.window.unwrap_or(
+        options
+            .cache
+            .saturating_mul(NonZeroUsize::new(8).expect("8 is not 0")),
+    );
+    let requests = match &options.log {
+        Some(log) => read(log)?,
+        None => draw(&options)?,
+    };
+    println!(
+        "{} requests, a cache of {} keys, a doorkeeper of {window}",
+        requests.len(),
+        options.cache
+    );
+    let rate = |doorkeeper: &mut dyn Doorkeeper| {
+        let hits = hits(&requests, options.cache, doorkeeper);
+        100.0 * hits as f64 / requests.len() as f64
+    };
+    println!(
+        "{:6.2} % hits without a doorkeeper",
+        rate(&mut EverythingEnters)
+    );
+    let mut exact = ExactWindow::new(window);
+    println!("{:6.2} % hits with an exact doorkeeper", rate(&mut exact));
+    let mut filter = FilterWindow::new(window)?;
+    println!(
+        "{:6.2} % hits with a filter as doorkeeper, of {}",
+        rate(&mut filter),
+        HumanBytes(filter.filter.memory_bytes() as u64)
+    );
+    Ok(())
+}
+
+/// The lines of a file, each distinct one as a number.
+fn read(log: &PathBuf) -> Result<Vec<u64>> {
+    let cannot = || format!("cannot read {}", log.display());
+    let bytes = fs::read(log).with_context(cannot)?;
+    ensure!(!bytes.is_empty(), "{} has no requests", log.display());
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let mut numbers = HashMap::new();
+    let keys = bytes.split(|&byte| byte == b'\n').map(|line| {
+        let next = numbers.len() as u64;
+        *numbers.entry(line).or_insert(next)
+    });
+    Ok(keys.collect())
+}
+
+fn draw(options: &Options) -> Result<Vec<u64>> {
+    ensure!(options.requests > 0, "--requests must be 1 or more");
+    let zipf = Zipf::new(options.keys.get() as f64, options.skew)
+        .with_context(|| format!("--skew cannot be {}", options.skew))?;
+    let random = StdRng::seed_from_u64(options.seed);
+    let keys = zipf.sample_iter(random).map(|key| key as u64);
+    Ok(keys.take(options.requests).collect())
+}
+
+/// How many of the requests find their key in the cache.
+fn hits(requests: &[u64], cache: NonZeroUsize, doorkeeper: &mut dyn Doorkeeper) -> usize {
+    let mut cache = LruCache::new(cache);
+    let mut hits = 0;
+    for &key in requests.iter().progress() {
+        if cache.get(&key).is_some() {
+            hits += 1;
+        } else if doorkeeper.lets_in(key) {
+            cache.put(key, ());
+        }
+    }
+    hits
+}
+
+trait Doorkeeper {
+    /// Whether a key that was missed may enter the cache.
+    fn lets_in(&mut self, key: u64) -> bool;
+}
+
+struct EverythingEnters;
+
+impl Doorkeeper for EverythingEnters {
+    fn lets_in(&mut self, _: u64) -> bool {
+        true
+    }
+}
+
+/// Lets in a key that it saw before, within its window.
+struct FilterWindow {
+    filter: CuckooFilter,
+    /// The hashes of the keys in the filter, the oldest first: exactly these are removed again.
+    seen: VecDeque<u64>,
+    window: usize,
+}
+
+impl FilterWindow {
+    fn new(window: NonZeroUsize) -> Result<FilterWindow> {
+        // Where strangers choose the keys, give it a hasher with random seeds.
+        Ok(FilterWindow {
+            filter: CuckooFilter::builder().capacity(window.get()).build()?,
+            seen: VecDeque::new(),
+            window: window.get(),
+        })
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.seen.pop_front() {
+            self.filter.remove_hash(oldest);
+        }
+    }
+}
+
+impl Doorkeeper for FilterWindow {
+    fn lets_in(&mut self, key: u64) -> bool {
+        let hash = self.filter.hash(&key);
+        if self.seen.len() == self.window {
+            self.forget_oldest();
+        }
+        loop {
+            match self.filter.insert_unique_hash(hash) {
+                Ok(true) => {
+                    self.seen.push_back(hash);
+                    return false;
+                }
+                Ok(false) => return true,
+                // As good as never, with this capacity: room is made as it is for the next key.
+                Err(Full) => self.forget_oldest(),
+            }
+        }
+    }
+}
+
+/// The same with a set of whole keys.
+struct ExactWindow {
+    keys: HashSet<u64>,
+    seen: VecDeque<u64>,
+    window: usize,
+}
+
+impl ExactWindow {
+    fn new(window: NonZeroUsize) -> ExactWindow {
+        ExactWindow {
+            keys: HashSet::new(),
+            seen: VecDeque::new(),
+            window: window.get(),
+        }
+    }
+}
+
+impl Doorkeeper for ExactWindow {
+    fn lets_in(&mut self, key: u64) -> bool {
+        if self.seen.len() == self.window
+            && let Some(oldest) = self.seen.pop_front()
+        {
+            self.keys.remove(&oldest);
+        }
+        let is_new = self.keys.insert(key);
+        if is_new {
+            self.seen.push_back(key);
+        }
+        !is_new
+    }
+}

@@ -1,0 +1,296 @@
+//! The examples, run as programs on small real inputs, against what an exact set would have said.
+#![cfg(not(kcas_loom))]
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use escargot::CargoBuild;
+use tempfile::TempDir;
+
+/// The program of an example, built as this test was.
+fn example(name: &str) -> Command {
+    let build = CargoBuild::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .example(name)
+        .current_release()
+        .current_target();
+    let mut command = build.run().expect("the example compiles").command();
+    command.env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// What the program wrote, and the statistics; it must have succeeded.
+fn run(command: &mut Command, input: &[u8]) -> (Vec<u8>, String) {
+    let output = output(command, input);
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{messages}");
+    (output.stdout, messages)
+}
+
+fn output(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // A program that reads files has no use for it.
+        scope.spawn(move || stdin.write_all(input).or(Ok::<_, ()>(())));
+        child.wait_with_output().unwrap()
+    })
+}
+
+/// What the program complained about; it must have failed.
+fn complaint(command: &mut Command) -> String {
+    let output = output(command, b"");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = directory.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// The sources of this crate: some thousand lines, many of them equal.
+fn sources() -> Vec<u8> {
+    let mut text = Vec::new();
+    for folder in ["src", "tests", "examples"] {
+        let folder = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + folder);
+        for entry in folder.unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                text.extend(fs::read(path).unwrap());
+            }
+        }
+    }
+    text
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = text.len() - usize::from(text.ends_with(b"\n"));
+    text[..end].split(|&byte| byte == b'\n')
+}
+
+/// Each line the first time that it occurs, and with a newline.
+fn distinct(text: &[u8]) -> Vec<u8> {
+    let mut seen = HashSet::new();
+    let new = lines(text).filter(|line| seen.insert(*line));
+    new.flat_map(|line| [line, b"\n"].concat()).collect()
+}
+
+fn sorted(text: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<_> = lines(text).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The number before this phrase in what a program wrote.
+fn number(text: &str, phrase: &str) -> f64 {
+    let before = text.split(phrase).next().unwrap();
+    let word = before.split_whitespace().next_back().unwrap();
+    word.parse()
+        .unwrap_or_else(|_| panic!("no number before {phrase:?}: {text}"))
+}
+
+#[test]
+fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
+    // More than is read at a time.
+    let text = sources().repeat(5);
+    let mut dedup = example("dedup");
+    let (written, _) = run(dedup.args(["--threads", "1", "--seed", "1"]), &text);
+    assert!(written == distinct(&text));
+}
+
+/// Each thread takes one of the files, which are the same: so they meet the same new lines at the same time.
+#[test]
+fn dedup_with_many_threads_writes_each_line_once() {
+    let directory = TempDir::new().unwrap();
+    let text = sources();
+    for with in ["filter", "exact-set"] {
+        let mut dedup = example("dedup");
+        dedup.args(["--threads", "8", "--seed", "1", "--with", with]);
+        dedup.args(vec![file(&directory, "text", &text); 8]);
+        let (written, messages) = run(&mut dedup, b"");
+        assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
+        let all = 8 * lines(&text).count();
+        assert_eq!(number(&messages, " lines ("), all as f64);
+    }
+}
+
+#[test]
+fn dedup_takes_any_bytes_for_lines() {
+    let huge = vec![b'x'; 3 << 20];
+    let cases: [(&[u8], &[u8]); 7] = [
+        (b"", b""),
+        (b"\n", b"\n"),
+        (b"a\n\nb\n\na", b"a\n\nb\n"),
+        (b"a\nb\na\nc", b"a\nb\nc\n"),
+        (b"a\r\na\n\0\n\xff\xfe\n\0", b"a\r\na\n\0\n\xff\xfe\n"),
+        (
+            &[&huge[..], b"\ny\n", &huge].concat(),
+            &[&huge[..], b"\ny\n"].concat(),
+        ),
+        (
+            &[b"y\n", &huge[..], b"\ny"].concat(),
+            &[b"y\n", &huge[..], b"\n"].concat(),
+        ),
+    ];
+    for (text, expected) in cases {
+        let mut dedup = example("dedup");
+        let (written, _) = run(dedup.args(["--threads", "1", "--seed", "1"]), text);
+        assert!(written == expected, "{:?}…", &text[..text.len().min(20)]);
+    }
+}
+
+#[test]
+fn dedup_ends_a_line_at_the_end_of_its_file() {
+    let directory = TempDir::new().unwrap();
+    let mut dedup = example("dedup");
+    dedup.args(["--threads", "1", "--seed", "1"]);
+    dedup.arg(file(&directory, "a", b"one\ntw"));
+    dedup.arg(file(&directory, "b", b""));
+    dedup.arg(file(&directory, "c", b"o\none"));
+    dedup.arg("-");
+    assert_eq!(run(&mut dedup, b"three\ntw").0, b"one\ntw\no\nthree\n");
+}
+
+/// More lines than there is room for: filters are added, and only the errors that are to be expected are made,
+/// which are none with the long fingerprints.
+#[test]
+fn dedup_grows_and_counts_its_errors() {
+    let text: Vec<u8> = (0..40_000)
+        .flat_map(|n| format!("{}\n", n % 20_000).into_bytes())
+        .collect();
+    for (threads, rate, layout) in [
+        ("1", "0.002", "4×12"),
+        ("8", "0.002", "4×12"),
+        ("1", "0.000001", "2×24"),
+        ("8", "0.000001", "2×24"),
+    ] {
+        let mut dedup = example("dedup");
+        dedup.args(["--threads", threads, "-p", rate, "--capacity", "1000"]);
+        let (written, messages) = run(dedup.args(["--seed", "1", "--verify"]), &text);
+        let distinct: HashSet<_> = lines(&written).collect();
+        assert_eq!(distinct.len(), lines(&written).count(), "one came twice");
+        assert!(distinct.is_subset(&lines(&text).collect()));
+        let filter = format!("filter of {layout} bits");
+        assert!(messages.matches(&filter).count() >= 4, "{messages}");
+        let dropped = number(&messages, " of 20000 distinct lines");
+        assert_eq!(distinct.len() as f64 + dropped, 20_000.0, "{messages}");
+        let expected = number(&messages, " distinct lines dropped wrongly are to be");
+        let error = (dropped - expected).abs();
+        assert!(error < 6.0 * expected.sqrt() + 0.1, "{messages}");
+    }
+}
+
+#[test]
+fn dedup_ends_quietly_when_nobody_reads() {
+    let mut text = Vec::new();
+    for number in 0..500_000 {
+        writeln!(text, "line {number}").unwrap();
+    }
+    let directory = TempDir::new().unwrap();
+    let mut dedup = example("dedup");
+    dedup.arg(file(&directory, "text", &text));
+    let mut child = dedup
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_exact(&mut [0; 10])
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{messages}");
+    let read = number(&messages, " lines (");
+    assert!(read < 500_000.0, "it reads on though nobody listens");
+}
+
+#[test]
+fn dedup_says_what_is_wrong() {
+    let directory = TempDir::new().unwrap();
+    let complaint = |arguments: &[&str]| complaint(example("dedup").args(arguments));
+    assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
+    let folder = directory.path().to_str().unwrap();
+    assert!(complaint(&[folder]).contains("is a directory"));
+    assert!(complaint(&["-p", "1e-9"]).contains("2.4e-7 is the least"));
+    assert!(complaint(&["-p", "7"]).contains("between 0 and 1"));
+    let most = usize::MAX.to_string();
+    assert!(complaint(&["--capacity", &most]).contains("choose --capacity"));
+}
+
+/// Fifty keys are asked for in turn, each time after one that never comes again: too many for the cache, unless
+/// the doorkeeper keeps those out.
+#[test]
+fn admission_keeps_out_what_comes_once() {
+    const ROUNDS: usize = 50;
+    let mut log = Vec::new();
+    for request in 0..ROUNDS * 50 {
+        writeln!(log, "often {}\nonce {request}", request % 50).unwrap();
+    }
+    let directory = TempDir::new().unwrap();
+    let mut admission = example("admission");
+    admission.arg(file(&directory, "log", &log));
+    let (written, _) = run(admission.args(["--cache", "60", "--window", "400"]), b"");
+    let written = String::from_utf8(written).unwrap();
+    assert_eq!(number(&written, " % hits without"), 0.0);
+    // The keys enter in the second round, and are there from the third on.
+    let exact = 100.0 * (ROUNDS - 2) as f64 / (2 * ROUNDS) as f64;
+    assert_eq!(number(&written, " % hits with an exact"), exact);
+    // By chance one of them enters in the first.
+    let hits = number(&written, " % hits with a filter");
+    assert!(
+        (exact..exact + 0.1).contains(&hits),
+        "{hits} against {exact}"
+    );
+}
+
+#[test]
+fn admission_says_what_is_wrong() {
+    let complaint = |arguments: &[&str]| complaint(example("admission").args(arguments));
+    assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
+    assert!(complaint(&["--skew=-1"]).contains("--skew"));
+    assert!(complaint(&["--requests", "0"]).contains("--requests"));
+}
+
+#[test]
+fn difference_reports_only_what_is_missing() {
+    let numbers = |range: std::ops::Range<u32>| -> Vec<u8> {
+        range.flat_map(|n| format!("{n}\n").into_bytes()).collect()
+    };
+    let directory = TempDir::new().unwrap();
+    // A has some of its keys many times.
+    let a = [numbers(0..100).repeat(50), numbers(0..20_000)].concat();
+    let (a, b) = (
+        file(&directory, "a", &a),
+        file(&directory, "b", &numbers(10_000..40_000)),
+    );
+    let missing = |seed: &str| {
+        let mut difference = example("difference");
+        difference.args([&a, &b]).args(["--verify", "--seed", seed]);
+        let (written, messages) = run(&mut difference, b"");
+        let text = String::from_utf8(written).unwrap();
+        let missing: HashSet<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(missing.iter().all(|n| (20_000..40_000).contains(n)));
+        let hidden = 20_000 - missing.len();
+        assert_eq!(number(&messages, " that A lacks are not"), hidden as f64);
+        // One in 530 when full.
+        assert!((1..100).contains(&hidden), "{hidden}");
+        missing
+    };
+    // What the one run does not find, the other does.
+    let both: HashSet<_> = missing("1").union(&missing("2")).copied().collect();
+    assert!(both.len() >= 19_998, "{}", both.len());
+}
