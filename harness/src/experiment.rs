@@ -1,4 +1,5 @@
-//! An experiment: one TOML file that says all that a sweep needs to know.
+//! An experiment: a TOML file that says all that a sweep needs to know. A file may also hold several, as
+//! `[[experiment]]` tables, which differ in more than an experiment may: in size, say.
 //!
 //! ```
 //! # use harness::experiment::Experiment;
@@ -29,6 +30,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::registry::Registry;
+use crate::targets::Target;
 use crate::workload::Workload;
 
 /// What is run: every subject under every workload at every number of threads, `rounds` times.
@@ -60,6 +62,17 @@ pub struct Experiment {
     /// The workloads, each one panel of the figure.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
+    /// Ratios that it is to show.
+    #[serde(default, rename = "target")]
+    pub targets: Vec<Target>,
+}
+
+/// A file of several experiments.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Several {
+    #[serde(rename = "experiment")]
+    experiments: Vec<Experiment>,
 }
 
 /// The numbers of threads of an experiment.
@@ -86,15 +99,38 @@ const MAX_SECONDS: f64 = 600.0;
 /// of every subject. Deliberately on the high side.
 const BYTES_PER_KEY: u64 = 100;
 
-impl Experiment {
-    /// Reads and checks a file. Errors name the file and the field, and say what is allowed.
-    pub fn read(path: &Path) -> Result<Self> {
-        let name = path.display();
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the experiment {name}"))?;
-        Self::parse(&text).with_context(|| format!("in the experiment {name}"))
-    }
+/// Reads and checks the experiments of a file, one or several. Errors name the file and the field, and say
+/// what is allowed.
+pub fn read(path: &Path) -> Result<Vec<Experiment>> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the experiment {name}"))?;
+    parse(&text).with_context(|| format!("in the experiment {name}"))
+}
 
+fn parse(text: &str) -> Result<Vec<Experiment>> {
+    if !toml::from_str::<toml::Table>(text)?.contains_key("experiment") {
+        return Ok(vec![Experiment::parse(text)?]);
+    }
+    let Several { experiments } = toml::from_str(text)?;
+    ensure!(
+        !experiments.is_empty(),
+        "field `experiment`: add at least one [[experiment]] table"
+    );
+    for experiment in &experiments {
+        let named = || format!("[[experiment]] {:?}", experiment.name);
+        experiment.validate().with_context(named)?;
+    }
+    let names: Vec<_> = experiments.iter().map(|of| &of.name).collect();
+    if let Some(twice) = duplicate(&names) {
+        bail!(
+            "field `name`: two experiments are called {twice:?}, and would share their output files"
+        );
+    }
+    Ok(experiments)
+}
+
+impl Experiment {
     /// Parses and checks the text of an experiment.
     pub fn parse(text: &str) -> Result<Self> {
         let experiment: Self = toml::from_str(text)?;
@@ -226,6 +262,15 @@ impl Experiment {
                 twice.label(),
                 twice.load()
             );
+        }
+        ensure!(
+            self.targets.is_empty() || !self.freezes(),
+            "field `target`: ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`"
+        );
+        for (index, target) in self.targets.iter().enumerate() {
+            let number = index + 1;
+            let named = || format!("[[target]] number {number}");
+            target.validate(self).with_context(named)?;
         }
         Ok(())
     }
@@ -410,6 +455,50 @@ mod tests {
         assert!(error.contains("unknown field `lod`"), "{error}");
         let error = complaint("rounds   = 2", "");
         assert!(error.contains("missing field `rounds`"), "{error}");
+    }
+
+    /// GOOD as an `[[experiment]]` table.
+    fn as_table(name: &str) -> String {
+        let tables = GOOD.replace("[[workload]]", "[[experiment.workload]]");
+        format!("[[experiment]]\n{}\n", tables.replace("tiny", name))
+    }
+
+    #[test]
+    fn a_file_holds_one_experiment_or_several() {
+        assert_eq!(parse(GOOD).unwrap(), [Experiment::parse(GOOD).unwrap()]);
+        let several = parse(&(as_table("one") + &as_table("two"))).unwrap();
+        let names: Vec<_> = several.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names, ["one", "two"]);
+        assert_eq!(several[1].workloads.len(), 2);
+    }
+
+    #[test]
+    fn errors_in_several_experiments_are_located() {
+        let complaint = |text: &str| format!("{:#}", parse(text).unwrap_err());
+        let error = complaint(&(as_table("one") + &as_table("one")));
+        assert!(
+            error.contains("`name`: two experiments are called \"one\""),
+            "{error}"
+        );
+        let error = complaint(&(as_table("one") + &as_table("two").replace("0.92", "1.5")));
+        assert!(
+            error.contains("[[experiment]] \"two\"") && error.contains("`load`"),
+            "{error}"
+        );
+        assert!(complaint("experiment = []").contains("at least one"));
+        let error = complaint(&("rounds = 3\n".to_owned() + &as_table("one")));
+        assert!(error.contains("unknown field `rounds`"), "{error}");
+    }
+
+    #[test]
+    fn targets_and_frozen_threads_do_not_go_together() {
+        let target = "[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\n\
+                      over = 'roofline'\nat_least = 0.5\naim = 0.5\n";
+        let text = GOOD.to_owned() + "\n" + target;
+        assert_eq!(Experiment::parse(&text).unwrap().targets.len(), 1);
+        let text = text.replace("seed ", "frozen = [0, 2]\nseed ");
+        let error = Experiment::parse(&text).unwrap_err().to_string();
+        assert!(error.contains("`target`"), "{error}");
     }
 
     #[test]

@@ -140,8 +140,8 @@ impl<S: Subject> Measured for S {
 
     fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize {
         match keys {
-            Keys::Numbers(numbers) => count_found(self, numbers.as_slice(), range),
-            Keys::Lines(lines) => count_found(self, lines, range),
+            Keys::Numbers(numbers) => self.count_present(KeyList::iter(numbers.as_slice(), range)),
+            Keys::Lines(lines) => self.count_present(lines.iter(range)),
         }
     }
 
@@ -232,8 +232,9 @@ impl Phase {
             }
             Self::LookupResident(cycle) => loop {
                 let batch = cycle.next_batch(watch.batch());
-                tally.operations += batch.len() as u64;
-                tally.missing += count(keys.iter(batch), |key| !subject.contains(key));
+                let asked = batch.len();
+                tally.operations += asked as u64;
+                tally.missing += (asked - subject.count_present(keys.iter(batch))) as u64;
                 if watch.is_over(tally.operations) {
                     break;
                 }
@@ -241,7 +242,7 @@ impl Phase {
             Self::LookupAbsent(cycle) => loop {
                 let batch = cycle.next_batch(watch.batch());
                 tally.operations += batch.len() as u64;
-                tally.false_positives += count(keys.iter(batch), |key| subject.contains(key));
+                tally.false_positives += subject.count_present(keys.iter(batch)) as u64;
                 if watch.is_over(tally.operations) {
                     tally.absent = tally.operations;
                     break;
@@ -408,16 +409,6 @@ fn fill<S: Subject, L: KeyList + ?Sized>(
     stop: &AtomicBool,
 ) {
     order.retain(|&index| !stop.load(Ordering::Relaxed) && subject.insert(keys.get(index)));
-}
-
-fn count_found<S: Subject, L: KeyList + ?Sized>(
-    subject: &S,
-    keys: &L,
-    range: Range<usize>,
-) -> usize {
-    keys.iter(range)
-        .filter(|key| subject.contains(*key))
-        .count()
 }
 
 #[cfg(test)]

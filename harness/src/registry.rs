@@ -8,7 +8,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
-use crate::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
+use crate::subjects::{
+    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase,
+};
 
 /// A subject as the registry knows it.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +72,8 @@ impl Registry {
         registry.add::<SegmentLock>();
         registry.add::<GlobalLock>();
         registry.add::<TwoPhase>();
+        registry.add::<AtomicCuckooFilter>();
+        registry.add::<Fastbloom>();
         registry.add::<Roofline>();
         registry
     }
@@ -122,7 +126,7 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, segment-lock, global-lock, two-phase, roofline"),
+            error.contains("lock-free, segment-lock, global-lock, two-phase, atomic-cuckoo-filter, fastbloom, roofline"),
             "{error}"
         );
     }

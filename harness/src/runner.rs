@@ -1,8 +1,8 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round the subjects are measured right after one another (with every number of frozen threads,
-//! if an experiment has those), and the round after that starts with the next subject: whatever the
-//! machine does meanwhile, the subjects of one round have seen about the same of it.
+//! In each round all subjects are measured right after one another, at every number of threads (and of frozen
+//! ones, if an experiment has those), and the round after that starts with the next subject: whatever the
+//! machine does meanwhile, the measurements of one round have seen about the same of it.
 //!
 //! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
 //! others; then all are timed together, from the earliest start to the latest end. Lookups and
@@ -134,8 +134,8 @@ fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Resul
                 }),
             }
         }
-        for threads in experiment.threads.counts(cores.count()) {
-            for round in 1..=experiment.rounds {
+        for round in 1..=experiment.rounds {
+            for threads in experiment.threads.counts(cores.count()) {
                 for &frozen in &experiment.frozen {
                     plan.measurements
                         .extend(able.iter().map(|&subject| Measurement {
@@ -146,9 +146,9 @@ fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Resul
                             round,
                         }));
                 }
-                if !able.is_empty() {
-                    able.rotate_left(1);
-                }
+            }
+            if !able.is_empty() {
+                able.rotate_left(1);
             }
         }
     }
@@ -184,25 +184,23 @@ pub fn run(
         if !experiment.freezes() {
             bench.keep_tables(first_round(same_workload))?;
         }
-        for same_threads in same_workload.chunk_by(|a, b| a.threads == b.threads) {
-            // Time-bounded measurements warm up by themselves.
-            for measurement in first_round(same_threads) {
-                if !measurement.workload.is_time_bounded() {
-                    bench.measure_once(measurement)?;
-                }
+        // Time-bounded measurements warm up by themselves.
+        for measurement in first_round(same_workload) {
+            if !measurement.workload.is_time_bounded() {
+                bench.measure_once(measurement)?;
             }
-            for measurement in same_threads {
-                match bench.measure(measurement)? {
-                    Some(row) => observer(row)?,
-                    None => return Ok(()),
-                }
+        }
+        for measurement in same_workload {
+            match bench.measure(measurement)? {
+                Some(row) => observer(row)?,
+                None => return Ok(()),
             }
         }
     }
     Ok(())
 }
 
-/// One measurement of every subject.
+/// One measurement of every subject at every number of threads.
 fn first_round(measurements: &[Measurement]) -> impl Iterator<Item = &Measurement> {
     measurements
         .iter()
@@ -807,8 +805,10 @@ mod tests {
             made.map(|made| made.subject.as_str()).collect()
         };
         assert_eq!(order(1, 1), ["lock-free", "segment-lock", "global-lock"]);
+        assert_eq!(order(2, 1), order(1, 1));
         assert_eq!(order(1, 2), ["segment-lock", "global-lock", "lock-free"]);
-        assert_eq!(order(2, 1), ["global-lock", "lock-free", "segment-lock"]);
+        let rounds: Vec<_> = (plan.measurements.iter()).map(|made| made.round).collect();
+        assert!(rounds.is_sorted(), "a round is over before the next begins");
         assert!(plan.skipped.is_empty());
     }
 

@@ -148,8 +148,14 @@ impl<'a> Results<'a> {
 
     /// Throughput of subject `a` over that of subject `b`, taken within each round that has both.
     pub fn ratio(&self, case: &Case, place: usize, a: &str, b: &str) -> Option<Summary> {
-        let pairs = self.rounds(case, place, a).filter_map(|of_a| {
-            self.rounds(case, place, b)
+        self.ratio_across(case, (place, a), (place, b))
+    }
+
+    /// Throughput of one subject at one place over that of another, or of the same one, elsewhere, taken within
+    /// each round that has both.
+    pub fn ratio_across(&self, case: &Case, a: (usize, &str), b: (usize, &str)) -> Option<Summary> {
+        let pairs = self.rounds(case, a.0, a.1).filter_map(|of_a| {
+            self.rounds(case, b.0, b.1)
                 .find(|of_b| of_b.round == of_a.round)
                 .map(|of_b| of_a.mops / of_b.mops)
         });
@@ -246,6 +252,18 @@ mod tests {
         assert_eq!(results.ratio(&case(), 1, "a", "b"), None);
         assert_eq!(results.ratio(&case(), 2, "a", "b"), None);
         assert_eq!(results.ratio(&case(), 1, "a", "c"), None);
+    }
+
+    #[test]
+    fn a_subject_may_be_compared_with_itself_elsewhere() {
+        let rows = [
+            row("a", 1, 1, 10.0),
+            row("a", 2, 1, 15.0),
+            row("a", 1, 2, 1.0),
+            row("a", 2, 2, 1.5),
+        ];
+        let ratio = Results::of(&rows).ratio_across(&case(), (2, "a"), (1, "a"));
+        assert_eq!(ratio.map(|ratio| (ratio.min, ratio.max)), Some((1.5, 1.5)));
     }
 
     #[test]

@@ -37,6 +37,13 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Whether the key may be present. Never `false` for a key that is.
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
+    /// How many of these keys may be present: what workloads of lookups alone call, many keys at a time. A
+    /// subject that looks several keys up at once does so here.
+    #[inline]
+    fn count_present<'k, K: Hash + ?Sized + 'k>(&self, keys: impl Iterator<Item = &'k K>) -> usize {
+        keys.filter(|key| self.contains(*key)).count()
+    }
+
     /// Takes one copy of a key out; `false` if there is none.
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool;
 

@@ -232,6 +232,53 @@ fn a_missing_experiment_of_reproduce_is_an_error_before_anything_runs() {
     assert!(!place.path("results").exists());
 }
 
+/// TINY twice, as two experiments of one file, the second of which has two targets: one that any
+/// filter reaches and one that none does.
+fn speed() -> String {
+    let tables = TINY.replace("[[workload]]", "[[experiment.workload]]");
+    let first = tables.replace("\"tiny\"", "\"first\"");
+    let second = tables.replace("\"tiny\"", "\"second\"");
+    let target = |over, ratio| {
+        format!(
+            "[[experiment.target]]\nworkloads = ['lookup-hit']\nthreads = [2]\nsubject = 'lock-free'\n\
+             over = '{over}'\nat_least = {ratio}\naim = {ratio}\n"
+        )
+    };
+    let targets = target("segment-lock", "0.001") + &target("roofline", "1000");
+    format!("[[experiment]]\n{first}\n[[experiment]]\n{second}\n{targets}")
+}
+
+#[test]
+fn targets_measures_all_experiments_of_its_file_and_tells_what_falls_short() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    place.write("experiments/speed.toml", &speed());
+    place
+        .run(&["targets"])
+        .success()
+        .stdout(contains(
+            "Of 2 targets 1 reach their aim, 0 are enough, 1 fall short, 0 were not",
+        ))
+        .stdout(contains("| segment-lock |").and(contains("FALLS SHORT")));
+    assert_eq!(rows(&place.text("results/first.csv")), TINY_ROWS);
+    assert_eq!(rows(&place.text("results/second.csv")), TINY_ROWS);
+}
+
+#[test]
+fn a_wrong_target_is_named_before_anything_runs() {
+    let place = Place::new();
+    place.write(
+        "speed.toml",
+        &speed().replace("at_least = 1000", "at_least = 1001"),
+    );
+    place
+        .run(&["sweep", "speed.toml"])
+        .code(1)
+        .stderr(contains("speed.toml").and(contains("\"second\"")))
+        .stderr(contains("[[target]] number 2").and(contains("`aim`")));
+    assert!(!place.path("results").exists());
+}
+
 #[test]
 fn quick_and_full_exclude_each_other() {
     Place::new()
@@ -393,7 +440,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"bloom\"",
-            "lock-free, segment-lock, global-lock, two-phase, roofline",
+            "lock-free, segment-lock, global-lock, two-phase, atomic-cuckoo-filter, fastbloom, roofline",
         ],
     );
 }
@@ -654,7 +701,13 @@ fn list_shows_subjects_workloads_and_experiments() {
 #[test]
 fn the_committed_experiments_are_usable() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-    let files = ["quick.toml", "full.toml", "full-large.toml", "stalls.toml"];
+    let files = [
+        "quick.toml",
+        "full.toml",
+        "full-large.toml",
+        "speed.toml",
+        "stalls.toml",
+    ];
     let mut listed = Place::new()
         .run(&["list", "--experiments", directory.to_str().unwrap()])
         .success()
@@ -673,6 +726,7 @@ fn help_teaches() {
         (vec!["sweep", "--help"], "[default: results]"),
         (vec!["plot", "--help"], "NAME.svg beside the CSV file"),
         (vec!["reproduce", "--help"], "the default"),
+        (vec!["targets", "--help"], "aimed at"),
         (vec!["list", "--help"], "experiments"),
         (vec!["check", "--help"], "--features steps"),
         (vec!["check", "--help"], "[default: 8]"),

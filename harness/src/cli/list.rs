@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Ending, experiments_directory};
-use crate::experiment::Experiment;
+use crate::experiment;
 use crate::registry::Registry;
 use crate::workload::Workload;
 
@@ -50,8 +50,11 @@ pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<
     files.sort();
     for file in &files {
         let name = file.file_name().unwrap_or_default().display();
-        match Experiment::read(file) {
-            Ok(experiment) => println!("  {name}\n      {}", experiment.title),
+        match experiment::read(file) {
+            Ok(experiments) => {
+                println!("  {name}");
+                (experiments.iter()).for_each(|experiment| println!("      {}", experiment.title));
+            }
             Err(error) => println!("  {name}\n      not usable: {error:#}"),
         }
     }

@@ -18,6 +18,8 @@ mod sweep;
 /// The experiments of `reproduce --quick` and `reproduce --full`.
 const QUICK: &[&str] = &["quick.toml"];
 const FULL: &[&str] = &["full.toml", "full-large.toml"];
+/// That of `targets`.
+const SPEED: &[&str] = &["speed.toml"];
 
 /// What a shell expects of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -41,7 +43,9 @@ enum Command {
     /// Leaves NAME.csv (one row per subject, workload, number of threads, running and
     /// frozen, and round), NAME.machine.toml
     /// (machine, compiler, commit, and what the columns mean) and NAME.svg (the figure). Earlier results
-    /// are renamed to NAME.1.csv and so on, never overwritten. Ctrl-C breaks off the current
+    /// are renamed to NAME.1.csv and so on, never overwritten. A file may hold several experiments, and
+    /// state ratios that are to be reached: what was measured is held against them in a table at the end.
+    /// Ctrl-C breaks off the current
     /// measurement and keeps what is done; a second Ctrl-C exits at once.
     Sweep {
         /// What to measure; experiments/quick.toml explains every field.
@@ -69,6 +73,20 @@ enum Command {
         /// 4 GB of memory.
         #[arg(long)]
         full: bool,
+        /// Where the experiments are; by default experiments/ here, or else in the source directory.
+        #[arg(long, value_name = "DIR")]
+        experiments: Option<PathBuf>,
+        #[command(flatten)]
+        options: sweep::Options,
+    },
+    /// Measure how fast the lock-free filter is to be, and print a verdict on each target.
+    ///
+    /// Runs experiments/speed.toml: lookups, batches, fills and churn, against the bound of the machine, striped
+    /// locks and two filters from crates.io. The table at the end has a line for every ratio: what it is to be
+    /// at least, what is aimed at, its median over interleaved rounds with quartiles, and a verdict. Targets
+    /// that are missed are printed as such, and are no error. Under ten minutes and 4 GB of memory on two
+    /// cores; it needs them to itself. What is left behind, and what Ctrl-C does, is as for `sweep`.
+    Targets {
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
         #[arg(long, value_name = "DIR")]
         experiments: Option<PathBuf>,
@@ -121,11 +139,14 @@ pub fn main(registry: &Registry) -> ExitCode {
             full,
             experiments,
             options,
-        } => experiments_directory(experiments).and_then(|directory| {
+        } => {
             let files = if full { FULL } else { QUICK };
-            let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
-            sweep::sweep(registry, &files, &options)
-        }),
+            sweep_named(registry, files, experiments, &options)
+        }
+        Command::Targets {
+            experiments,
+            options,
+        } => sweep_named(registry, SPEED, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
         Command::List { experiments } => list::list(registry, experiments),
     };
@@ -137,6 +158,18 @@ pub fn main(registry: &Registry) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Sweeps these files of the directory of experiments.
+fn sweep_named(
+    registry: &Registry,
+    files: &[&str],
+    experiments: Option<PathBuf>,
+    options: &sweep::Options,
+) -> Result<Ending> {
+    let directory = experiments_directory(experiments)?;
+    let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
+    sweep::sweep(registry, &files, options)
 }
 
 /// The flag that the first Ctrl-C sets; the second ends the process.

@@ -11,16 +11,16 @@ use clap::Args;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::{Ending, stop_on_ctrl_c};
-use crate::experiment::Experiment;
+use crate::experiment::{self, Experiment};
 use crate::keys::KeySource;
 use crate::machine::{self, Compiler, Machine, Panel, Run, Sidecar, Source};
 use crate::outputs::Outputs;
 use crate::pinning::Cores;
-use crate::record::{COLUMNS, Writer};
+use crate::record::{COLUMNS, Row, Writer};
 use crate::registry::Registry;
 use crate::runner::{self, Plan};
 use crate::workload::Workload;
-use crate::{plot, table};
+use crate::{plot, table, targets};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -42,32 +42,42 @@ pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -
     }
     let mut experiments = Vec::new();
     for file in files {
-        let experiment = Experiment::read(file)?;
         let named = || format!("in the experiment {}", file.display());
-        experiment.check_subjects(registry).with_context(named)?;
-        experiment.check_build().with_context(named)?;
-        if options.keys.is_none() {
-            let available = machine::available_memory()?;
-            experiment.check_memory(available).with_context(named)?;
+        for experiment in experiment::read(file)? {
+            experiment.check_subjects(registry).with_context(named)?;
+            experiment.check_build().with_context(named)?;
+            if options.keys.is_none() {
+                let available = machine::available_memory()?;
+                experiment.check_memory(available).with_context(named)?;
+            }
+            experiments.push(experiment);
         }
-        experiments.push(experiment);
     }
     let stop = stop_on_ctrl_c()?;
+    let mut lines = Vec::new();
     for experiment in experiments {
-        if run(registry, experiment, options, &stop)? == Ending::Interrupted {
-            return Ok(Ending::Interrupted);
-        }
+        let rows = match stop.load(Ordering::Relaxed) {
+            true => Vec::new(),
+            false => run(registry, experiment.clone(), options, &stop)?,
+        };
+        lines.extend(targets::lines(&experiment, &rows));
     }
-    Ok(Ending::Complete)
+    if !lines.is_empty() {
+        println!("\n{}", targets::table(&lines));
+    }
+    Ok(match stop.load(Ordering::Relaxed) {
+        true => Ending::Interrupted,
+        false => Ending::Complete,
+    })
 }
 
-/// Runs one experiment and leaves its files.
+/// Runs one experiment and leaves its files. Returns its rows: fewer than all if `stop` was set.
 fn run(
     registry: &Registry,
     mut experiment: Experiment,
     options: &Options,
     stop: &AtomicBool,
-) -> Result<Ending> {
+) -> Result<Vec<Row>> {
     let keys = match &options.keys {
         None => KeySource::generated(experiment.keys, experiment.seed),
         Some(file) => {
@@ -113,9 +123,8 @@ fn run(
     if stop.load(Ordering::Relaxed) {
         let (done, all) = (rows.len(), plan.measurements.len());
         eprintln!("Interrupted after {done} of {all} measurements; their rows are kept.");
-        return Ok(Ending::Interrupted);
     }
-    Ok(Ending::Complete)
+    Ok(rows)
 }
 
 /// Says what is about to be done, and how long that takes at least.

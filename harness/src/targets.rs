@@ -1,0 +1,394 @@
+//! Targets: ratios of throughputs that an experiment is to show, and the table that holds what was measured
+//! against them.
+//!
+//! An experiment states its targets itself, as `[[target]]` tables (`experiments/speed.toml` explains the fields);
+//! each makes a line of the table for every workload and every number of threads that it names.
+
+use std::fmt;
+
+use anyhow::{Result, ensure};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Deserialize;
+
+use crate::experiment::{Experiment, Threads};
+use crate::record::Row;
+use crate::statistics::{Case, Results, Summary};
+
+/// A ratio that is to be reached: of the throughput of one subject over that of another, or over its own at
+/// another number of threads.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Labels of workloads of the experiment, such as `lookup-hit` or `mix-0-50-50`.
+    pub workloads: Vec<String>,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Whose throughput is divided.
+    pub subject: String,
+    /// By whose throughput; by default the subject's own.
+    pub over: Option<String>,
+    /// At how many threads that is measured; by default at as many.
+    pub over_threads: Option<usize>,
+    /// The ratio below which the result falls short.
+    pub at_least: f64,
+    /// The ratio that is wished for; no less than `at_least`.
+    pub aim: f64,
+}
+
+/// What a measured ratio is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// At the aim or above it.
+    Reached,
+    /// Below the aim, but no lower than the least.
+    Enough,
+    /// Below the least.
+    Short,
+    /// There is no round that has both sides.
+    NotMeasured,
+}
+
+/// One target under one workload at one number of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    work: String,
+    keys: usize,
+    threads: usize,
+    subject: String,
+    against: String,
+    at_least: f64,
+    aim: f64,
+    measured: Option<Summary>,
+}
+
+impl Target {
+    /// Checks it against the experiment that it is part of. Errors name the field.
+    pub fn validate(&self, experiment: &Experiment) -> Result<()> {
+        for (field, empty) in [
+            ("workloads", self.workloads.is_empty()),
+            ("threads", self.threads.is_empty()),
+        ] {
+            ensure!(!empty, "field `{field}`: name at least one");
+        }
+        let labels: Vec<_> = (experiment.workloads.iter()).map(|of| of.label()).collect();
+        for workload in &self.workloads {
+            ensure!(
+                labels.contains(workload),
+                "field `workloads`: {workload:?} is none of the experiment's, which are {}",
+                labels.join(", ")
+            );
+        }
+        for (field, subject) in [
+            ("subject", Some(&self.subject)),
+            ("over", self.over.as_ref()),
+        ] {
+            ensure!(
+                subject.is_none_or(|subject| experiment.subjects.contains(subject)),
+                "field `{field}`: {:?} is none of the experiment's subjects, which are {}",
+                subject.map_or("", String::as_str),
+                experiment.subjects.join(", ")
+            );
+        }
+        if let Threads::List(list) = &experiment.threads {
+            let of = |&threads| ("threads", threads);
+            let over = self.over_threads.map(|threads| ("over_threads", threads));
+            for (field, threads) in self.threads.iter().map(of).chain(over) {
+                ensure!(
+                    list.contains(&threads),
+                    "field `{field}`: the experiment does not measure {threads} threads, but {list:?}"
+                );
+            }
+        }
+        let itself = self.over.as_ref().is_none_or(|over| *over == self.subject);
+        for &threads in &self.threads {
+            ensure!(
+                !itself || self.over_threads.is_some_and(|over| over != threads),
+                "field `over`: name another subject, or in `over_threads` another number of threads; this one \
+                 compares a measurement with itself"
+            );
+        }
+        ensure!(
+            self.at_least > 0.0 && self.at_least.is_finite(),
+            "field `at_least`: {} is no ratio above 0",
+            self.at_least
+        );
+        ensure!(
+            self.aim >= self.at_least && self.aim.is_finite(),
+            "field `aim`: {} must be {} (`at_least`) or more",
+            self.aim,
+            self.at_least
+        );
+        Ok(())
+    }
+
+    fn lines(&self, experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
+        let named = |label: String| self.workloads.contains(&label);
+        let workloads = (experiment.workloads.iter()).filter(|workload| named(workload.label()));
+        let mut lines = Vec::new();
+        for workload in workloads {
+            let case = Case {
+                workload: workload.label(),
+                load_factor: workload.load(),
+                others: 0,
+            };
+            for &threads in &self.threads {
+                let over = self.over.as_ref().unwrap_or(&self.subject);
+                let over_threads = self.over_threads.unwrap_or(threads);
+                let measured = (!rows.is_empty()).then(|| {
+                    let (a, b) = ((threads, &*self.subject), (over_threads, &**over));
+                    Results::of(rows).ratio_across(&case, a, b)
+                });
+                let name = if *over == self.subject {
+                    "itself"
+                } else {
+                    over
+                };
+                lines.push(Line {
+                    work: workload.describe(),
+                    keys: rows
+                        .first()
+                        .map_or(experiment.keys, |row| row.keys as usize),
+                    threads,
+                    subject: self.subject.clone(),
+                    against: match self.over_threads {
+                        None => name.to_owned(),
+                        Some(1) => format!("{name} at 1 thread"),
+                        Some(threads) => format!("{name} at {threads} threads"),
+                    },
+                    at_least: self.at_least,
+                    aim: self.aim,
+                    measured: measured.flatten(),
+                });
+            }
+        }
+        lines
+    }
+}
+
+/// The lines of all targets of an experiment, with what its rows show.
+pub fn lines(experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
+    let targets = experiment.targets.iter();
+    targets
+        .flat_map(|target| target.lines(experiment, rows))
+        .collect()
+}
+
+impl Line {
+    /// How the ratio compares with the target. The median decides.
+    pub fn verdict(&self) -> Verdict {
+        match self.measured {
+            None => Verdict::NotMeasured,
+            Some(ratio) if ratio.median >= self.aim => Verdict::Reached,
+            Some(ratio) if ratio.median >= self.at_least => Verdict::Enough,
+            Some(_) => Verdict::Short,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Reached => "aim reached",
+            Self::Enough => "enough",
+            Self::Short => "FALLS SHORT",
+            Self::NotMeasured => "not measured",
+        })
+    }
+}
+
+/// The table of these lines, and how many of them fall short.
+pub fn table(lines: &[Line]) -> String {
+    let mut table = Table::new();
+    // Pastes into Markdown as it is.
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "work", "keys", "threads", "subject", "against", "at least", "aim", "measured", "verdict",
+    ]);
+    for line in lines {
+        let measured = line.measured.map_or("–".into(), |ratio| {
+            let Summary {
+                lower,
+                median,
+                upper,
+                ..
+            } = ratio;
+            format!("{median:.2} [{lower:.2}–{upper:.2}]")
+        });
+        table.add_row([
+            line.work.clone(),
+            line.keys.to_string(),
+            line.threads.to_string(),
+            line.subject.clone(),
+            line.against.clone(),
+            line.at_least.to_string(),
+            line.aim.to_string(),
+            measured,
+            line.verdict().to_string(),
+        ]);
+    }
+    for column in [1, 2, 5, 6, 7] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let with = |verdict| {
+        lines
+            .iter()
+            .filter(|line| line.verdict() == verdict)
+            .count()
+    };
+    format!(
+        "Throughput of a subject over that of another, or over its own at another number of threads.\n\n{table}\n\n\
+         Ratios are taken within rounds: median [first to third quartile] over the rounds; the median decides.\n\
+         Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured.\n",
+        lines.len(),
+        with(Verdict::Reached),
+        with(Verdict::Enough),
+        with(Verdict::Short),
+        with(Verdict::NotMeasured),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample as row;
+
+    const GOOD: &str = r#"
+        name     = "tiny"
+        title    = "A tiny sweep"
+        subjects = ["lock-free", "roofline"]
+        threads  = [1, 2]
+        rounds   = 2
+        seconds  = 0.01
+        keys     = 1000
+        seed     = 7
+
+        [[workload]]
+        kind = "lookup-hit"
+        load = 0.92
+
+        [[workload]]
+        kind = "lookup-miss"
+        load = 0.92
+
+        [[target]]
+        workloads = ["lookup-hit", "lookup-miss"]
+        threads   = [1]
+        subject   = "lock-free"
+        over      = "roofline"
+        at_least  = 0.5
+        aim       = 0.75
+
+        [[target]]
+        workloads    = ["lookup-hit"]
+        threads      = [2]
+        subject      = "lock-free"
+        over_threads = 1
+        at_least     = 1.7
+        aim          = 1.95
+    "#;
+
+    fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+        let lines = lines(&Experiment::parse(GOOD).unwrap(), rows);
+        lines.iter().map(Line::verdict).collect()
+    }
+
+    #[test]
+    fn every_workload_and_number_of_threads_has_its_verdict() {
+        let rows = [
+            row("lock-free", "lookup-hit", 1, 1, 75.0),
+            row("roofline", "lookup-hit", 1, 1, 100.0),
+            row("lock-free", "lookup-hit", 2, 1, 127.5),
+            row("lock-free", "lookup-miss", 1, 1, 49.0),
+            row("roofline", "lookup-miss", 1, 1, 100.0),
+        ];
+        use Verdict::*;
+        assert_eq!(verdicts(&rows), [Reached, Short, Enough]);
+        assert_eq!(verdicts(&rows[..2]), [Reached, NotMeasured, NotMeasured]);
+        assert_eq!(verdicts(&[]), [NotMeasured; 3]);
+    }
+
+    #[test]
+    fn the_table_shows_each_target_and_counts_what_falls_short() {
+        let rows = [
+            row("lock-free", "lookup-hit", 1, 1, 75.0),
+            row("roofline", "lookup-hit", 1, 1, 100.0),
+            row("lock-free", "lookup-hit", 2, 1, 60.0),
+        ];
+        let table = table(&lines(&Experiment::parse(GOOD).unwrap(), &rows));
+        let line = |start: &str, against: &str| {
+            let found = (table.lines()).find(|line| line.contains(start) && line.contains(against));
+            let found = found.unwrap_or_else(|| panic!("{start}, {against} in\n{table}"));
+            let cells = found.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            line("key present", "roofline")[1..],
+            [
+                "60000",
+                "1",
+                "lock-free",
+                "roofline",
+                "0.5",
+                "0.75",
+                "0.75 [0.75–0.75]",
+                "aim reached"
+            ]
+        );
+        assert_eq!(
+            line("key present", "itself at 1 thread")[5..],
+            ["1.7", "1.95", "0.80 [0.80–0.80]", "FALLS SHORT"]
+        );
+        assert_eq!(line("key absent", "roofline")[7..], ["–", "not measured"]);
+        assert!(
+            table
+                .contains("Of 3 targets 1 reach their aim, 0 are enough, 1 fall short, 1 were not"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn impossible_targets_name_their_field() {
+        for (from, to, field) in [
+            ("[\"lookup-hit\", \"lookup-miss\"]", "[]", "`workloads`"),
+            (
+                "\"lookup-miss\"]",
+                "\"insert\"]",
+                "`workloads`: \"insert\" is none",
+            ),
+            ("threads   = [1]", "threads = []", "`threads`"),
+            (
+                "threads   = [1]",
+                "threads = [4]",
+                "`threads`: the experiment does not measure 4",
+            ),
+            ("over_threads = 1", "over_threads = 8", "`over_threads`"),
+            ("over_threads = 1", "over_threads = 2", "`over`"),
+            ("over_threads = 1", "", "`over`"),
+            (
+                "over      = \"roofline\"",
+                "over = \"lock-free\"",
+                "`over`: name another subject",
+            ),
+            (
+                "over      = \"roofline\"",
+                "over = \"bloom\"",
+                "`over`: \"bloom\" is none",
+            ),
+            ("at_least  = 0.5", "at_least = 0.0", "`at_least`"),
+            ("at_least  = 0.5", "at_least = nan", "`at_least`"),
+            ("aim       = 0.75", "aim = 0.4", "`aim`: 0.4 must be 0.5"),
+            (
+                "aim       = 0.75",
+                "aim = 0.75\n goal = 1",
+                "unknown field `goal`",
+            ),
+        ] {
+            assert!(GOOD.contains(from), "{from}");
+            let error = Experiment::parse(&GOOD.replacen(from, to, 1)).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(error.contains(field), "{to}: {error}");
+        }
+    }
+}

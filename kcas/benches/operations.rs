@@ -1,0 +1,71 @@
+//! Single operations on words that nobody else touches, each in a cache line of its own: what K-CAS costs
+//! where it meets no other. Contention is measured by the harness.
+//!
+//! ```sh
+//! cargo bench -p kcas                      # all of it, a minute
+//! cargo bench -p kcas -- kcas/2            # one of them
+//! cargo bench -p kcas -- --test            # each once, without timing it
+//! ```
+//!
+//! # What was tried
+//!
+//! | change | expected | came out |
+//! |---|---|---|
+//! | none yet | | |
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use kcas::{Op, WordArray};
+
+/// Words of a cache line.
+const LINE: usize = 8;
+
+fn words() -> WordArray {
+    WordArray::new(LINE * WordArray::MAX_OPS)
+}
+
+fn load(criterion: &mut Criterion) {
+    let words = words();
+    criterion.bench_function("load", |bencher| {
+        bencher.iter(|| words.load(black_box(LINE)));
+    });
+}
+
+fn compare_exchange(criterion: &mut Criterion) {
+    let words = words();
+    let mut value = 0;
+    criterion.bench_function("compare_exchange", |bencher| {
+        bencher.iter(|| {
+            let done = words.compare_exchange(black_box(LINE), value, value + 1);
+            value += 1;
+            done.expect("nobody else writes")
+        });
+    });
+}
+
+/// Each entry replaces the value that the operation before it left.
+fn kcas(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("kcas");
+    for entries in [1, 2, 3, 4, 8] {
+        let words = words();
+        let mut value = 0;
+        group.bench_function(BenchmarkId::from_parameter(entries), |bencher| {
+            bencher.iter(|| {
+                let mut ops = [Op {
+                    index: 0,
+                    expected: value,
+                    new: value + 1,
+                }; WordArray::MAX_OPS];
+                (ops.iter_mut().enumerate()).for_each(|(entry, op)| op.index = LINE * entry);
+                value += 1;
+                words
+                    .kcas(black_box(&ops[..entries]))
+                    .expect("nobody else writes");
+            });
+        });
+    }
+}
+
+criterion_group!(operations, load, compare_exchange, kcas);
+criterion_main!(operations);
