@@ -78,11 +78,15 @@ pub mod layout;
 mod length;
 mod lookup;
 pub mod path;
+pub mod saved;
+mod snapshot;
 pub mod specification;
 mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
 pub use hashing::FixedState;
+pub use saved::{LoadError, SaveError};
+pub use snapshot::SnapshotError;
 pub use update::Full;
 
 /// The README's example is a test.
