@@ -50,7 +50,7 @@ step "tests"
 cargo test --locked --workspace
 
 step "tests that stop threads at every step"
-cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test timestamp_wrap --test bounded_memory
+cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test copy_at_steps --test timestamp_wrap --test bounded_memory
 cargo test --locked -p harness --features steps --test counterexample --test stalls
 
 step "docs"
