@@ -79,6 +79,8 @@ mod length;
 mod lookup;
 pub mod path;
 pub mod saved;
+#[cfg(feature = "serde")]
+mod serialized;
 mod snapshot;
 pub mod specification;
 mod update;
