@@ -59,7 +59,7 @@ pub struct OutOfMemory {
 ///
 /// A word is 8 bytes, aligned to 8 bytes, so none lies across the border of two cache lines or pages, wherever
 /// the array begins. A large array gets its memory from the system page by page, when words are first
-/// written.
+/// written; with the feature `huge-pages`, by pages of 2 MiB where Linux has them.
 ///
 /// ```
 /// use kcas::{Op, WordArray};
@@ -107,7 +107,7 @@ impl WordArray {
     /// refuse, and end the process when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
-            Some(words) => Ok(WordArray { words }),
+            Some(words) => Ok(WordArray::of(words)),
             None => Err(OutOfMemory { len }),
         }
     }
@@ -124,9 +124,13 @@ impl WordArray {
             );
             AtomicU64::new(value)
         };
-        WordArray {
-            words: values.into_iter().map(word).collect(),
-        }
+        WordArray::of(values.into_iter().map(word).collect())
+    }
+
+    fn of(words: Box<[AtomicU64]>) -> WordArray {
+        #[cfg(feature = "huge-pages")]
+        huge_pages::advise(&words);
+        WordArray { words }
     }
 
     /// Number of words.
