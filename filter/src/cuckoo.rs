@@ -361,7 +361,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         self
     }
 
-    /// Another hasher. It must spread keys over all 64 bits of the hash ([`hashing`]).
+    /// Another hasher. It must spread keys over all 64 bits of the hash ([`hashing`](crate::hashing)).
     pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
         Builder {
             size: self.size,

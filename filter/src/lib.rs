@@ -33,6 +33,22 @@
 //! slots of twelve bits, that is 1 in 512; 1 in 523 was measured in a filter of a million keys
 //! (`filter/tests/capacity.rs`).
 //!
+//! # Saving and loading
+//!
+//! [`to_bytes`](CuckooFilter::to_bytes) and [`write_to`](CuckooFilter::write_to) save a filter,
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it; with the feature
+//! `serde`, filters are serialized as the same bytes. Others may go on inserting and removing: what was in the filter
+//! throughout the call is in the copy, and what was in it at no moment is not. The bytes tell version, layout,
+//! size and hasher and carry checksums ([`saved`] describes them, byte for byte): what is damaged or belongs to
+//! another type or hasher is refused with an error that says so ([`LoadError`]). Saving takes a second
+//! table's memory meanwhile.
+//!
+//! # Memory
+//!
+//! A table is 8 bytes a bucket and takes memory from the system as it is filled. Tables of many megabytes gain from
+//! huge pages: the feature `huge-pages` asks Linux for them (a table that is loaded gets them little by
+//! little, as it is written before it can ask).
+//!
 //! # Limits
 //!
 //! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times for all
@@ -45,6 +61,7 @@
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
 //!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)).
+//!   A copy is taken in longer time than a lookup, in proportion to the table, so more can fall into it.
 //! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
 //!   one more panics, before anything changes.
 //! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.

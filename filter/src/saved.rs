@@ -159,6 +159,10 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Errors
     /// [`SnapshotError`], when there is no memory; or no room, in a filter full to the brim in which others
     /// keep changing keys.
+    ///
+    /// # Panics
+    /// When the copy needs a chain of shifts, and more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
+    /// threads insert or remove.
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,
@@ -216,7 +220,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// As [`try_clone`](Self::try_clone).
     ///
     /// # Panics
-    /// When the hasher does: integers and strings are hashed, to know the hasher again.
+    /// As [`try_clone`](Self::try_clone); and when the hasher panics: integers and strings are hashed, to know the
+    /// hasher again.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let buckets = self.buckets.geometry().buckets();
         let mut bytes = Vec::new();

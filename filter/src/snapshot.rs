@@ -69,7 +69,7 @@ pub enum SnapshotError {
 /// one, since it was last read. No linearization point: each class has one of its own.
 ///
 /// # Panics
-/// Before anything changes, when more than `MAX_THREADS` live threads insert or remove.
+/// When the copy needs a chain of shifts, and more than `MAX_THREADS` live threads insert or remove.
 pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
