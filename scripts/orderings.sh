@@ -31,8 +31,8 @@ orderings() {
 
 plant() { # FILE FUNCTION NTH WEAKER
     mkdir -p "$copy"
-    rm -rf "$copy/kcas" "$copy/filter"
-    cp -R "$root/Cargo.lock" "$root/kcas" "$root/filter" "$copy"
+    rm -rf "$copy/huge-pages" "$copy/kcas" "$copy/filter"
+    cp -R "$root/Cargo.lock" "$root/huge-pages" "$root/kcas" "$root/filter" "$copy"
     # Without the harness, which the models do not need.
     sed 's/, "harness"//' "$root/Cargo.toml" >"$copy/Cargo.toml"
     awk -v function_name="$2" -v nth="$3" -v weaker="$4" -f scripts/orderings.awk "$1" >"$copy/$1"

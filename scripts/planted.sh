@@ -25,8 +25,8 @@ export RUST_BACKTRACE=0
 
 fresh_copy() {
     mkdir -p "$copy"
-    rm -rf "$copy/kcas" "$copy/filter" "$copy/harness"
-    cp -R "$root/Cargo.lock" "$root/Cargo.toml" "$root/kcas" "$root/filter" "$copy"
+    rm -rf "$copy/huge-pages" "$copy/kcas" "$copy/filter" "$copy/harness"
+    cp -R "$root/Cargo.lock" "$root/Cargo.toml" "$root/huge-pages" "$root/kcas" "$root/filter" "$copy"
     if [ "$histories" ]; then
         cp -R "$root/harness" "$copy"
     else

@@ -48,9 +48,10 @@ RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" 
 
 step "tests"
 cargo test --locked --workspace
+cargo test --locked -p filter --features serde --test serialized
 
 step "tests that stop threads at every step"
-cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test timestamp_wrap --test bounded_memory
+cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test copy_at_steps --test timestamp_wrap --test bounded_memory
 cargo test --locked -p harness --features steps --test counterexample --test stalls
 
 step "docs"

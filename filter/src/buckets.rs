@@ -1,8 +1,6 @@
 //! The word array seen as buckets.
 
-use std::collections::TryReserveError;
-
-use kcas::{Error, Op, WordArray};
+use kcas::{Error, Op, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
@@ -16,11 +14,19 @@ pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
 }
 
 impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
-    pub(crate) fn try_new(geometry: Geometry<SLOTS, BITS>) -> Result<Self, TryReserveError> {
+    pub(crate) fn try_new(geometry: Geometry<SLOTS, BITS>) -> Result<Self, OutOfMemory> {
         Ok(Buckets {
             words: WordArray::try_new(geometry.buckets())?,
             geometry,
         })
+    }
+
+    /// A table of these words, one a bucket. None is wider than 63 bits.
+    pub(crate) fn from_words(words: Vec<u64>) -> Self {
+        Buckets {
+            geometry: Geometry::new(words.len()),
+            words: WordArray::from_values(words),
+        }
     }
 
     #[inline]
@@ -84,6 +90,13 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
             Err(Error::Mismatch) => false,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Number of slots that are occupied, when nobody changes any.
+    pub(crate) fn occupied(&self) -> usize {
+        (0..self.words.len())
+            .map(|bucket| Layout::<SLOTS, BITS>::occupied(self.read(bucket)))
+            .sum()
     }
 
     /// Empties every bucket.

@@ -1,8 +1,8 @@
 //! The public type: [`CuckooFilter`], and how one is built.
 
-use std::collections::TryReserveError;
 use std::hash::{BuildHasher, Hash};
 
+use kcas::OutOfMemory;
 use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::Buckets;
@@ -38,9 +38,9 @@ use crate::{batch, lookup, update};
 /// ```
 #[derive(Debug)]
 pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
-    buckets: Buckets<SLOTS, BITS>,
-    length: Length,
-    hasher: S,
+    pub(crate) buckets: Buckets<SLOTS, BITS>,
+    pub(crate) length: Length,
+    pub(crate) hasher: S,
 }
 
 /// All keys that the filter cannot tell apart: they share the fingerprint and the pair of buckets.
@@ -59,6 +59,18 @@ impl From<Location> for Class {
         Class {
             fingerprint: location.fingerprint,
             buckets,
+        }
+    }
+}
+
+impl Class {
+    /// Where its keys may live; which bucket their hashes name is not known.
+    pub(crate) fn location(self) -> Location {
+        let [first, second] = self.buckets;
+        Location {
+            fingerprint: self.fingerprint,
+            first,
+            second,
         }
     }
 }
@@ -405,12 +417,10 @@ pub enum BuildError {
         buckets: usize,
     },
     /// The allocator refused the table.
-    #[error("no memory for a table of {buckets} buckets: {source}")]
+    #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
     OutOfMemory {
-        /// How many buckets were asked for, 8 bytes each.
+        /// How many buckets were asked for.
         buckets: usize,
-        /// What the allocator said.
-        source: TryReserveError,
     },
 }
 
@@ -464,10 +474,10 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
             return Err(BuildError::TooLarge { buckets });
         }
         let buckets = Buckets::try_new(Geometry::new(buckets))
-            .map_err(|source| BuildError::OutOfMemory { buckets, source })?;
+            .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
         Ok(CuckooFilter {
             buckets,
-            length: Length::new(),
+            length: Length::starting_at(0),
             hasher: self.hasher,
         })
     }

@@ -135,6 +135,12 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         placed.wrapping_add(1 << Self::USED) & (u64::MAX >> 1)
     }
 
+    /// `word` without its timestamp.
+    #[inline]
+    pub const fn slots(word: u64) -> u64 {
+        word & ((1 << Self::USED) - 1)
+    }
+
     /// The timestamp of `word`: how many fingerprints were added to the bucket so far, modulo
     /// 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
     #[inline]
@@ -187,6 +193,7 @@ mod tests {
 
         assert_eq!(word >> 63, 0);
         assert_eq!(L::<SLOTS, BITS>::timestamp(word), timestamp);
+        assert_eq!(L::<SLOTS, BITS>::slots(word), pack(&plain, 0));
         for wanted in [wanted, plain[slot].max(1), max, 1] {
             let position = plain.iter().position(|&f| f == wanted);
             let count = plain.iter().filter(|&&f| f == wanted).count();

@@ -11,16 +11,19 @@ const CHUNKS: usize = MAX_THREADS / COUNTERS_PER_CHUNK;
 /// Inserts minus removes of the threads that held these ids, wrapping.
 type Chunk = [CachePadded<AtomicU64>; COUNTERS_PER_CHUNK];
 
-/// A sum of per-thread counters.
+/// A sum of per-thread counters, and of what there was at first.
 #[derive(Debug)]
 pub(crate) struct Length {
+    /// How many there were before any thread counted.
+    start: u64,
     chunks: Box<[OnFirstUse<Chunk>]>,
 }
 
 impl Length {
-    pub(crate) fn new() -> Length {
+    pub(crate) fn starting_at(start: usize) -> Length {
         let chunk = || std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)));
         Length {
+            start: start as u64,
             chunks: (0..CHUNKS).map(|_| OnFirstUse::new(chunk)).collect(),
         }
     }
@@ -43,13 +46,14 @@ impl Length {
         let sum = made
             .flatten()
             .map(|counter| counter.load(Ordering::Relaxed))
-            .fold(0, u64::wrapping_add);
+            .fold(self.start, u64::wrapping_add);
         // A remove may be seen before the insert that it undoes.
         usize::try_from(sum.cast_signed().max(0)).unwrap_or(usize::MAX)
     }
 
     /// Counts nothing again.
     pub(crate) fn clear(&mut self) {
+        self.start = 0;
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         for counter in made.flatten() {
             // Relaxed: nobody else has access meanwhile, and what hands the filter on synchronises.

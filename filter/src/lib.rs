@@ -167,6 +167,22 @@
 //! # Ok::<(), filter::Full>(())
 //! ```
 //!
+//! # Saving and loading
+//!
+//! [`to_bytes`](CuckooFilter::to_bytes) and [`write_to`](CuckooFilter::write_to) save a filter,
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it; with the feature
+//! `serde`, filters are serialized as the same bytes. Others may go on inserting and removing: what was in the filter
+//! throughout the call is in the copy, and what was in it at no moment is not. The bytes tell version, layout,
+//! size and hasher and carry checksums ([`saved`] describes them, byte for byte): what is damaged or belongs to
+//! another type or hasher is refused with an error that says so ([`LoadError`]). Saving takes a second
+//! table's memory meanwhile.
+//!
+//! # Memory
+//!
+//! A table is 8 bytes a bucket and takes memory from the system as it is filled. Tables of many megabytes gain from
+//! huge pages: the feature `huge-pages` asks Linux for them (a table that is loaded gets them little by
+//! little, as it is written before it can ask).
+//!
 //! # How it works
 //!
 //! A key's hash gives a **fingerprint** and two **buckets** where it may live ([`hashing`]). A bucket is one
@@ -202,11 +218,17 @@ pub mod layout;
 mod length;
 mod lookup;
 pub mod path;
+pub mod saved;
+#[cfg(feature = "serde")]
+mod serialized;
+mod snapshot;
 pub mod specification;
 mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
 pub use hashing::FixedState;
+pub use saved::{LoadError, SaveError};
+pub use snapshot::SnapshotError;
 pub use update::Full;
 
 /// The README's example is a test.

@@ -303,3 +303,45 @@ fn unique_insert_with_a_chain() {
         });
     }
 }
+
+/// A copy of a filter in which the only copy of a class hops to its other bucket and back again: it was there
+/// throughout, so the copy has it, and as often as a lookup at some moment of the call would have found it.
+#[test]
+fn copy_of_a_key_that_hops() {
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    for (here, there) in [(here, there), (there, here)] {
+        explore("copy_of_a_key_that_hops", 5, 11_000, move || {
+            let filter = holding(&[here]);
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(there), Ok(()));
+                assert!(writer.remove(here));
+                assert_eq!(writer.insert(here), Ok(()));
+                assert!(writer.remove(there));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            let copy = mine.try_clone(&[here]);
+            all_present(&copy, &[here]);
+            explained(&[here], [mine, writer.join().unwrap()]);
+        });
+    }
+}
+
+/// A copy of a filter in which a chain moves a key: nothing that stays is missing, nothing is there twice.
+#[test]
+fn copy_of_a_key_that_a_chain_moves() {
+    for moved in [key(0, 1, 3), key(1, 0, 3)] {
+        explore("copy_of_a_key_that_a_chain_moves", 3, 2_700, move || {
+            let filter = holding(&residents());
+            let new = key(0, 2, 0);
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(new), Ok(()));
+                assert!(writer.remove(key(0, 0, 0)));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            let [first, _, third, fourth] = residents();
+            let copy = mine.try_clone(&[first, key(0, 0, 0), third, fourth, new]);
+            all_present(&copy, &[moved, third, fourth]);
+            explained(&residents(), [mine, writer.join().unwrap()]);
+        });
+    }
+}

@@ -100,4 +100,4 @@ mod thread_id_models;
 mod words;
 
 pub use op::Op;
-pub use words::{Error, WordArray};
+pub use words::{Error, OutOfMemory, WordArray};

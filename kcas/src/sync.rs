@@ -101,6 +101,24 @@ mod observed {
     }
 }
 
+/// So many zeros, or nothing when the allocator refuses the memory.
+///
+/// The memory comes zeroed from the system, which gives a large piece page by page when it is first
+/// written: a table that is never filled costs what was filled of it.
+#[cfg(not(any(kcas_loom, feature = "steps")))]
+pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
+    bytemuck::try_zeroed_slice_box(len).ok()
+}
+
+/// So many zeros, or nothing when the allocator refuses the memory.
+#[cfg(any(kcas_loom, feature = "steps"))]
+pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(len).ok()?;
+    zeros.resize_with(len, || AtomicU64::new(0));
+    Some(zeros.into_boxed_slice())
+}
+
 /// A value made when it is first asked for, without a lock: racing makers each build one, the first
 /// to publish it wins and the others drop theirs.
 ///

@@ -1,10 +1,8 @@
 //! The public face: [`WordArray`].
 
-use std::collections::TryReserveError;
-
 use crate::commit::{self, CompareExchangeError};
 use crate::op::{MAX_OPS, Op, Ops};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, TooManyThreads};
 
@@ -45,11 +43,23 @@ pub enum Error {
     TooManyThreads(#[from] TooManyThreads),
 }
 
+/// The allocator refused the memory for an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no memory for {len} words of 8 bytes")]
+pub struct OutOfMemory {
+    /// How many words were asked for.
+    pub len: usize,
+}
+
 /// A fixed-length array of 63-bit words that can be compared and swapped several at a time.
 ///
 /// Every operation is linearizable. [`load`](Self::load) never writes shared memory;
 /// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a thread that
 /// stops anywhere inside them stops nobody else.
+///
+/// A word is 8 bytes, aligned to 8 bytes, so none lies across the border of two cache lines or pages, wherever
+/// the array begins. A large array gets its memory from the system page by page, when words are first
+/// written; with the feature `huge-pages`, by pages of 2 MiB where Linux has them.
 ///
 /// ```
 /// use kcas::{Op, WordArray};
@@ -86,7 +96,7 @@ impl WordArray {
     pub fn new(len: usize) -> WordArray {
         match WordArray::try_new(len) {
             Ok(array) => array,
-            Err(error) => panic!("cannot make an array of {len} words: {error}"),
+            Err(error) => panic!("{error}"),
         }
     }
 
@@ -95,13 +105,32 @@ impl WordArray {
     /// # Errors
     /// When the allocator refuses `8 × len` bytes. (A system that promises more memory than it has may not
     /// refuse, and end the process when the words are written.)
-    pub fn try_new(len: usize) -> Result<WordArray, TryReserveError> {
-        let mut words = Vec::new();
-        words.try_reserve_exact(len)?;
-        words.resize_with(len, || AtomicU64::new(0));
-        Ok(WordArray {
-            words: words.into_boxed_slice(),
-        })
+    pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
+        match zeros(len) {
+            Some(words) => Ok(WordArray::of(words)),
+            None => Err(OutOfMemory { len }),
+        }
+    }
+
+    /// An array of these values, in their memory.
+    ///
+    /// # Panics
+    /// When a value is wider than 63 bits.
+    pub fn from_values(values: Vec<u64>) -> WordArray {
+        let word = |value| {
+            assert!(
+                tagged::is_value(value),
+                "a value is wider than 63 bits: {value:#x}"
+            );
+            AtomicU64::new(value)
+        };
+        WordArray::of(values.into_iter().map(word).collect())
+    }
+
+    fn of(words: Box<[AtomicU64]>) -> WordArray {
+        #[cfg(feature = "huge-pages")]
+        huge_pages::advise(&words);
+        WordArray { words }
     }
 
     /// Number of words.

@@ -143,6 +143,17 @@ impl Caller {
         removed
     }
 
+    /// A copy of the filter; each class in it is held as often as a count at the same time might have answered.
+    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Small {
+        let copy = self.filter.try_clone().expect("there is room and memory");
+        for key in keys {
+            self.write_down(*key, Event::Count(copy.count(key) as u64));
+        }
+        let held: usize = keys.iter().map(|key| copy.count(key)).sum();
+        assert_eq!(copy.len(), held, "the copy holds other keys as well");
+        copy
+    }
+
     fn write_down(&mut self, key: u64, event: Event) {
         self.calls.push(Call {
             thread: self.thread,

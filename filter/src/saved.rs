@@ -1,0 +1,502 @@
+//! Saving and loading: a filter as bytes.
+//!
+//! All numbers are little endian:
+//!
+//! | Offset | Bytes | What |
+//! |---:|---:|---|
+//! | 0 | 8 | `cuckoof` and a line feed |
+//! | 8 | 4 | version of this format: 1 |
+//! | 12 | 2 | slots of a bucket |
+//! | 14 | 2 | bits of a fingerprint |
+//! | 16 | 8 | number of buckets, at least 1 |
+//! | 24 | 8 | number of fingerprints in the table |
+//! | 32 | 8 | what the hasher makes of known keys, by which another hasher is told |
+//! | 40 | 8 | checksum of the 40 bytes before |
+//! | 48 | 8 × buckets | the buckets' words, with the timestamps 0 ([`layout`](crate::layout)) |
+//! | then | 8 | checksum of all bytes before, but for the first checksum |
+//!
+//! The checksums are CRC-64/XZ: every single flipped bit is found, and everything wrong within 64 bits in a
+//! row; of what else can go wrong, all but one case in 2^64. They guard against accidents, not against somebody
+//! who forges a file: what the words say is checked as well, so that a forged file is a filter of other keys at
+//! worst.
+
+use std::hash::BuildHasher;
+use std::io::{self, Read, Write};
+
+use crc::{CRC_64_XZ, Crc, Digest, Table};
+
+use crate::buckets::Buckets;
+use crate::cuckoo::CuckooFilter;
+use crate::hashing::MAX_BUCKETS;
+use crate::layout::Layout;
+use crate::length::Length;
+use crate::snapshot::{self, SnapshotError};
+
+const MAGIC: [u8; 8] = *b"cuckoof\n";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 48;
+const CHECKSUM_BYTES: usize = 8;
+
+/// How much is read or written at once. A reader that claims more than it has is found out after so much.
+const CHUNK_BYTES: usize = 1 << 14;
+const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
+
+static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+
+/// Why a filter could not be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The filter could not be copied; nothing was written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The writer failed, perhaps after some of the filter was written.
+    #[error("the filter cannot be written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why bytes could not be loaded as a filter.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The first bytes are not those of a saved filter.
+    #[error("this is not a saved filter: it does not begin as one")]
+    NotAFilter,
+    /// A version of the format that this code does not know.
+    #[error(
+        "the filter was saved in version {found} of the format, and only {VERSION} is known here: load it \
+         with a later release"
+    )]
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// The filter that was saved has another layout.
+    #[error(
+        "the saved filter has {slots} slots of {bits} bits a bucket, and this type has another layout: load \
+         it as CuckooFilter<{slots}, {bits}, _>"
+    )]
+    Layout {
+        /// Slots of a bucket in the saved filter.
+        slots: u16,
+        /// Bits of a fingerprint in the saved filter.
+        bits: u16,
+    },
+    /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it gives
+    /// other results.
+    #[error(
+        "the filter was saved with a hasher that gives other hashes: load it with the hasher and the seeds \
+         that it was built with, on the same kind of machine, or build it anew from the keys"
+    )]
+    Hasher,
+    /// The bytes end too early.
+    #[error("the saved filter is cut off: it should be {bytes} bytes long. Copy it again")]
+    Truncated {
+        /// How long it should be. When the header itself is cut off: how long the shortest one is.
+        bytes: u64,
+    },
+    /// There are more bytes than the filter has.
+    #[error("{excess} bytes follow the saved filter: pass its own bytes alone")]
+    TooLong {
+        /// How many bytes are too many.
+        excess: u64,
+    },
+    /// A checksum differs.
+    #[error(
+        "the saved filter is damaged (its {part} has another checksum): copy it again, or save it anew"
+    )]
+    Corrupt {
+        /// Which part: `header` or `table`.
+        part: &'static str,
+    },
+    /// The checksums are right, but no filter has this number of buckets.
+    #[error("no filter has {buckets} buckets: this was not written by this crate")]
+    Size {
+        /// The number found.
+        buckets: u64,
+    },
+    /// The checksums are right, but a bucket's word has bits where there are no slots.
+    #[error("bucket {bucket} cannot hold {word:#x}: this was not written by this crate")]
+    Bucket {
+        /// Its number.
+        bucket: usize,
+        /// Its word.
+        word: u64,
+    },
+    /// The checksums are right, but the table does not hold as many fingerprints as the header says.
+    #[error(
+        "the table holds {found} fingerprints, not {claimed}: this was not written by this crate"
+    )]
+    Length {
+        /// What the header says.
+        claimed: u64,
+        /// What the table holds.
+        found: u64,
+    },
+    /// There is no memory for the table.
+    #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
+    OutOfMemory {
+        /// How many buckets it has.
+        buckets: usize,
+    },
+    /// The reader failed.
+    #[error("the saved filter cannot be read: {0}")]
+    Io(io::Error),
+}
+
+/// Copying, and saving.
+///
+/// Others may insert and remove meanwhile. Then the copy holds of each class ([`Class`](crate::Class)) as many
+/// copies as the filter held at some moment of the call, and these moments may differ from class to class. So what
+/// was in the filter throughout is in the copy, and what was in it at no moment is not. The module `snapshot`
+/// tells how, and why.
+///
+/// A call costs two passes over the table, a second table in memory, and two or three loads more for each key
+/// in a bucket that changed meanwhile.
+impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+    /// A filter of its own with the same contents.
+    ///
+    /// Progress: lock-free; it reads a bucket again only when others changed it.
+    ///
+    /// # Errors
+    /// [`SnapshotError`], when there is no memory; or no room, in a filter full to the brim in which others
+    /// keep changing keys.
+    ///
+    /// # Panics
+    /// When the copy needs a chain of shifts, and more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
+    /// threads insert or remove.
+    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    where
+        S: Clone,
+    {
+        let buckets = snapshot::copy(&self.buckets)?;
+        Ok(CuckooFilter {
+            length: Length::starting_at(buckets.occupied()),
+            buckets,
+            hasher: self.hasher.clone(),
+        })
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
+    /// Saves the filter: [`to_bytes`](Self::to_bytes), into a file for example. `writer` needs no buffer of its
+    /// own.
+    ///
+    /// # Errors
+    /// As [`try_clone`](Self::try_clone), before anything is written; and those of the writer.
+    ///
+    /// # Panics
+    /// As [`to_bytes`](Self::to_bytes).
+    pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
+        let buckets = snapshot::copy(&self.buckets)?;
+        let header = Header {
+            slots: SLOTS as u16,
+            bits: BITS as u16,
+            buckets: buckets.geometry().buckets() as u64,
+            length: buckets.occupied() as u64,
+            hasher: probe(&self.hasher),
+        };
+        let (bytes, mut digest) = header.to_bytes();
+        writer.write_all(&bytes)?;
+        let mut chunk = [0; CHUNK_BYTES];
+        let mut words = (0..buckets.geometry().buckets())
+            .map(|bucket| Layout::<SLOTS, BITS>::slots(buckets.read(bucket)))
+            .peekable();
+        while words.peek().is_some() {
+            let mut filled = 0;
+            for (place, word) in chunk.chunks_exact_mut(8).zip(&mut words) {
+                place.copy_from_slice(&word.to_le_bytes());
+                filled += place.len();
+            }
+            digest.update(&chunk[..filled]);
+            writer.write_all(&chunk[..filled])?;
+        }
+        writer.write_all(&digest.finalize().to_le_bytes())?;
+        writer.flush()?;
+        Ok(())
+    }
+
+    /// The filter as bytes, for [`from_bytes`](Self::from_bytes): those that [`saved`](crate::saved) describes.
+    ///
+    /// # Errors
+    /// As [`try_clone`](Self::try_clone).
+    ///
+    /// # Panics
+    /// As [`try_clone`](Self::try_clone); and when the hasher panics: integers and strings are hashed, to know the
+    /// hasher again.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        let buckets = self.buckets.geometry().buckets();
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        match self.write_to(&mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(SaveError::Snapshot(error)) => Err(error),
+            Err(SaveError::Io(error)) => unreachable!("a vector takes every byte: {error}"),
+        }
+    }
+
+    /// [`from_bytes`](Self::from_bytes), of a filter that was built with another hasher than the default one of
+    /// its type.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// As [`to_bytes`](Self::to_bytes).
+    pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
+        let mut rest = bytes;
+        let (header, digest) = Header::read(&mut rest)?;
+        header.check::<SLOTS, BITS>(&hasher)?;
+        let table = header.bytes() - HEADER_BYTES as u64;
+        match (rest.len() as u64).checked_sub(table) {
+            None => Err(header.truncated()),
+            Some(0) => header.read_table(digest, rest, header.buckets as usize, hasher),
+            Some(excess) => Err(LoadError::TooLong { excess }),
+        }
+    }
+
+    /// [`read_from`](Self::read_from), of a filter that was built with another hasher than the default one of its
+    /// type.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// As [`to_bytes`](Self::to_bytes).
+    pub fn read_from_with_hasher(mut reader: impl Read, hasher: S) -> Result<Self, LoadError> {
+        let (header, digest) = Header::read(&mut reader)?;
+        header.check::<SLOTS, BITS>(&hasher)?;
+        header.read_table(digest, reader, CHUNK_WORDS, hasher)
+    }
+}
+
+/// Loading.
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilter<SLOTS, BITS, S> {
+    /// The filter that was saved as these bytes.
+    ///
+    /// What is loaded is the filter that was saved, or an error: damage, another layout and another hasher
+    /// are all found. Nothing is allocated before the length of `bytes` is known to be right, and no more than
+    /// that but for some KiB that every filter has.
+    ///
+    /// ```
+    /// use filter::{CuckooFilter, LoadError};
+    ///
+    /// let seen = CuckooFilter::with_capacity(1_000);
+    /// seen.insert("https://example.org/a")?;
+    /// let mut bytes = seen.to_bytes()?;
+    ///
+    /// let loaded: CuckooFilter = CuckooFilter::from_bytes(&bytes)?;
+    /// assert!(loaded.contains("https://example.org/a"));
+    ///
+    /// bytes[100] ^= 1;
+    /// let damaged = CuckooFilter::<4, 12>::from_bytes(&bytes);
+    /// assert!(matches!(damaged, Err(LoadError::Corrupt { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// As [`to_bytes`](Self::to_bytes).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        CuckooFilter::from_bytes_with_hasher(bytes, S::default())
+    }
+
+    /// The filter that was saved here: [`from_bytes`](Self::from_bytes), from a file for example. `reader` needs
+    /// no buffer of its own; nothing is read past the filter's end.
+    ///
+    /// Memory grows with what arrives, whatever the header claims: at most to twice as much at a time, and
+    /// 16 KiB.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// As [`to_bytes`](Self::to_bytes).
+    pub fn read_from(reader: impl Read) -> Result<Self, LoadError> {
+        CuckooFilter::read_from_with_hasher(reader, S::default())
+    }
+}
+
+/// What is told before the table.
+struct Header {
+    slots: u16,
+    bits: u16,
+    buckets: u64,
+    length: u64,
+    hasher: u64,
+}
+
+type Sum = Digest<'static, u64, Table<16>>;
+
+impl Header {
+    /// The header's bytes, and the checksum to go on with.
+    fn to_bytes(&self) -> ([u8; HEADER_BYTES], Sum) {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.slots.to_le_bytes());
+        bytes[14..16].copy_from_slice(&self.bits.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.buckets.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.length.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.hasher.to_le_bytes());
+        let digest = digest_of(&bytes[..40]);
+        bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+        (bytes, digest)
+    }
+
+    /// A header as it was written, and the checksum to go on with.
+    fn read(reader: &mut impl Read) -> Result<(Header, Sum), LoadError> {
+        let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
+        // What tells that this is a filter, and of which version, comes first: other versions may go on
+        // otherwise.
+        let mut bytes = [0; HEADER_BYTES];
+        read_exact(reader, &mut bytes[..8], shortest)?;
+        if bytes[..8] != MAGIC {
+            return Err(LoadError::NotAFilter);
+        }
+        read_exact(reader, &mut bytes[8..12], shortest)?;
+        let version = u32::from_le_bytes(field(&bytes, 8));
+        if version != VERSION {
+            return Err(LoadError::Version { found: version });
+        }
+        read_exact(reader, &mut bytes[12..], shortest)?;
+        let digest = digest_of(&bytes[..40]);
+        if digest.clone().finalize() != u64::from_le_bytes(field(&bytes, 40)) {
+            return Err(LoadError::Corrupt { part: "header" });
+        }
+        let header = Header {
+            slots: u16::from_le_bytes(field(&bytes, 12)),
+            bits: u16::from_le_bytes(field(&bytes, 14)),
+            buckets: u64::from_le_bytes(field(&bytes, 16)),
+            length: u64::from_le_bytes(field(&bytes, 24)),
+            hasher: u64::from_le_bytes(field(&bytes, 32)),
+        };
+        Ok((header, digest))
+    }
+
+    /// Whether it can be loaded as this type, with this hasher.
+    fn check<const SLOTS: usize, const BITS: usize>(
+        &self,
+        hasher: &impl BuildHasher,
+    ) -> Result<(), LoadError> {
+        let &Header {
+            slots,
+            bits,
+            buckets,
+            ..
+        } = self;
+        if (usize::from(slots), usize::from(bits)) != (SLOTS, BITS) {
+            return Err(LoadError::Layout { slots, bits });
+        }
+        if self.hasher != probe(hasher) {
+            return Err(LoadError::Hasher);
+        }
+        if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
+            return Err(LoadError::Size { buckets });
+        }
+        Ok(())
+    }
+
+    /// How long the saved filter is.
+    fn bytes(&self) -> u64 {
+        (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * self.buckets
+    }
+
+    fn truncated(&self) -> LoadError {
+        LoadError::Truncated {
+            bytes: self.bytes(),
+        }
+    }
+
+    /// Reads the table that follows a header that was checked. `room` is for how many buckets memory may be asked
+    /// for before any has arrived.
+    fn read_table<const SLOTS: usize, const BITS: usize, S>(
+        &self,
+        mut digest: Sum,
+        mut reader: impl Read,
+        room: usize,
+        hasher: S,
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        let buckets = self.buckets as usize;
+        let mut words: Vec<u64> = Vec::new();
+        let mut chunk = [0; CHUNK_BYTES];
+        while words.len() < buckets {
+            let missing = buckets - words.len();
+            if words.len() == words.capacity() {
+                // As much again as has arrived.
+                words
+                    .try_reserve_exact(words.len().max(room).min(missing))
+                    .map_err(|_| LoadError::OutOfMemory { buckets })?;
+            }
+            let arriving = missing.min(words.capacity() - words.len());
+            let chunk = &mut chunk[..8 * arriving.min(CHUNK_WORDS)];
+            read_exact(&mut reader, chunk, self.bytes())?;
+            digest.update(chunk);
+            let arrived = chunk.chunks_exact(8);
+            words.extend(arrived.map(|bytes| u64::from_le_bytes(field(bytes, 0))));
+        }
+        let mut checksum = [0; CHECKSUM_BYTES];
+        read_exact(&mut reader, &mut checksum, self.bytes())?;
+        if digest.finalize() != u64::from_le_bytes(checksum) {
+            return Err(LoadError::Corrupt { part: "table" });
+        }
+        let mut found = 0;
+        for (bucket, &word) in words.iter().enumerate() {
+            if Layout::<SLOTS, BITS>::slots(word) != word {
+                return Err(LoadError::Bucket { bucket, word });
+            }
+            found += Layout::<SLOTS, BITS>::occupied(word);
+        }
+        if found as u64 != self.length {
+            return Err(LoadError::Length {
+                claimed: self.length,
+                found: found as u64,
+            });
+        }
+        Ok(CuckooFilter {
+            buckets: Buckets::from_words(words),
+            length: Length::starting_at(found),
+            hasher,
+        })
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> Sum {
+    let mut digest = CRC.digest();
+    digest.update(bytes);
+    digest
+}
+
+/// The bytes of a number that begins at `offset`.
+fn field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let bytes = bytes[offset..].first_chunk();
+    *bytes.expect("the fields lie within the header, and words within a chunk")
+}
+
+/// Fills `bytes`, of a saved filter that is `whole` bytes long.
+fn read_exact(reader: &mut impl Read, bytes: &mut [u8], whole: u64) -> Result<(), LoadError> {
+    reader
+        .read_exact(bytes)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => LoadError::Truncated { bytes: whole },
+            _ => LoadError::Io(error),
+        })
+}
+
+/// What a hasher makes of known keys: another number for other hashers, other seeds, and machines on which it gives
+/// other hashes.
+fn probe(hasher: &impl BuildHasher) -> u64 {
+    let mut digest = CRC.digest();
+    let mut note = |hash: u64| digest.update(&hash.to_le_bytes());
+    for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+        note(hasher.hash_one(number));
+    }
+    // Hashers treat short and long strings differently.
+    let long = "the quick brown fox jumps over the lazy dog, and then the dog jumps over the quick brown fox";
+    for length in [0, 3, 7, 15, 31, 63, 90] {
+        note(hasher.hash_one(&long[..length]));
+    }
+    digest.finalize()
+}

@@ -1,0 +1,29 @@
+//! Serialization with serde: a filter is one sequence of bytes, those that it is [saved](crate::saved) as.
+
+use std::hash::BuildHasher;
+
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
+use serde::{de, ser};
+
+use crate::cuckoo::CuckooFilter;
+
+/// With the feature `serde`. As [`to_bytes`](CuckooFilter::to_bytes): others may insert and remove meanwhile.
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Serialize
+    for CuckooFilter<SLOTS, BITS, S>
+{
+    fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+        let bytes = self.to_bytes().map_err(ser::Error::custom)?;
+        serde_bytes::serialize(&bytes, serializer)
+    }
+}
+
+/// With the feature `serde`. As [`from_bytes`](CuckooFilter::from_bytes).
+impl<'de, const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> Deserialize<'de>
+    for CuckooFilter<SLOTS, BITS, S>
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes: Vec<u8> = serde_bytes::deserialize(deserializer)?;
+        CuckooFilter::from_bytes(&bytes).map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,388 @@
+//! Saved filters that were damaged, cut off, or made up: an error that names the cause, never another filter, and
+//! never more memory than the bytes account for.
+#![cfg(not(kcas_loom))]
+
+use std::hash::{BuildHasher, DefaultHasher, RandomState};
+use std::io::{self, Read};
+
+use crc::{CRC_64_XZ, Crc};
+use filter::{CuckooFilter, FixedState, LoadError, SaveError};
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+const HEADER: usize = 48;
+
+fn filter_of(keys: u64) -> CuckooFilter {
+    let filter = CuckooFilter::with_capacity(keys.max(1) as usize);
+    for key in 0..keys {
+        filter.insert(&key).unwrap();
+    }
+    filter
+}
+
+fn load(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
+    CuckooFilter::from_bytes(bytes)
+}
+
+/// Loads by both ways, which must agree but for what follows the filter; and asks for no more memory than there
+/// are bytes.
+fn load_measured(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
+    let mut read = None;
+    let measured = allocation_counter::measure(|| read = Some(CuckooFilter::read_from(bytes)));
+    let read: Result<CuckooFilter, LoadError> = read.unwrap();
+    // What has arrived is copied to twice the room, and a chunk at first.
+    let most = 3 * bytes.len() as u64 + (16 << 10) + overhead();
+    assert!(
+        measured.bytes_max <= most,
+        "{measured:?}, {} bytes",
+        bytes.len()
+    );
+
+    let mut loaded = None;
+    let measured = allocation_counter::measure(|| loaded = Some(load(bytes)));
+    let loaded = loaded.unwrap();
+    let most = bytes.len() as u64 + if loaded.is_ok() { overhead() } else { 0 };
+    assert!(
+        measured.bytes_max <= most,
+        "{measured:?}, {} bytes",
+        bytes.len()
+    );
+    match (&loaded, &read) {
+        (Err(LoadError::TooLong { .. }), _) => {}
+        (Ok(loaded), Ok(read)) => assert_eq!(loaded.to_bytes(), read.to_bytes()),
+        (Err(loaded), Err(read)) => assert_eq!(loaded.to_string(), read.to_string()),
+        _ => panic!("the one way says {loaded:?}, the other {read:?}"),
+    }
+    loaded
+}
+
+/// What the smallest filter takes besides its table.
+fn overhead() -> u64 {
+    let build = || drop(CuckooFilter::builder().buckets(1).build());
+    allocation_counter::measure(build).bytes_max
+}
+
+/// Makes the checksums right again, as somebody would who forges a filter.
+fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
+    let crc = Crc::<u64>::new(&CRC_64_XZ);
+    let mut digest = crc.digest();
+    digest.update(&bytes[..HEADER - 8]);
+    bytes[HEADER - 8..HEADER].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    let end = bytes.len() - 8;
+    digest.update(&bytes[HEADER..end]);
+    bytes[end..].copy_from_slice(&digest.finalize().to_le_bytes());
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_is_loaded_is_what_was_saved(keys in 0u64..3_000, asked: u64) {
+        let filter = filter_of(keys);
+        let bytes = filter.to_bytes().unwrap();
+        prop_assert_eq!(bytes.len(), HEADER + filter.capacity() / 4 * 8 + 8);
+        let loaded = load_measured(&bytes).unwrap();
+        prop_assert_eq!(loaded.len(), filter.len());
+        prop_assert_eq!(loaded.capacity(), filter.capacity());
+        for key in (0..keys).chain([asked]) {
+            prop_assert_eq!(loaded.count(&key), filter.count(&key));
+        }
+        prop_assert_eq!(loaded.to_bytes().unwrap(), bytes);
+        // It goes on as the saved one would have.
+        loaded.insert(&asked).unwrap();
+        prop_assert_eq!(loaded.len(), filter.len() + 1);
+        prop_assert!((0..keys).all(|key| loaded.remove(&key)) && loaded.remove(&asked));
+        prop_assert!(loaded.is_empty());
+    }
+}
+
+/// The format is written down: what was saved once can be loaded later.
+#[test]
+fn the_format_stays() {
+    let filter: CuckooFilter<2, 24, Plain> = CuckooFilter::builder()
+        .layout::<2, 24>()
+        .buckets(2)
+        .hasher(Plain)
+        .build()
+        .unwrap();
+    filter.insert_hash(0x0000_0000_00ab_cdef).unwrap();
+    filter.insert_hash(0x8000_0000_0012_3456).unwrap();
+    let bytes = filter.to_bytes().unwrap();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts = [
+        "6375636b6f6f660a01000000",
+        "02001800",
+        "0200000000000000",
+        "0200000000000000",
+        "ee61e0ac741d5a76",
+        "51fa34854df5418b",
+        "efcdab0000000000",
+        "5634120000000000",
+        "8c08a6b6bc3f7215",
+    ];
+    assert_eq!(hex, parts.concat());
+    let loaded: CuckooFilter<2, 24, Plain> = CuckooFilter::from_bytes(&bytes).unwrap();
+    assert!(loaded.contains_hash(0x0000_0000_00ab_cdef));
+}
+
+/// A hasher that gives the same everywhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plain;
+
+impl BuildHasher for Plain {
+    type Hasher = DefaultHasher;
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
+    }
+}
+
+#[test]
+fn every_length_but_the_right_one_is_an_error() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    for length in 0..bytes.len() {
+        match load_measured(&bytes[..length]).unwrap_err() {
+            LoadError::Truncated { bytes: whole } if length >= HEADER => {
+                assert_eq!(whole, bytes.len() as u64);
+            }
+            LoadError::Truncated { .. } if length < HEADER => {}
+            error => panic!("{length} of {} bytes: {error}", bytes.len()),
+        }
+    }
+    let mut longer = bytes.clone();
+    for excess in 1..100 {
+        longer.push(0);
+        match load_measured(&longer).unwrap_err() {
+            LoadError::TooLong { excess: found } => assert_eq!(found, excess),
+            error => panic!("{excess} bytes too many: {error}"),
+        }
+    }
+    println!("{} lengths, all refused", bytes.len() + 99);
+    // A reader may go on with something else.
+    let mut rest = &longer[..];
+    let _: CuckooFilter = CuckooFilter::read_from(&mut rest).unwrap();
+    assert_eq!(rest.len(), 99);
+}
+
+#[test]
+fn every_flipped_bit_is_an_error() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let error = load_measured(&damaged).unwrap_err();
+        let right = match bit / 8 {
+            0..8 => matches!(error, LoadError::NotAFilter),
+            8..12 => matches!(error, LoadError::Version { .. }),
+            12..HEADER => matches!(error, LoadError::Corrupt { part: "header" }),
+            _ => matches!(error, LoadError::Corrupt { part: "table" }),
+        };
+        assert!(right, "bit {bit}: {error}");
+    }
+    println!("{} flipped bits, all refused", bytes.len() * 8);
+}
+
+#[test]
+fn random_damage_is_an_error() {
+    const MUTATIONS: usize = 40_000;
+    let mut rng = StdRng::seed_from_u64(1);
+    let bytes = filter_of(200).to_bytes().unwrap();
+    let mut unchanged = 0;
+    for _ in 0..MUTATIONS {
+        let mut damaged = bytes.clone();
+        for _ in 0..rng.random_range(1..4) {
+            let at = rng.random_range(0..damaged.len());
+            let few = (at + rng.random_range(1..20)).min(damaged.len());
+            match rng.random_range(0..6) {
+                0 => rng.fill(&mut damaged[at..few]),
+                1 => damaged[at..few].fill(0),
+                2 => damaged.insert(at, rng.random()),
+                3 => drop(damaged.drain(at..few)),
+                4 => damaged.extend_from_within(at..few),
+                _ => {
+                    let other = rng.random_range(0..damaged.len());
+                    damaged.swap(at, other);
+                }
+            }
+        }
+        match load_measured(&damaged) {
+            Ok(_) if damaged == bytes => unchanged += 1,
+            Ok(_) => panic!("damage was not found"),
+            Err(_) => {}
+        }
+    }
+    println!(
+        "{MUTATIONS} random mutations: {unchanged} changed nothing, the others were all refused"
+    );
+}
+
+/// Headers with right checksums that claim anything: what they claim is not believed.
+#[test]
+fn forged_headers_are_errors() {
+    const HEADERS: usize = 40_000;
+    let mut rng = StdRng::seed_from_u64(2);
+    let bytes = filter_of(200).to_bytes().unwrap();
+    let buckets = (bytes.len() - HEADER - 8) as u64 / 8;
+    for _ in 0..HEADERS {
+        let mut forged = bytes.clone();
+        // Most of them are huge, and some just wrong.
+        let claimed = match rng.random_range(0..3) {
+            0 => rng.random::<u64>() >> rng.random_range(0..64),
+            1 => 1 << rng.random_range(0..=32),
+            _ => buckets.wrapping_add_signed(rng.random_range(-3..=3)),
+        };
+        forged[16..24].copy_from_slice(&claimed.to_le_bytes());
+        let error = load_measured(&with_right_checksums(forged));
+        match error {
+            Ok(_) => assert_eq!(claimed, buckets),
+            Err(LoadError::Size { buckets }) => assert!(claimed == 0 || buckets > 1 << 32),
+            Err(LoadError::Truncated { bytes: whole }) => assert!(whole > bytes.len() as u64),
+            Err(LoadError::TooLong { .. }) => assert!(claimed < buckets),
+            Err(error) => panic!("{claimed} buckets: {error}"),
+        }
+    }
+    println!("{HEADERS} forged headers, none believed");
+}
+
+/// What has the right checksums and still cannot be.
+#[test]
+fn forged_contents_are_errors() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    let forged = |offset: usize, change: fn(u8) -> u8| {
+        let mut bytes = bytes.clone();
+        bytes[offset] = change(bytes[offset]);
+        load_measured(&with_right_checksums(bytes)).unwrap_err()
+    };
+    // Bits 48 to 63 of a word are those of the timestamp, and of nobody.
+    for bit in 48..64 {
+        let mut bytes = bytes.clone();
+        bytes[HEADER + 8 * 7 + bit / 8] |= 1 << (bit % 8);
+        let error = load_measured(&with_right_checksums(bytes)).unwrap_err();
+        assert!(
+            matches!(error, LoadError::Bucket { bucket: 7, .. }),
+            "{error}"
+        );
+    }
+    let error = forged(24, |length| length ^ 1);
+    assert!(
+        matches!(
+            error,
+            LoadError::Length {
+                claimed: 501,
+                found: 500
+            }
+        ),
+        "{error}"
+    );
+    let error = forged(12, |_slots| 3);
+    assert!(
+        matches!(error, LoadError::Layout { slots: 3, bits: 12 }),
+        "{error}"
+    );
+    let error = forged(32, |hasher| hasher ^ 1);
+    assert!(matches!(error, LoadError::Hasher), "{error}");
+}
+
+#[test]
+fn another_type_is_an_error() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    let other = CuckooFilter::<4, 13>::from_bytes(&bytes).unwrap_err();
+    assert!(
+        other
+            .to_string()
+            .contains("load it as CuckooFilter<4, 12, _>"),
+        "{other}"
+    );
+    let other = CuckooFilter::<4, 12, Plain>::from_bytes(&bytes).unwrap_err();
+    assert!(matches!(other, LoadError::Hasher), "{other}");
+
+    // The same type of hasher, with other seeds.
+    let seeded = RandomState::new();
+    let filter = CuckooFilter::builder()
+        .capacity(10)
+        .hasher(seeded.clone())
+        .build()
+        .unwrap();
+    filter.insert("key").unwrap();
+    let bytes = filter.to_bytes().unwrap();
+    let other = CuckooFilter::<4, 12, _>::from_bytes_with_hasher(&bytes, RandomState::new());
+    assert!(matches!(other, Err(LoadError::Hasher)));
+    let same = CuckooFilter::<4, 12, _>::from_bytes_with_hasher(&bytes, seeded.clone()).unwrap();
+    assert!(same.contains("key"));
+    let same = CuckooFilter::<4, 12, _>::read_from_with_hasher(&bytes[..], seeded).unwrap();
+    assert!(same.contains("key"));
+}
+
+/// A hasher that differs only for strings, or only for integers, is another one.
+#[test]
+fn a_hasher_that_differs_for_some_keys_is_another_one() {
+    struct Differs {
+        strings: bool,
+    }
+    struct Hashes {
+        inner: <FixedState as BuildHasher>::Hasher,
+        strings: bool,
+    }
+    impl BuildHasher for Differs {
+        type Hasher = Hashes;
+        fn build_hasher(&self) -> Hashes {
+            Hashes {
+                inner: FixedState.build_hasher(),
+                strings: self.strings,
+            }
+        }
+    }
+    impl std::hash::Hasher for Hashes {
+        fn write(&mut self, bytes: &[u8]) {
+            self.inner.write(bytes);
+            if self.strings {
+                self.inner.write_u8(1);
+            }
+        }
+        fn write_u64(&mut self, number: u64) {
+            self.inner.write_u64(number);
+            if !self.strings {
+                self.inner.write_u8(1);
+            }
+        }
+        fn write_u8(&mut self, number: u8) {
+            self.inner.write_u8(number);
+        }
+        fn finish(&self) -> u64 {
+            self.inner.finish()
+        }
+    }
+    let bytes = filter_of(5).to_bytes().unwrap();
+    for strings in [true, false] {
+        let other = CuckooFilter::<4, 12, _>::from_bytes_with_hasher(&bytes, Differs { strings });
+        assert!(matches!(other, Err(LoadError::Hasher)), "{strings}");
+    }
+}
+
+/// Gives a byte or two at a time, and fails when it has given all.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(2).min(self.0.len());
+        if most == 0 {
+            return Err(io::Error::other("the cable is unplugged"));
+        }
+        self.0.read(&mut buffer[..most])
+    }
+}
+
+#[test]
+fn failures_of_readers_and_writers_are_passed_on() {
+    let filter = filter_of(5_000);
+    let bytes = filter.to_bytes().unwrap();
+    for length in [0, 20, HEADER, 5_000, bytes.len() - 1] {
+        let error = CuckooFilter::<4, 12>::read_from(Failing(&bytes[..length])).unwrap_err();
+        assert!(error.to_string().contains("unplugged"), "{error}");
+    }
+    let slowly = CuckooFilter::<4, 12>::read_from(Failing(&bytes)).unwrap();
+    assert_eq!(slowly.len(), 5_000);
+
+    let mut small = [0; 5_000];
+    let error = filter.write_to(&mut small[..]).unwrap_err();
+    assert!(matches!(error, SaveError::Io(_)), "{error}");
+}

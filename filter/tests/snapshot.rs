@@ -1,0 +1,151 @@
+//! Copies taken while real threads write: what was there throughout is in every copy.
+#![cfg(not(kcas_loom))]
+
+mod small;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use filter::hashing::Geometry;
+use filter::{CuckooFilter, SnapshotError};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use small::Identity;
+
+/// How long each test goes on.
+const DURATION: Duration = Duration::from_secs(2);
+
+const WRITERS: u64 = 3;
+
+/// Runs `write` on several threads, again and again, and `copy` on this one, until the time is over.
+fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl FnMut()) -> u64 {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 1..=WRITERS {
+            let (done, write) = (&done, &write);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(thread);
+                while !done.load(Ordering::Relaxed) {
+                    write(&mut rng, thread);
+                }
+            });
+        }
+        let start = Instant::now();
+        let mut copies = 0;
+        while start.elapsed() < DURATION {
+            copy();
+            copies += 1;
+        }
+        done.store(true, Ordering::Relaxed);
+        copies
+    })
+}
+
+/// Keys of as many classes, for a table of `buckets` buckets: of each class one that prefers its one bucket, and one
+/// that prefers the other.
+fn pairs_of_keys(buckets: usize, classes: usize) -> Vec<[u64; 2]> {
+    let geometry = Geometry::<4, 12>::new(buckets);
+    let key = |bucket: usize, fingerprint: u64| {
+        (((bucket as u64) << 32) / buckets as u64 + 1) << 32 | fingerprint
+    };
+    (1..4096)
+        .map(|fingerprint| {
+            let here = key(fingerprint as usize % buckets, fingerprint);
+            [here, key(geometry.locate(here).second, fingerprint)]
+        })
+        .filter(|[here, there]| here != there)
+        .take(classes)
+        .collect()
+}
+
+/// Keys hop between their buckets, by an insert into the one and a remove, and by chains, in a table so small that
+/// everyone meets everyone: a copy holds each of them once or twice.
+#[test]
+fn keys_that_hop_are_in_every_copy() {
+    for buckets in [3, 5, 16] {
+        let filter = CuckooFilter::builder()
+            .buckets(buckets)
+            .hasher(Identity::default())
+            .build()
+            .unwrap();
+        // So many that chains are needed now and then.
+        let pairs = pairs_of_keys(buckets, buckets * 3);
+        for [here, _] in &pairs {
+            filter.insert(here).unwrap();
+        }
+        let hop = |rng: &mut StdRng, thread: u64| {
+            // Each class is one thread's, so that it has one or two copies at any time.
+            for pair in pairs
+                .iter()
+                .skip(thread as usize - 1)
+                .step_by(WRITERS as usize)
+            {
+                if filter.insert(&pair[rng.random_range(0..2)]).is_ok() {
+                    assert!(filter.remove(&pair[rng.random_range(0..2)]));
+                }
+            }
+        };
+        let mut refused = 0;
+        let copies = while_others_write(hop, || match filter.try_clone() {
+            Ok(copy) => {
+                let counts = pairs.iter().map(|[here, _]| copy.count(here));
+                assert!(
+                    counts.clone().all(|count| (1..=2).contains(&count)),
+                    "{:?}",
+                    counts.collect::<Vec<_>>()
+                );
+                assert_eq!(
+                    copy.len(),
+                    counts.sum::<usize>(),
+                    "something else is in the copy"
+                );
+            }
+            Err(error) => {
+                assert_eq!(error, SnapshotError::TooBusy);
+                refused += 1;
+            }
+        });
+        println!("{buckets} buckets: {copies} copies, and {refused} refused");
+        assert!(copies - refused > 10);
+    }
+}
+
+/// At a high load, churned keys shift keys that stay all over the table: the latter are in every copy, saved and
+/// loaded; what nobody has inserted is not.
+#[test]
+fn keys_that_stay_are_in_every_copy() {
+    const BUCKETS: usize = 2_000;
+    const STAYING: u64 = 6_000;
+    const CHURNED: u64 = 450;
+    let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
+    for key in 0..STAYING {
+        filter.insert(&(0u64, key)).unwrap();
+    }
+    let churn = |rng: &mut StdRng, thread: u64| {
+        let window = rng.random_range(0..1_000_000u64);
+        let keys = || (window..window + CHURNED).map(|key| (thread, key));
+        let held: Vec<_> = keys().filter(|key| filter.insert(key).is_ok()).collect();
+        for key in held {
+            assert!(filter.remove(&key));
+        }
+    };
+    let mut longest = 0;
+    let copies = while_others_write(churn, || {
+        let bytes = filter.to_bytes().expect("there is room and memory");
+        let copy: CuckooFilter = CuckooFilter::from_bytes(&bytes).unwrap();
+        for key in 0..STAYING {
+            assert!(copy.contains(&(0u64, key)), "key {key} is not in the copy");
+            assert!(copy.count(&(0u64, key)) >= 1);
+        }
+        assert!(copy.len() <= STAYING as usize + (WRITERS * CHURNED) as usize);
+        longest = longest.max(copy.len());
+    });
+    println!("{copies} copies of {STAYING} to {longest} keys");
+    assert!(copies > 10);
+    let copy = filter.try_clone().unwrap();
+    assert_eq!(copy.len(), STAYING as usize);
+    assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
+    assert!(copy.is_empty());
+    assert_eq!(filter.len(), STAYING as usize);
+}
