@@ -18,6 +18,15 @@ const DURATION: Duration = Duration::from_secs(2);
 
 const WRITERS: u64 = 3;
 
+/// Ends the writers, also when the copying thread panics.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs `write` on several threads, again and again, and `copy` on this one, until the time is over.
 fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl FnMut()) -> u64 {
     let done = AtomicBool::new(false);
@@ -31,13 +40,13 @@ fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl Fn
                 }
             });
         }
+        let _done = Done(&done);
         let start = Instant::now();
         let mut copies = 0;
         while start.elapsed() < DURATION {
             copy();
             copies += 1;
         }
-        done.store(true, Ordering::Relaxed);
         copies
     })
 }
