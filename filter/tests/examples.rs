@@ -166,8 +166,10 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
 /// which are none with the long fingerprints.
 #[test]
 fn dedup_grows_and_counts_its_errors() {
-    let text: Vec<u8> = (0..40_000)
-        .flat_map(|n| format!("{}\n", n % 20_000).into_bytes())
+    // Most lines come only once, so that nothing makes up for one that gets lost when a filter is full.
+    let text: Vec<u8> = (0..20_000)
+        .chain(0..1_000)
+        .flat_map(|n| format!("{n}\n").into_bytes())
         .collect();
     for (threads, rate, layout) in [
         ("1", "0.002", "4×12"),
