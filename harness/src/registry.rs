@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase,
+    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, Roofline, SegmentLock,
+    TwoPhase,
 };
 
 /// A subject as the registry knows it.
@@ -69,6 +70,7 @@ impl Registry {
     pub fn standard() -> Self {
         let mut registry = Self::new();
         registry.add::<LockFree>();
+        registry.add::<LockFreeBatch>();
         registry.add::<SegmentLock>();
         registry.add::<GlobalLock>();
         registry.add::<TwoPhase>();

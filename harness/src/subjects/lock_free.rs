@@ -11,6 +11,12 @@ use crate::subject::Subject;
 #[derive(Debug)]
 pub struct LockFree(CuckooFilter);
 
+impl LockFree {
+    pub(super) fn filter(&self) -> &CuckooFilter {
+        &self.0
+    }
+}
+
 impl Subject for LockFree {
     const NAME: &'static str = "lock-free";
     const DESCRIPTION: &'static str =

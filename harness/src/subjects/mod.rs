@@ -6,6 +6,7 @@ mod atomic_cuckoo_filter;
 mod fastbloom;
 mod global_lock;
 mod lock_free;
+mod lock_free_batch;
 mod random_walk;
 mod roofline;
 mod segment_lock;
@@ -21,6 +22,7 @@ pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
+pub use lock_free_batch::LockFreeBatch;
 pub use roofline::Roofline;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
@@ -168,6 +170,7 @@ mod tests {
     #[test]
     fn lock_free_is_a_correct_filter() {
         is_a_correct_filter::<LockFree>();
+        is_a_correct_filter::<LockFreeBatch>();
     }
 
     #[test]
