@@ -72,9 +72,11 @@
 
 mod buckets;
 mod cuckoo;
+mod fitted;
 pub mod hashing;
 pub mod history;
 pub mod layout;
+pub mod layouts;
 mod length;
 mod lookup;
 pub mod path;
@@ -82,6 +84,7 @@ pub mod specification;
 mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
+pub use fitted::{FitError, FittedBuilder, FittedFilter};
 pub use hashing::FixedState;
 pub use update::Full;
 
