@@ -42,12 +42,13 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let (a, b) = (read(&options.a)?, read(&options.b)?);
 
-    let filter = summary(&a, options.seed)?;
+    let sent = summary(&a, options.seed)?;
     eprintln!(
         "A's {} are summarised in {}",
         HumanBytes(a.len() as u64),
-        HumanBytes(filter.memory_bytes() as u64)
+        HumanBytes(sent.len() as u64)
     );
+    let filter = Summary::from_bytes_with_hasher(&sent, hasher(options.seed))?;
 
     let missing: Vec<&[u8]> = lines(&b).filter(|line| !filter.contains(line)).collect();
     eprintln!(
@@ -67,17 +68,24 @@ fn main() -> Result<()> {
     }
 }
 
+type Summary = CuckooFilter<4, 12, RandomState>;
+
+/// Both services must hash alike: with another one, the bytes are refused.
+fn hasher(seed: u64) -> RandomState {
+    RandomState::with_seeds(seed, 1, 2, 3)
+}
+
 /// What A sends instead of its keys.
-fn summary(keys: &[u8], seed: u64) -> Result<CuckooFilter<4, 12, RandomState>> {
+fn summary(keys: &[u8], seed: u64) -> Result<Vec<u8>> {
     let filter = CuckooFilter::builder()
         .capacity(lines(keys).count().max(1))
-        .hasher(RandomState::with_seeds(seed, 1, 2, 3))
+        .unmixed_hasher(hasher(seed))
         .build()?;
     for line in lines(keys) {
         // Unique: a line that occurs often would take more copies than there is room for.
         filter.insert_unique(line)?;
     }
-    Ok(filter)
+    Ok(filter.to_bytes()?)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {

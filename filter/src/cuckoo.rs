@@ -6,7 +6,8 @@ use kcas::OutOfMemory;
 use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::Buckets;
-use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS};
+use crate::fitted::FittedBuilder;
+use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
 use crate::length::Length;
 use crate::update::Full;
@@ -395,8 +396,9 @@ pub struct Builder<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedStat
     hasher: S,
 }
 
+/// How large a table shall be.
 #[derive(Clone, Copy, Debug)]
-enum Size {
+pub(crate) enum Size {
     Keys(usize),
     Buckets(usize),
 }
@@ -410,6 +412,17 @@ pub enum BuildError {
     /// A capacity of 0 keys, or 0 buckets.
     #[error("the size is zero: a filter has room for at least one key")]
     ZeroSize,
+    /// [`Builder::capacity`] with a layout that is not [`DEPENDABLE`](Layout::DEPENDABLE).
+    #[error(
+        "no number of keys can be promised with {slots} slots of {bits} bits: take a layout of at least 2 \
+         slots and 7 bits, or call buckets(number) and expect refusals"
+    )]
+    Undependable {
+        /// Slots of a bucket.
+        slots: usize,
+        /// Bits of a fingerprint.
+        bits: usize,
+    },
     /// More than [`MAX_BUCKETS`] buckets.
     #[error("{buckets} buckets are too many: at most 2^32 are possible")]
     TooLarge {
@@ -425,12 +438,18 @@ pub enum BuildError {
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
+    pub(crate) fn new(size: Option<Size>, hasher: S) -> Self {
+        Builder { size, hasher }
+    }
+
     /// Room for `n` distinct keys: the table has so many buckets that they fill it to
     /// [`Layout::WORKABLE_LOAD`] at most, and less in small tables, where chance is rougher.
     ///
-    /// In the default layout, with a good hasher, the chance that one of the `n` inserts fails was below 1
-    /// in 10,000 for every size measured (`filter/tests/capacity.rs`). For other layouts nothing is
-    /// promised: leave a margin. The last of this and [`buckets`](Self::buckets) counts.
+    /// The chance that one of the `n` inserts fails was below 1 in 10,000 for every layout and size measured
+    /// (`filter/tests/capacity.rs`). The last of this and [`buckets`](Self::buckets) counts.
+    ///
+    /// Layouts for which no such promise can be kept are refused by [`build`](Self::build)
+    /// ([`Layout::DEPENDABLE`]).
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -443,11 +462,29 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         self
     }
 
-    /// Another hasher. It must spread keys over all 64 bits of the hash ([`hashing`](crate::hashing)).
-    pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
+    /// Another hasher, any that tells keys apart: its hashes are [mixed](crate::hashing::mix), so that they
+    /// need not be good in all their bits.
+    pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, Mixed<H>> {
+        self.unmixed_hasher(Mixed(hasher))
+    }
+
+    /// Another hasher, whose hashes are used as they are: mixing makes a lookup in the cache a fifth
+    /// slower. It must be good in all 64 bits, as ahash, xxhash and SipHash are: with others the filter is
+    /// wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
+    pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
         Builder {
             size: self.size,
             hasher,
+        }
+    }
+
+    /// Instead of a layout chosen at compile time, the one that takes the least memory and is wrong about at
+    /// most `rate` of the keys that are not in the filter, however full it is: for example 0.01, one in a hundred.
+    pub fn false_positive_rate(self, rate: f64) -> FittedBuilder<S> {
+        FittedBuilder {
+            size: self.size,
+            rate,
+            hasher: self.hasher,
         }
     }
 
@@ -467,6 +504,12 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
         let buckets = match self.size.ok_or(BuildError::NoSize)? {
             Size::Keys(0) | Size::Buckets(0) => return Err(BuildError::ZeroSize),
+            Size::Keys(_) if !Layout::<SLOTS, BITS>::DEPENDABLE => {
+                return Err(BuildError::Undependable {
+                    slots: SLOTS,
+                    bits: BITS,
+                });
+            }
             Size::Keys(keys) => buckets_for::<SLOTS, BITS>(keys),
             Size::Buckets(buckets) => buckets,
         };
@@ -484,9 +527,15 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
 }
 
 /// How many buckets `keys` distinct keys need.
-fn buckets_for<const SLOTS: usize, const BITS: usize>(keys: usize) -> usize {
+pub(crate) fn buckets_for<const SLOTS: usize, const BITS: usize>(keys: usize) -> usize {
     let workable = keys as f64 / Layout::<SLOTS, BITS>::WORKABLE_LOAD;
-    // Chance deviates by the square root, and the smallest tables have keys with only one bucket.
-    let with_margin = workable + 2.0 * (keys as f64).sqrt() + 4.0;
+    // Chance deviates by the square root; and of the keys of small tables, not a few have one bucket only,
+    // which is full after `SLOTS` such keys.
+    let (of_root, constant) = match SLOTS {
+        ..3 => (6.0, 24.0),
+        3 => (2.0, 12.0),
+        _ => (2.0, 4.0),
+    };
+    let with_margin = workable + of_root * (keys as f64).sqrt() + constant;
     (with_margin / SLOTS as f64).ceil() as usize
 }

@@ -61,16 +61,39 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// The greatest fingerprint; the least is 1.
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
-    /// The load factor to plan for: some way below the threshold that theory gives for two choices of
-    /// buckets with this many slots (0.5, 0.897, 0.959, 0.980). It is measured for the default layout
-    /// (`filter/tests/capacity.rs`). Layouts of one slot, and those of fewer than eight bits, whose
-    /// fingerprints lead to few different buckets, do not reach it in large tables.
+    /// The load factor to plan for: some way below that at which an insert was first refused, which was
+    /// measured for tables of up to 2^23 buckets (`harness layouts`), and is itself some way below the
+    /// threshold that theory gives for two choices of buckets of so many slots (0.897, 0.959, 0.980, 0.990
+    /// for two to five), because searches are bounded.
+    ///
+    /// Not every layout can be planned with: see [`DEPENDABLE`](Self::DEPENDABLE).
     pub const WORKABLE_LOAD: f64 = match SLOTS {
-        1 => 0.40,
-        2 => 0.82,
-        3 => 0.91,
-        _ => 0.95,
+        1 => 0.20,
+        2 => 0.83,
+        3 => 0.92,
+        4 => 0.95,
+        5 => 0.96,
+        6 => 0.97,
+        _ => 0.975,
     };
+
+    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a filter can be
+    /// built for a number of keys. Not with one slot a bucket, where a chain of shifts has no branches and
+    /// three keys of the same two buckets are one too many; nor with fingerprints of fewer than seven bits, which
+    /// lead to few different buckets, and of which few are different.
+    pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7;
+
+    /// The chance that a full filter wrongly says yes to an absent key: a lookup compares with
+    /// 2 × `SLOTS` fingerprints, each of which is the key's once in 2^`BITS`. (A little more often, since
+    /// one fingerprint is twice as frequent as the others.) In proportion less in a filter that is less full.
+    pub const FALSE_POSITIVE_RATE: f64 = {
+        let fingerprints = (1u64 << BITS) as f64;
+        let alike = (1.0 + 2.0 / fingerprints) / fingerprints;
+        2.0 * SLOTS as f64 * alike
+    };
+
+    /// Memory for each key, in bits, of a table filled to the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD).
+    pub const BITS_A_KEY: f64 = 64.0 / SLOTS as f64 / Self::WORKABLE_LOAD;
 
     /// One in the lowest bit of every slot.
     const LOWEST: u64 = {

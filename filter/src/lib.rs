@@ -212,9 +212,11 @@
 mod batch;
 mod buckets;
 mod cuckoo;
+mod fitted;
 pub mod hashing;
 pub mod history;
 pub mod layout;
+pub mod layouts;
 mod length;
 mod lookup;
 pub mod path;
@@ -226,6 +228,7 @@ pub mod specification;
 mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
+pub use fitted::{FitError, FittedBuilder, FittedFilter};
 pub use hashing::FixedState;
 pub use saved::{LoadError, SaveError};
 pub use snapshot::SnapshotError;

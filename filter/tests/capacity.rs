@@ -3,7 +3,8 @@
 #![cfg(not(kcas_loom))]
 
 use ahash::RandomState;
-use filter::{CuckooFilter, Full};
+use filter::layout::Layout;
+use filter::{BuildError, CuckooFilter, Full};
 
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
@@ -31,9 +32,22 @@ fn n_keys_get_the_room_that_was_measured() {
         assert_eq!(CuckooFilter::with_capacity(n).capacity(), capacity);
     }
     let builder = CuckooFilter::builder().capacity(1_000);
-    assert_eq!(builder.layout::<1, 12>().build().unwrap().capacity(), 2_568);
-    assert_eq!(builder.layout::<2, 12>().build().unwrap().capacity(), 1_288);
-    assert_eq!(builder.layout::<3, 12>().build().unwrap().capacity(), 1_167);
+    assert_eq!(builder.layout::<2, 12>().build().unwrap().capacity(), 1_420);
+    assert_eq!(builder.layout::<3, 12>().build().unwrap().capacity(), 1_164);
+    assert_eq!(builder.layout::<8, 7>().build().unwrap().capacity(), 1_096);
+}
+
+#[test]
+fn layouts_of_which_nothing_can_be_promised_are_refused() {
+    let builder = CuckooFilter::builder().capacity(1_000);
+    let one_slot = builder.layout::<1, 12>().build().unwrap_err();
+    let (slots, bits) = (1, 12);
+    assert_eq!(one_slot, BuildError::Undependable { slots, bits });
+    let few_bits = builder.layout::<4, 6>().build().unwrap_err();
+    assert!(few_bits.to_string().contains("4 slots of 6 bits"));
+    assert!(builder.layout::<4, 7>().build().is_ok());
+    let by_buckets = CuckooFilter::builder().buckets(10).layout::<1, 12>();
+    assert_eq!(by_buckets.build().unwrap().capacity(), 10);
 }
 
 #[test]
@@ -87,22 +101,70 @@ fn false_positives_and_memory_at_a_million_keys() {
 /// 10,000 refuses one of its keys. A margin that is too small shows at some of these sizes.
 #[test]
 fn small_tables_rarely_refuse() {
+    keeps_the_promise::<4, 12>();
+    keeps_the_promise::<4, 8>();
+    keeps_the_promise::<4, 13>();
+    keeps_the_promise::<3, 16>();
+    keeps_the_promise::<2, 24>();
+    keeps_the_promise::<5, 10>();
+    keeps_the_promise::<6, 8>();
+    // The least that is dependable, at either end.
+    keeps_the_promise::<2, 7>();
+    keeps_the_promise::<3, 7>();
+    keeps_the_promise::<7, 8>();
+    keeps_the_promise::<8, 7>();
+}
+
+fn keeps_the_promise<const SLOTS: usize, const BITS: usize>() {
     for n in [1, 3, 6, 9, 14, 24, 32, 50, 70, 100, 300, 1_000] {
         let tables = 10_000_u64.min(2_000_000 / n);
-        let refused = (0..tables).filter(|&seed| refuses(n, seed)).count();
-        println!("{n} keys: {refused} of {tables} tables refused one");
+        let refuses = |&seed: &u64| refuses::<SLOTS, BITS>(n, seed);
+        let refused = (0..tables).filter(refuses).count();
+        if refused > 0 {
+            println!("{SLOTS}×{BITS}, {n} keys: {refused} of {tables} tables refused one");
+        }
         assert!(
             refused <= 3,
-            "{n} keys: {refused} of {tables} tables refused one"
+            "{SLOTS}×{BITS}, {n} keys: {refused} of {tables} tables refused one"
         );
     }
+}
 
-    fn refuses(n: u64, seed: u64) -> bool {
-        let hasher = RandomState::with_seeds(seed, 1, 2, 3);
-        let builder = CuckooFilter::builder().capacity(n as usize);
-        let filter = builder.hasher(hasher).build().unwrap();
-        (0..n).any(|key| filter.insert(&key).is_err())
+fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
+    let hasher = RandomState::with_seeds(seed, 1, 2, 3);
+    let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+    let builder = builder.capacity(n as usize).unmixed_hasher(hasher);
+    let filter = builder.build().unwrap();
+    (0..n).any(|key| filter.insert(&key).is_err())
+}
+
+/// In a table of some size, the load to plan for is passed with room to spare before the first refusal.
+#[test]
+fn the_workable_load_of_every_layout_is_reached() {
+    fn passes<const SLOTS: usize, const BITS: usize>() {
+        let workable = Layout::<SLOTS, BITS>::WORKABLE_LOAD;
+        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+        let filter = builder.buckets(50_000).build().unwrap();
+        (0u64..).find(|key| filter.insert(key).is_err());
+        let reached = filter.load_factor();
+        println!("{SLOTS}×{BITS}: first refusal at load {reached:.4}, planned {workable}");
+        assert!(
+            reached > workable + 0.005,
+            "{SLOTS}×{BITS}: {reached} of {workable}"
+        );
     }
+    passes::<2, 7>();
+    passes::<2, 8>();
+    passes::<2, 24>();
+    passes::<3, 8>();
+    passes::<3, 16>();
+    passes::<4, 7>();
+    passes::<4, 8>();
+    passes::<4, 13>();
+    passes::<5, 10>();
+    passes::<6, 8>();
+    passes::<7, 8>();
+    passes::<8, 7>();
 }
 
 /// Filled until it refuses, a large table in the default layout passes the workable load.

@@ -102,7 +102,7 @@ fn the_format_stays() {
     let filter: CuckooFilter<2, 24, Plain> = CuckooFilter::builder()
         .layout::<2, 24>()
         .buckets(2)
-        .hasher(Plain)
+        .unmixed_hasher(Plain)
         .build()
         .unwrap();
     filter.insert_hash(0x0000_0000_00ab_cdef).unwrap();
@@ -299,7 +299,7 @@ fn another_type_is_an_error() {
     let seeded = RandomState::new();
     let filter = CuckooFilter::builder()
         .capacity(10)
-        .hasher(seeded.clone())
+        .unmixed_hasher(seeded.clone())
         .build()
         .unwrap();
     filter.insert("key").unwrap();

@@ -75,7 +75,7 @@ fn keys_that_hop_are_in_every_copy() {
     for buckets in [3, 5, 16] {
         let filter = CuckooFilter::builder()
             .buckets(buckets)
-            .hasher(Identity::default())
+            .unmixed_hasher(Identity::default())
             .build()
             .unwrap();
         // So many that chains are needed now and then.

@@ -14,7 +14,7 @@ use small::{BUCKETS, Identity, key_of};
 
 fn built<const SLOTS: usize, const BITS: usize>() -> CuckooFilter<SLOTS, BITS, Identity> {
     let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-    let builder = builder.buckets(BUCKETS).hasher(Identity::default());
+    let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
     builder.build().unwrap()
 }
 

@@ -17,11 +17,11 @@ use crate::machine::Sidecar;
 use crate::record::Row;
 use crate::statistics::{Axis, Case, Results, Summary};
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The colours of Okabe and Ito, which are told apart with any colour vision; grey in place of their
 /// yellow, which is too pale for lines.
-const COLOURS: [RGBColor; 8] = [
+pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -81,13 +81,13 @@ const FIXED_STYLES: [&str; 4] = ["lock-free", "segment-lock", "global-lock", "ro
 const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
 
-const MARGIN: i32 = 16;
+pub(crate) const MARGIN: i32 = 16;
 const MIN_WIDTH: u32 = 840;
 const PANEL_WIDTH: u32 = 420;
 const PANEL_HEIGHT: u32 = 330;
-const TITLE_SIZE: u32 = 21;
-const TEXT_SIZE: u32 = 15;
-const CAPTION_SIZE: u32 = 13;
+pub(crate) const TITLE_SIZE: u32 = 21;
+pub(crate) const TEXT_SIZE: u32 = 15;
+pub(crate) const CAPTION_SIZE: u32 = 13;
 const LEGEND_ROW: i32 = 24;
 
 /// Draws the rows of one run into an SVG file. Without a sidecar, title and caption say less.
@@ -438,31 +438,36 @@ fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
             let description = sidecar.subjects.get(subject);
             lines.extend(description.map(|description| format!("{subject}: {description}")));
         }
-        let (machine, run) = (&sidecar.machine, &sidecar.run);
-        lines.push(format!(
-            "{}, {} cores{}{}. {}. Commit {}. {}.",
-            machine.processor,
-            machine.cores,
-            match machine.threads_per_core {
-                1 => String::new(),
-                threads => format!(" with {threads} hardware threads each"),
-            },
-            if machine.hypervisor == "present" {
-                ", virtual machine"
-            } else {
-                ""
-            },
-            sidecar
-                .compiler
-                .rustc
-                .split(" (")
-                .next()
-                .unwrap_or_default(),
-            sidecar.source.short(),
-            run.started.split('T').next().unwrap_or_default(),
-        ));
+        lines.push(machine_line(sidecar));
     }
     lines
+}
+
+/// What the run was measured with.
+pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
+    let (machine, run) = (&sidecar.machine, &sidecar.run);
+    format!(
+        "{}, {} cores{}{}. {}. Commit {}. {}.",
+        machine.processor,
+        machine.cores,
+        match machine.threads_per_core {
+            1 => String::new(),
+            threads => format!(" with {threads} hardware threads each"),
+        },
+        if machine.hypervisor == "present" {
+            ", virtual machine"
+        } else {
+            ""
+        },
+        sidecar
+            .compiler
+            .rustc
+            .split(" (")
+            .next()
+            .unwrap_or_default(),
+        sidecar.source.short(),
+        run.started.split('T').next().unwrap_or_default(),
+    )
 }
 
 /// One number where all are equal, otherwise the smallest and the largest.
@@ -483,11 +488,11 @@ pub fn grouped(number: u64) -> String {
     String::from_utf8_lossy(&groups.join(&b',')).into_owned()
 }
 
-fn text_style<'a>(size: u32) -> TextStyle<'a> {
+pub(crate) fn text_style<'a>(size: u32) -> TextStyle<'a> {
     ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
 }
 
-fn line_height(size: u32) -> i32 {
+pub(crate) fn line_height(size: u32) -> i32 {
     size as i32 * 7 / 5
 }
 
@@ -497,7 +502,7 @@ fn text_width(text: &str, size: u32) -> i32 {
 }
 
 /// Breaks a text between words so that each line fits the width.
-fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -511,7 +516,7 @@ fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
     lines
 }
 
-fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) -> Result<()> {
+pub(crate) fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) -> Result<()> {
     for (index, line) in lines.iter().enumerate() {
         let place = (MARGIN, top + index as i32 * line_height(size));
         area.draw(&Text::new(line.as_str(), place, text_style(size)))
@@ -521,7 +526,7 @@ fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) -> Result<()>
 }
 
 /// The plotting library's errors borrow what they were drawing on.
-fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
+pub(crate) fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw the figure: {error}")
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
     let filter = CuckooFilter::builder()
         .layout::<SLOTS, BITS>()
         .buckets(BUCKETS)
-        .hasher(Identity::default())
+        .unmixed_hasher(Identity::default())
         .build()
         .unwrap();
     for key in keys {

@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::registry::Registry;
 
 mod check;
+mod layouts;
 mod list;
 mod plot;
 mod sweep;
@@ -109,6 +110,10 @@ enum Command {
     /// A subject that does not tell which keys it takes for one (`Subject::class`) is checked for missed
     /// keys only.
     Check(check::Options),
+    /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits a key.
+    ///
+    /// Prints one table, and leaves layouts.csv, layouts.machine.toml and layouts.svg. Takes some minutes.
+    Layouts(layouts::Options),
     /// Show the subjects, workloads and experiments there are.
     List {
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
@@ -148,6 +153,7 @@ pub fn main(registry: &Registry) -> ExitCode {
             options,
         } => sweep_named(registry, SPEED, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
+        Command::Layouts(options) => layouts::layouts(&options),
         Command::List { experiments } => list::list(registry, experiments),
     };
     match ending {

@@ -1,0 +1,331 @@
+//! A filter whose layout is chosen at run time, by the false positive rate that is asked for.
+
+use std::hash::{BuildHasher, Hash};
+
+use crate::cuckoo::{Size, buckets_for};
+use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
+use crate::layout::Layout;
+use crate::{BuildError, Builder, CuckooFilter, Full};
+
+/// Declares [`FittedFilter`] over these layouts, and each of its functions as one `match`.
+///
+/// They stand in the order of their memory, the least first, and each is wrong less often than those before
+/// it: so the first that meets a rate is the smallest that does. (4×8 is not here: 5×10 is better in both.)
+macro_rules! fitted {
+    ($($variant:ident: $slots:literal $bits:literal,)+) => {
+        /// A [`CuckooFilter`] whose layout was chosen at run time:
+        /// [`Builder::false_positive_rate`].
+        ///
+        /// Every call takes one branch more than that of the typed filter, always the same way; the docs of
+        /// each are there.
+        ///
+        /// ```
+        /// use filter::CuckooFilter;
+        ///
+        /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// let seen = CuckooFilter::builder()
+        ///     .capacity(10_000)
+        ///     .false_positive_rate(0.01) // one absent key in a hundred
+        ///     .build()?;
+        /// seen.insert("key")?;
+        /// assert!(seen.contains("key"));
+        /// assert_eq!(seen.layout(), (5, 10)); // five slots of ten bits
+        /// # Ok(()) }
+        /// ```
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub enum FittedFilter<S = FixedState> {
+            $(
+                #[doc = concat!(stringify!($slots), " slots of ", stringify!($bits), " bits in a bucket.")]
+                $variant(CuckooFilter<$slots, $bits, S>),
+            )+
+        }
+
+        /// False positive rates of the layouts, falling.
+        const RATES: &[f64] = &[$(Layout::<$slots, $bits>::FALSE_POSITIVE_RATE),+];
+
+        /// The same expression for whatever filter it is.
+        macro_rules! each {
+            ($self:expr, $filter:ident => $call:expr) => {
+                match $self {
+                    $(FittedFilter::$variant($filter) => $call,)+
+                }
+            };
+        }
+
+        impl<S> FittedBuilder<S> {
+            /// Builds in the first layout that meets the rate.
+            fn build_smallest(self) -> Result<FittedFilter<S>, FitError> {
+                $(
+                    if Layout::<$slots, $bits>::FALSE_POSITIVE_RATE <= self.rate {
+                        return self.build_in().map(FittedFilter::$variant);
+                    }
+                )+
+                Err(self.no_such_rate())
+            }
+        }
+    };
+}
+
+fitted! {
+    F6x8: 6 8,
+    F5x10: 5 10,
+    F4x12: 4 12,
+    F4x13: 4 13,
+    F3x16: 3 16,
+    F2x24: 2 24,
+}
+
+/// Builds a [`FittedFilter`]: [`Builder::false_positive_rate`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder builds nothing until `build` is called"]
+pub struct FittedBuilder<S = FixedState> {
+    pub(crate) size: Option<Size>,
+    pub(crate) rate: f64,
+    pub(crate) hasher: S,
+}
+
+/// Why no layout fits.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FitError {
+    /// A false positive rate that is no share of the keys, or lower than that of every layout.
+    #[error(
+        "no filter has a false positive rate of {wished}: it must be below 1, and {least:e} is the least possible"
+    )]
+    Rate {
+        /// What was asked for.
+        wished: f64,
+        /// The least rate there is.
+        least: f64,
+    },
+    /// More keys than any table with so low a false positive rate has room for.
+    #[error("no room for {wished} keys at this false positive rate: {most} are the most possible")]
+    TooManyKeys {
+        /// What was asked for.
+        wished: usize,
+        /// As many as there is room for.
+        most: usize,
+    },
+    /// As for every other filter.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl<S> FittedBuilder<S> {
+    /// As [`Builder::capacity`].
+    pub fn capacity(mut self, n: usize) -> Self {
+        self.size = Some(Size::Keys(n));
+        self
+    }
+
+    /// As [`Builder::buckets`]. (A table of so many buckets takes the same memory in every layout: the one with
+    /// the most slots is chosen.)
+    pub fn buckets(mut self, number: usize) -> Self {
+        self.size = Some(Size::Buckets(number));
+        self
+    }
+
+    /// As [`Builder::hasher`].
+    pub fn hasher<H>(self, hasher: H) -> FittedBuilder<Mixed<H>> {
+        self.unmixed_hasher(Mixed(hasher))
+    }
+
+    /// As [`Builder::unmixed_hasher`].
+    pub fn unmixed_hasher<H>(self, hasher: H) -> FittedBuilder<H> {
+        FittedBuilder {
+            size: self.size,
+            rate: self.rate,
+            hasher,
+        }
+    }
+
+    /// Chooses the layout with the least memory whose
+    /// [`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE), that of a full filter, is at most the rate asked for,
+    /// and builds the filter.
+    ///
+    /// # Errors
+    /// [`FitError`] when no layout has so low a rate, when the rate is not between 0 and 1, or when the
+    /// size is missing, zero or too large.
+    pub fn build(self) -> Result<FittedFilter<S>, FitError> {
+        if self.rate < 1.0 {
+            self.build_smallest()
+        } else {
+            Err(self.no_such_rate())
+        }
+    }
+
+    fn no_such_rate(&self) -> FitError {
+        FitError::Rate {
+            wished: self.rate,
+            least: RATES[RATES.len() - 1],
+        }
+    }
+
+    fn build_in<const SLOTS: usize, const BITS: usize>(
+        self,
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, FitError> {
+        if let Some(Size::Keys(wished)) = self.size {
+            let fits = |keys: usize| buckets_for::<SLOTS, BITS>(keys) <= MAX_BUCKETS;
+            if !fits(wished) {
+                let most = greatest(wished, fits);
+                return Err(FitError::TooManyKeys { wished, most });
+            }
+        }
+        Ok(Builder::new(self.size, self.hasher).build()?)
+    }
+}
+
+/// The greatest number below `end` that fits, if every number below a fitting one does.
+fn greatest(end: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, end);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+impl<S: BuildHasher> FittedFilter<S> {
+    /// [`CuckooFilter::insert`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline]
+    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
+        each!(self, filter => filter.insert(key))
+    }
+
+    /// [`CuckooFilter::insert_unique`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline]
+    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
+        each!(self, filter => filter.insert_unique(key))
+    }
+
+    /// [`CuckooFilter::contains`].
+    #[inline]
+    pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
+        each!(self, filter => filter.contains(key))
+    }
+
+    /// [`CuckooFilter::count`].
+    pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
+        each!(self, filter => filter.count(key))
+    }
+
+    /// [`CuckooFilter::remove`].
+    ///
+    /// # Panics
+    /// As there.
+    #[inline]
+    pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
+        each!(self, filter => filter.remove(key))
+    }
+
+    /// [`CuckooFilter::hash`].
+    #[inline]
+    pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        each!(self, filter => filter.hash(key))
+    }
+}
+
+impl<S> FittedFilter<S> {
+    /// [`CuckooFilter::insert_hash`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+        each!(self, filter => filter.insert_hash(hash))
+    }
+
+    /// [`CuckooFilter::insert_unique_hash`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+        each!(self, filter => filter.insert_unique_hash(hash))
+    }
+
+    /// [`CuckooFilter::contains_hash`].
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        each!(self, filter => filter.contains_hash(hash))
+    }
+
+    /// [`CuckooFilter::remove_hash`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        each!(self, filter => filter.remove_hash(hash))
+    }
+
+    /// [`CuckooFilter::clear`].
+    pub fn clear(&mut self) {
+        each!(self, filter => filter.clear());
+    }
+
+    /// [`CuckooFilter::len`].
+    pub fn len(&self) -> usize {
+        each!(self, filter => filter.len())
+    }
+
+    /// [`CuckooFilter::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        each!(self, filter => filter.is_empty())
+    }
+
+    /// [`CuckooFilter::capacity`].
+    pub fn capacity(&self) -> usize {
+        each!(self, filter => filter.capacity())
+    }
+
+    /// [`CuckooFilter::load_factor`].
+    pub fn load_factor(&self) -> f64 {
+        each!(self, filter => filter.load_factor())
+    }
+
+    /// [`CuckooFilter::memory_bytes`].
+    pub fn memory_bytes(&self) -> usize {
+        let filter = each!(self, filter => filter.memory_bytes() - size_of_val(filter));
+        filter + size_of::<Self>()
+    }
+
+    /// The layout that was chosen: slots of a bucket, and bits of a fingerprint.
+    pub fn layout(&self) -> (usize, usize) {
+        each!(self, filter => layout_of(filter))
+    }
+
+    /// How often this filter is wrong about absent keys when it is full: at most what was asked for.
+    pub fn false_positive_rate(&self) -> f64 {
+        each!(self, filter => rate_of(filter))
+    }
+}
+
+fn layout_of<const SLOTS: usize, const BITS: usize, S>(
+    _: &CuckooFilter<SLOTS, BITS, S>,
+) -> (usize, usize) {
+    (SLOTS, BITS)
+}
+
+fn rate_of<const SLOTS: usize, const BITS: usize, S>(_: &CuckooFilter<SLOTS, BITS, S>) -> f64 {
+    Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
+}

@@ -1,0 +1,157 @@
+//! A filter fitted to a false positive rate meets it, in the least memory; impossible wishes are told so.
+#![cfg(not(kcas_loom))]
+
+use filter::{BuildError, CuckooFilter, FitError, FittedFilter, Full};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+fn fitted(n: usize, rate: f64) -> FittedFilter {
+    let builder = CuckooFilter::builder().capacity(n);
+    builder.false_positive_rate(rate).build().unwrap()
+}
+
+#[test]
+fn the_rate_asked_for_is_kept() {
+    const ASKED: u64 = 1_000_000;
+    for n in [100, 10_000, 200_000] {
+        for rate in [0.5, 0.05, 0.01, 0.002, 0.001, 1e-4, 2.5e-7] {
+            let filter = fitted(n, rate);
+            for key in 0..n as u64 {
+                filter.insert(&key).unwrap();
+            }
+            let absent = n as u64..n as u64 + ASKED;
+            let wrong = absent.filter(|key| filter.contains(key)).count() as f64;
+            // One in a million sets of keys is this much worse than the rate.
+            let z = Normal::standard().inverse_cdf(1.0 - 1e-6);
+            let expected = rate * ASKED as f64;
+            let most = expected + z * expected.sqrt() + z * z;
+            assert!(wrong <= most, "{n} keys at {rate}: {wrong} of {ASKED}");
+            assert!(filter.false_positive_rate() <= rate);
+        }
+    }
+}
+
+/// All that there is to choose from, with the memory each takes.
+fn all(n: usize) -> [((usize, usize), f64, usize); 6] {
+    macro_rules! layouts {
+        ($($slots:literal $bits:literal),+) => {
+            [$({
+                let builder = CuckooFilter::builder().layout::<$slots, $bits>();
+                let filter = builder.capacity(n).build().unwrap();
+                // Two slots each of 2 × SLOTS compared, one fingerprint of two hashes among 2^BITS.
+                let alike = (1.0 + 2.0 / f64::powi(2.0, $bits)) / f64::powi(2.0, $bits);
+                (($slots, $bits), 2.0 * $slots as f64 * alike, filter.capacity() / $slots)
+            }),+]
+        };
+    }
+    layouts!(6 8, 5 10, 4 12, 4 13, 3 16, 2 24)
+}
+
+#[test]
+fn the_smallest_that_meets_the_rate_is_chosen() {
+    for n in [1, 100, 12_345, 1_000_000] {
+        for (_, rate, _) in all(n) {
+            for rate in [rate * 0.999_999, rate, rate * 1.000_001, 0.99] {
+                let meeting = all(n).into_iter().filter(|layout| layout.1 <= rate);
+                let Some(buckets) = meeting.map(|layout| layout.2).min() else {
+                    continue;
+                };
+                let filter = fitted(n, rate);
+                let (slots, _) = filter.layout();
+                assert_eq!(filter.capacity() / slots, buckets, "{n} keys at {rate}");
+                let known = all(n).into_iter().find(|l| l.0 == filter.layout());
+                assert!(known.unwrap().1 <= rate);
+            }
+        }
+    }
+    assert_eq!(fitted(1_000, 0.99).layout(), (6, 8));
+    assert_eq!(fitted(1_000, 2.4e-7).layout(), (2, 24));
+}
+
+#[test]
+fn impossible_rates_are_errors_that_name_the_least() {
+    let build = |rate| {
+        let builder = CuckooFilter::builder().capacity(1_000);
+        builder.false_positive_rate(rate).build()
+    };
+    let least = match build(0.0).unwrap_err() {
+        FitError::Rate { least, .. } => least,
+        other => panic!("{other}"),
+    };
+    assert_eq!(build(least).unwrap().false_positive_rate(), least);
+    for impossible in [
+        -0.5,
+        -0.0,
+        least * 0.999_999,
+        1.0,
+        2.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ] {
+        let error = build(impossible).unwrap_err();
+        assert!(
+            matches!(error, FitError::Rate { .. }),
+            "{impossible}: {error}"
+        );
+    }
+    assert_eq!(
+        build(1e-9).unwrap_err().to_string(),
+        "no filter has a false positive rate of 0.000000001: it must be below 1, and 2.3841860752327193e-7 is the least possible"
+    );
+}
+
+#[test]
+fn the_most_keys_possible_are_named() {
+    for rate in [0.1, 0.002, 1e-6] {
+        let build = |n| {
+            let builder = CuckooFilter::builder().false_positive_rate(rate);
+            builder.capacity(n).build()
+        };
+        for wished in [usize::MAX, 1 << 40] {
+            let Err(FitError::TooManyKeys { wished: told, most }) = build(wished) else {
+                panic!("{wished} keys at {rate}");
+            };
+            assert_eq!(told, wished);
+            // 2^32 buckets of two to six slots.
+            assert!(((6 << 30)..(6 << 32)).contains(&most), "{most}");
+            let one_more = FitError::TooManyKeys {
+                wished: most + 1,
+                most,
+            };
+            assert_eq!(build(most + 1).unwrap_err(), one_more);
+        }
+    }
+}
+
+#[test]
+fn sizes_are_checked_as_for_every_filter() {
+    let builder = CuckooFilter::builder().false_positive_rate(0.01);
+    let error = |builder: filter::FittedBuilder| builder.build().unwrap_err();
+    assert_eq!(error(builder), BuildError::NoSize.into());
+    assert_eq!(error(builder.capacity(0)), BuildError::ZeroSize.into());
+    assert_eq!(builder.buckets(10).build().unwrap().capacity(), 50);
+}
+
+/// One call of each kind, in each layout, answers as the typed filter does.
+#[test]
+fn calls_reach_the_filter_inside() {
+    for rate in [0.1, 0.01, 0.002, 0.001, 1e-4, 1e-6] {
+        let mut filter = fitted(100, rate);
+        let (slots, _) = filter.layout();
+        assert!(filter.is_empty() && !filter.contains("a") && filter.count("a") == 0);
+        assert_eq!(filter.insert_unique("a"), Ok(true));
+        assert_eq!(filter.insert_unique_hash(filter.hash("a")), Ok(false));
+        assert_eq!(filter.insert("a"), Ok(()));
+        assert_eq!(filter.insert_hash(filter.hash("a")), Ok(()));
+        assert!(filter.contains("a") && filter.contains_hash(filter.hash("a")));
+        assert_eq!((filter.count("a"), filter.len()), (3, 3));
+        assert!(filter.remove("a") && filter.remove_hash(filter.hash("a")));
+        assert_eq!((filter.count("a"), filter.len()), (1, 1));
+        assert_eq!(filter.load_factor(), 1.0 / filter.capacity() as f64);
+        assert!(filter.memory_bytes() >= filter.capacity() / slots * 8 + size_of_val(&filter));
+        let inserted = (0..).find(|_| filter.insert("a") == Err(Full)).unwrap();
+        assert!(inserted < 2 * slots);
+        filter.clear();
+        assert!(filter.is_empty() && !filter.contains("a"));
+    }
+}
