@@ -29,7 +29,7 @@ fn memory_is_taken_as_words_are_written() {
     let filled = resident_bytes() - before;
     println!(
         "an array of {} MiB: {} KiB resident when made, {} MiB with a sixteenth of it written",
-        LEN * 8 >> 20,
+        (LEN * 8) >> 20,
         made >> 10,
         filled >> 20
     );
