@@ -117,12 +117,24 @@ pub fn render(rows: &[Row], sidecar: &Sidecar) -> Result<String> {
             .map_err(drawing)?
             .label("this filter, by layout")
             .legend(move |(x, y)| Circle::new((x + 12, y), 5, ours.filled()));
-        let beside = text_style(CAPTION_SIZE).pos(Pos::new(HPos::Left, VPos::Center));
+        // On the right, where no other point is.
+        let is_taken = |row: &Row| {
+            rows.iter().any(|other| {
+                let right = other.bits_a_key - row.bits_a_key;
+                let above = (shown(other) / shown(row)).log10();
+                (0.5..3.0).contains(&right) && above.abs() < 0.2
+            })
+        };
         chart
             .draw_series(rows.iter().map(|row| {
                 let label = format!("{}×{}", row.slots, row.bits);
+                let (side, distance) = match is_taken(row) {
+                    true => (HPos::Right, -9),
+                    false => (HPos::Left, 9),
+                };
+                let beside = text_style(CAPTION_SIZE).pos(Pos::new(side, VPos::Center));
                 EmptyElement::at((row.bits_a_key, shown(row)))
-                    + Text::new(label, (9, 0), beside.clone())
+                    + Text::new(label, (distance, 0), beside)
             }))
             .map_err(drawing)?;
         chart
