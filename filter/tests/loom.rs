@@ -67,7 +67,7 @@ fn batch_with_a_key_that_a_chain_moves() {
                 assert_eq!(writer.insert(key(0, 2, 0)), Ok(()));
             });
             let mut reader = Caller::new(&filter, 0);
-            reader.contains_batch([moved, key(2, 1, 5)]);
+            reader.contains_batch([moved, key(2, 1, 2)]);
             explained(&residents(), [reader, writer.join().unwrap()]);
         });
     }

@@ -128,7 +128,7 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, segment-lock, global-lock, two-phase, atomic-cuckoo-filter, fastbloom, roofline"),
+            error.contains("lock-free, lock-free-batch, segment-lock, global-lock, two-phase, "),
             "{error}"
         );
     }

@@ -554,7 +554,7 @@ fn what_cannot_be_checked_is_an_error_that_says_what_can() {
         (
             ["--subject", "bloom", "--threads", "2"],
             1,
-            "lock-free, segment-lock",
+            "segment-lock, global-lock",
         ),
         (["--subject", "lock-free", "--threads", "0"], 2, "1 to 64"),
         (["--subject", "lock-free", "--threads", "65"], 2, "1 to 64"),

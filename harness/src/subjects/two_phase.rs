@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn only_relocations_advance_counters_and_those_of_both_buckets() {
-        let filter = TwoPhase::with_buckets(50).unwrap();
+        let filter = TwoPhase::with_buckets(48).unwrap();
         let mut relocations = 0;
         for key in 0..180_u64 {
             let before = counters(&filter);
