@@ -33,14 +33,16 @@
 //!
 //! | Layout | Workable load | Bits a key | Wrong about one absent key in | Timestamp bits |
 //! |---|---:|---:|---:|---:|
-//! | 4×8 | 0.95 | 16.8 | 34 | 31 |
-//! | **4×12** (default) | **0.95** | **16.9** | **523** | 15 |
-//! | 4×13 | 0.95 | 16.8 | 1,080 | 11 |
-//! | 3×16 | 0.91 | 23.4 | 12,000 | 15 |
-//! | 2×24 | 0.82 | 39.0 | 5,100,000 | 15 |
+//! | 6×8 | 0.97 | 11.0 | 22 | 15 |
+//! | 4×8 | 0.95 | 16.9 | 34 | 31 |
+//! | 5×10 | 0.96 | 13.4 | 107 | 13 |
+//! | **4×12** (default) | **0.95** | **16.9** | **537** | 15 |
+//! | 4×13 | 0.95 | 16.9 | 1,080 | 11 |
+//! | 3×16 | 0.92 | 23.3 | 12,000 | 15 |
+//! | 2×24 | 0.83 | 38.7 | 5,000,000 (theory) | 15 |
 //!
-//! The default layout's row was measured, in a filter of a million keys (`filter/tests/capacity.rs`); it can be
-//! filled to a load of 0.965 and more. The other rows are theory, at the load they are planned for. Fewer bits do
+//! Measured in tables of 2^18 buckets at that load (`harness layouts`; `paper-figures/layouts.csv`); inserts were
+//! first refused at a load one to three hundredths higher. Fewer bits do
 //! not make a filter smaller: what they leave of the word goes to the bucket's timestamp
 //! ([`layout`](layout#when-a-timestamp-wraps)). [`Builder::layout`] chooses.
 //!

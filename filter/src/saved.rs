@@ -306,7 +306,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilt
     /// The filter that was saved here: [`from_bytes`](Self::from_bytes), from a file for example. `reader` needs
     /// no buffer of its own; nothing is read past the filter's end.
     ///
-    /// Memory grows with what arrives, whatever the header claims: at most to twice as much at a time, and
+    /// Memory grows with what arrives, whatever the header claims: at most to three times as much for a moment, and
     /// 16 KiB.
     ///
     /// # Errors
