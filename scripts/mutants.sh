@@ -17,6 +17,6 @@ mkdir -p "$output"
 # Each build has a target directory of its own, beside its copy of the code.
 unset CARGO_TARGET_DIR
 status=0
-RUST_BACKTRACE=0 cargo mutants --jobs 2 --output "$output" "$@" || status=$?
+RUST_BACKTRACE=0 CARGO_MUTANTS_JOBS="${CARGO_MUTANTS_JOBS:-2}" cargo mutants --output "$output" "$@" || status=$?
 # Mutants that loop for ever end by the clock; that is cargo-mutants' status 3, and they are caught.
 [ "$status" -eq 0 ] || [ "$status" -eq 3 ]
