@@ -65,7 +65,7 @@ mod hook {
         fn of_round(random: &mut SmallRng) -> Self {
             // Most calls are over after a few steps. With these spared, and the others disturbed all the
             // more, threads stop inside K-CAS, or while they meet one.
-            let spared = [0, 4, 8, 16, 32][random.random_range(0..5)];
+            let spared = [0, 0, 0, 4, 8, 32][random.random_range(0..6)];
             let mut one_in = |least: u32, most: u32| 1 << random.random_range(least..=most);
             Self {
                 spared,
@@ -145,7 +145,7 @@ mod hook {
         fn some_rounds_spare_the_first_steps_of_a_call_and_no_others() {
             let rates = (0..100).map(|round| Rates::of_round(&mut SmallRng::seed_from_u64(round)));
             let (sparing, others): (Vec<_>, Vec<_>) = rates.partition(|rates| rates.spared > 0);
-            assert!(sparing.len() > 60 && others.len() > 5);
+            assert!(sparing.len() > 20 && others.len() > 20);
             for rates in sparing {
                 assert_eq!(rates.at(rates.spared - 1, 0), None);
                 assert_eq!(rates.at(rates.spared, 0), Some(Disturbance::Stop));
