@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use crate::perturbation;
 use crate::phase::{Measured, Operation};
 use crate::recorder::Log;
 use crate::registry::Entry;
-use crate::scenario::{self, Action, Key, Scenario, Scenarios};
+use crate::scenario::{self, Action, Key, MOST_REPEATS, Scenario, Scenarios, Script};
 use crate::subject::{Operations, SLOTS_PER_BUCKET};
 
 /// Most threads of a check: the checker can take so many calls that overlap.
@@ -199,6 +199,9 @@ fn run_scenario(
 ) -> Result<Vec<Call<OfKey>>> {
     let table = entry.build(scenario.buckets)?;
     let (epoch, threads) = (Instant::now(), scenario.scripts.len());
+    let repeated = |script: &Script| if script.repeats { MOST_REPEATS } else { 1 };
+    let once_only = scenario.scripts.iter().filter(|script| !script.repeats);
+    let others = &AtomicUsize::new(once_only.count());
     let worker = |thread, calls| Worker {
         table: &*table,
         log: Log::new(thread, epoch, calls),
@@ -217,15 +220,23 @@ fn run_scenario(
         let running: Vec<_> = scripts
             .map(|(thread, script)| {
                 // A renewal is two calls.
-                let mut worker = worker(thread, 2 * script.len());
+                let mut worker = worker(thread, 2 * script.actions.len() * repeated(script));
                 let barrier = &barrier;
                 scope.spawn(move || {
                     barrier.wait();
-                    let mut act = || script.iter().for_each(|&action| worker.act(action));
+                    let mut act = || {
+                        for _ in 0..repeated(script) {
+                            script.actions.iter().for_each(|&action| worker.act(action));
+                            if others.load(Ordering::Relaxed) == 0 {
+                                break;
+                            }
+                        }
+                    };
                     match disturbance {
                         Some(seed) => perturbation::during(seed, thread, act),
                         None => act(),
                     }
+                    others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);
                     worker
                 })
             })
@@ -258,14 +269,20 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn call(&mut self, operation: Operation, key: Key) -> Event {
         let Self { table, log, .. } = self;
-        perturbation::call_begins();
+        perturbation::call_begins(operation);
         let call = log.record(|| OfKey(key, table.call(operation, key.number)));
         call.event.1
     }
 
     /// False if it was refused.
     fn insert(&mut self, key: Key) -> bool {
-        let done = self.call(Operation::Insert, key) == Event::Insert(Ok(()));
+        self.insert_by(Operation::Insert, key)
+    }
+
+    /// False if no copy was added.
+    fn insert_by(&mut self, operation: Operation, key: Key) -> bool {
+        let event = self.call(operation, key);
+        let done = matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)));
         if let Some(own) = &mut self.own {
             *own.entry(key).or_default() += usize::from(done);
         }
@@ -285,14 +302,14 @@ impl Worker<'_> {
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Call(Operation::Insert, key) => {
-                self.insert(key);
+            Action::Call(operation @ (Operation::Insert | Operation::InsertUnique), key) => {
+                self.insert_by(operation, key);
             }
             Action::Call(Operation::Remove, key) => {
                 self.remove(key);
             }
-            Action::Call(Operation::Contains, key) => {
-                self.call(Operation::Contains, key);
+            Action::Call(operation @ (Operation::Contains | Operation::Count), key) => {
+                self.call(operation, key);
             }
             Action::Renew { insert, remove } => {
                 if self.insert(insert) {

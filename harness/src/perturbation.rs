@@ -13,15 +13,19 @@ pub fn during<R>(round: u64, thread: usize, action: impl FnOnce() -> R) -> R {
     kcas::steps::with_hook(hook::new(round, thread), action)
 }
 
-/// Says that the current thread begins a call: rounds may spare the first steps of each.
+/// Says that the current thread begins a call of this kind: which calls are disturbed, and where, differs
+/// from round to round.
 #[cfg(feature = "steps")]
-pub fn call_begins() {
-    hook::STEPS_OF_CALL.set(0);
+pub fn call_begins(operation: crate::phase::Operation) {
+    hook::UNDER_WAY.set(hook::UnderWay {
+        operation: Some(operation),
+        steps: 0,
+    });
 }
 
 /// Says that the current thread begins a call; this build has no steps to perturb.
 #[cfg(not(feature = "steps"))]
-pub fn call_begins() {}
+pub fn call_begins(_operation: crate::phase::Operation) {}
 
 /// Runs `action`; this build has no steps to perturb.
 #[cfg(not(feature = "steps"))]
@@ -33,14 +37,20 @@ pub fn during<R>(_round: u64, _thread: usize, action: impl FnOnce() -> R) -> R {
 mod hook {
     use std::cell::Cell;
     use std::hint;
+    use std::ops::RangeInclusive;
     use std::thread;
     use std::time::{Duration, Instant};
 
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 
+    use crate::phase::Operation;
+
     /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
-    const STOP: std::ops::RangeInclusive<u32> = 1..=9;
+    const STOP: RangeInclusive<u32> = 1..=9;
+
+    /// A stop where every few steps are one: others do a few calls.
+    const SHORT_STOP: RangeInclusive<u32> = 0..=5;
 
     /// The system cannot wake a thread sooner than about after so long.
     const SHORTEST_SLEEP: Duration = Duration::from_micros(64);
@@ -49,13 +59,58 @@ mod hook {
     const SPIN: u32 = 100;
 
     thread_local! {
-        pub(super) static STEPS_OF_CALL: Cell<u32> = const { Cell::new(0) };
+        pub(super) static UNDER_WAY: Cell<UnderWay> = const {
+            Cell::new(UnderWay { operation: None, steps: 0 })
+        };
     }
 
-    /// How often a thread is disturbed: at one step in so many, after the first ones of a call.
+    /// The call that a thread is in, and how many steps of it are done.
+    #[derive(Clone, Copy)]
+    pub(super) struct UnderWay {
+        pub(super) operation: Option<Operation>,
+        pub(super) steps: u32,
+    }
+
+    /// Which calls are disturbed, and where.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    enum Victims {
+        /// All of them, at any step.
+        All,
+        /// All, after so many steps: most calls are over by then, so that threads stop inside K-CAS, or
+        /// while they meet one.
+        Late(u32),
+        /// Lookups, between their few loads: so that whatever misleads one happens between them.
+        Lookups,
+        /// Those and removes, which begin with the same loads.
+        LookupsAndRemoves,
+    }
+
+    impl Victims {
+        const ALL: [Self; 6] = [
+            Self::All,
+            Self::Late(4),
+            Self::Late(8),
+            Self::Late(32),
+            Self::Lookups,
+            Self::LookupsAndRemoves,
+        ];
+
+        fn include(self, under_way: UnderWay) -> bool {
+            match (self, under_way.operation) {
+                (Self::All, _) => true,
+                (Self::Late(spared), _) => under_way.steps >= spared,
+                (_, Some(Operation::Contains | Operation::Count)) => true,
+                (Self::LookupsAndRemoves, Some(Operation::Remove)) => true,
+                _ => false,
+            }
+        }
+    }
+
+    /// How often a thread is disturbed: at one step in so many.
     struct Rates {
-        spared: u32,
+        victims: Victims,
         stop: u32,
+        stops: RangeInclusive<u32>,
         spin: u32,
         yielding: u32,
     }
@@ -63,17 +118,17 @@ mod hook {
     impl Rates {
         /// Some rounds are rough and some are calm: which is needed to hit a race is not known.
         fn of_round(random: &mut SmallRng) -> Self {
-            // Most calls are over after a few steps. With these spared, and the others disturbed all the
-            // more, threads stop inside K-CAS, or while they meet one.
-            let spared = [0, 0, 0, 4, 8, 32][random.random_range(0..6)];
+            let victims = Victims::ALL[random.random_range(0..Victims::ALL.len())];
             let mut one_in = |least: u32, most: u32| 1 << random.random_range(least..=most);
+            let (stop, stops) = match victims {
+                Victims::All => (one_in(6, 12), STOP),
+                Victims::Late(_) => (one_in(3, 9), STOP),
+                Victims::Lookups | Victims::LookupsAndRemoves => (one_in(1, 3), SHORT_STOP),
+            };
             Self {
-                spared,
-                stop: if spared == 0 {
-                    one_in(6, 12)
-                } else {
-                    one_in(3, 9)
-                },
+                victims,
+                stop,
+                stops,
                 spin: one_in(2, 8),
                 // On a busy machine it is another program that gets the core, for milliseconds.
                 yielding: one_in(9, 12),
@@ -90,9 +145,9 @@ mod hook {
 
     impl Rates {
         /// What happens before a step, as a random number has it.
-        fn at(&self, steps_of_call: u32, drawn: u32) -> Option<Disturbance> {
+        fn at(&self, under_way: UnderWay, drawn: u32) -> Option<Disturbance> {
             // From different bits: the rates are powers of two, and these are independent.
-            if steps_of_call < self.spared {
+            if !self.victims.include(under_way) {
                 None
             } else if drawn.is_multiple_of(self.stop) {
                 Some(Disturbance::Stop)
@@ -110,12 +165,17 @@ mod hook {
         let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round));
         let mut random = SmallRng::seed_from_u64(round ^ ((thread as u64 + 1) << 48));
         move |_| {
-            let steps = STEPS_OF_CALL.get();
-            STEPS_OF_CALL.set(steps.saturating_add(1));
-            match rates.at(steps, random.random()) {
+            let under_way = UNDER_WAY.get();
+            UNDER_WAY.set(UnderWay {
+                steps: under_way.steps.saturating_add(1),
+                ..under_way
+            });
+            match rates.at(under_way, random.random()) {
                 None => {}
                 Some(Disturbance::Stop) => {
-                    stop(Duration::from_micros(1 << random.random_range(STOP)));
+                    stop(Duration::from_micros(
+                        1 << random.random_range(rates.stops.clone()),
+                    ));
                 }
                 Some(Disturbance::Spin) => {
                     for _ in 0..random.random_range(0..SPIN) {
@@ -139,17 +199,37 @@ mod hook {
 
     #[cfg(test)]
     mod tests {
+        use std::collections::HashSet;
+
         use super::*;
 
         #[test]
-        fn some_rounds_spare_the_first_steps_of_a_call_and_no_others() {
-            let rates = (0..100).map(|round| Rates::of_round(&mut SmallRng::seed_from_u64(round)));
-            let (sparing, others): (Vec<_>, Vec<_>) = rates.partition(|rates| rates.spared > 0);
-            assert!(sparing.len() > 20 && others.len() > 20);
-            for rates in sparing {
-                assert_eq!(rates.at(rates.spared - 1, 0), None);
-                assert_eq!(rates.at(rates.spared, 0), Some(Disturbance::Stop));
+        fn each_kind_of_round_disturbs_its_victims_and_no_others() {
+            let under_way = |operation, steps| UnderWay {
+                operation: Some(operation),
+                steps,
+            };
+            let mut seen = HashSet::new();
+            for round in 0..100 {
+                let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round));
+                let stops = |operation, steps| {
+                    rates.at(under_way(operation, steps), 0) == Some(Disturbance::Stop)
+                };
+                let (spared, lookup, remove, insert) = match rates.victims {
+                    Victims::All => (0, true, true, true),
+                    Victims::Late(spared) => (spared, true, true, true),
+                    Victims::Lookups => (0, true, false, false),
+                    Victims::LookupsAndRemoves => (0, true, true, false),
+                };
+                assert!(spared == 0 || !stops(Operation::Insert, spared - 1));
+                assert_eq!(stops(Operation::Contains, spared), lookup);
+                assert_eq!(stops(Operation::Count, spared), lookup);
+                assert_eq!(stops(Operation::Remove, spared), remove);
+                assert_eq!(stops(Operation::Insert, spared), insert);
+                assert_eq!(stops(Operation::InsertUnique, spared), insert);
+                seen.insert(rates.victims);
             }
+            assert_eq!(seen.len(), Victims::ALL.len());
         }
     }
 }

@@ -44,12 +44,16 @@ pub trait Measured: Send + Sync {
 }
 
 /// What a single call asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// [`Subject::insert`].
     Insert,
+    /// [`Subject::insert_unique`].
+    InsertUnique,
     /// [`Subject::contains`].
     Contains,
+    /// [`Subject::count`].
+    Count,
     /// [`Subject::remove`].
     Remove,
 }
@@ -156,7 +160,9 @@ impl<S: Subject> Measured for S {
     fn call(&self, operation: Operation, key: u64) -> Event {
         match operation {
             Operation::Insert => Event::Insert(self.insert(&key).then_some(()).ok_or(Full)),
+            Operation::InsertUnique => Event::InsertUnique(self.insert_unique(&key)),
             Operation::Contains => Event::Contains(self.contains(&key)),
+            Operation::Count => Event::Count(self.count(&key)),
             Operation::Remove => Event::Remove(self.remove(&key)),
         }
     }

@@ -46,13 +46,22 @@ pub enum Kind {
     /// A copy is renewed (one more is inserted, then one is removed) so that it hops between its buckets,
     /// while others look it up: it must never be missed. Other keys come and go around it.
     Hops,
+    /// Nothing but a copy is moved: keys that have one bucket only push it out of theirs, now out of the one
+    /// and now out of the other, so that it is shifted to and fro while others look it up, or remove it.
+    Tosses,
     /// Inserts, removes and lookups in a table of medium size.
     Churn,
 }
 
 impl Kind {
     /// All kinds, in the order in which rounds rotate through them.
-    pub const ALL: [Self; 4] = [Self::TwoBuckets, Self::Chains, Self::Hops, Self::Churn];
+    pub const ALL: [Self; 5] = [
+        Self::TwoBuckets,
+        Self::Chains,
+        Self::Hops,
+        Self::Tosses,
+        Self::Churn,
+    ];
 }
 
 impl fmt::Display for Kind {
@@ -61,6 +70,7 @@ impl fmt::Display for Kind {
             Self::TwoBuckets => "two buckets",
             Self::Chains => "chains",
             Self::Hops => "hops",
+            Self::Tosses => "tosses",
             Self::Churn => "churn",
         })
     }
@@ -73,6 +83,12 @@ pub struct Group {
     pub class: Option<Class>,
     /// Some of its keys.
     pub keys: Vec<u64>,
+}
+
+impl Group {
+    fn has_buckets(&self, buckets: [usize; 2]) -> bool {
+        self.class.is_some_and(|class| class.buckets == buckets)
+    }
 }
 
 /// A key of a scenario.
@@ -100,6 +116,19 @@ pub enum Action {
     Rest,
 }
 
+/// What a thread does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// One after the other.
+    pub actions: Vec<Action>,
+    /// Whether it begins again, up to [`MOST_REPEATS`] times, while others are still at their first and only
+    /// time: it is what they are to be misled by.
+    pub repeats: bool,
+}
+
+/// How often a script that [repeats](Script::repeats) is done at most.
+pub const MOST_REPEATS: usize = 20;
+
 /// One round of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
@@ -112,7 +141,7 @@ pub struct Scenario {
     /// Keys that are inserted before the threads start.
     pub residents: Vec<Key>,
     /// What each thread does.
-    pub scripts: Vec<Vec<Action>>,
+    pub scripts: Vec<Script>,
 }
 
 impl Scenario {
@@ -145,8 +174,8 @@ impl<'a> Scenarios<'a> {
     pub fn new(entry: &'a Entry, threads: usize, seed: u64) -> Result<Self> {
         let named = entry.names_classes()?;
         let mut kinds = Kind::ALL.to_vec();
-        // Without classes there is no telling which keys share their buckets.
-        kinds.retain(|&kind| named || kind != Kind::TwoBuckets);
+        // Without classes there is no telling which keys have which buckets.
+        kinds.retain(|kind| named || !matches!(kind, Kind::TwoBuckets | Kind::Tosses));
         Ok(Self {
             entry,
             threads,
@@ -165,7 +194,7 @@ impl<'a> Scenarios<'a> {
         let random = &mut SmallRng::seed_from_u64(mixed(self.seed, round));
         let kind = self.kinds[(round % self.kinds.len() as u64) as usize];
         let buckets = match kind {
-            Kind::TwoBuckets => 2,
+            Kind::TwoBuckets | Kind::Tosses => 2,
             Kind::Chains => random.random_range(3..=16),
             Kind::Hops => random.random_range(2..=6),
             Kind::Churn => 100,
@@ -182,6 +211,7 @@ impl<'a> Scenarios<'a> {
             threads: self.threads,
             buckets,
             room: buckets * SLOTS_PER_BUCKET + self.entry.stash,
+            unique: self.entry.operations.unique,
         };
         draft.scenario().with_context(|| {
             format!(
@@ -235,6 +265,8 @@ struct Draft<'a> {
     buckets: usize,
     /// How many copies the table holds.
     room: usize,
+    /// Whether the subject can insert once only, and count.
+    unique: bool,
 }
 
 impl Draft<'_> {
@@ -243,14 +275,14 @@ impl Draft<'_> {
             Kind::TwoBuckets => self.two_buckets(),
             Kind::Chains => self.chains(),
             Kind::Hops => self.hops(),
+            Kind::Tosses => self.tosses(),
             Kind::Churn => self.churn(),
         }
     }
 
     fn two_buckets(mut self) -> Option<Scenario> {
-        let both = |group: &Group| group.class.is_some_and(|class| class.buckets == [0, 1]);
         let classes = self.random.random_range(3..=12);
-        let groups = self.choose(classes, 2, both)?;
+        let groups = self.choose(classes, 2, |group| group.has_buckets([0, 1]))?;
         let residents = self.residents(&groups, self.room);
         let (mix, all) = (self.mix(35..50, 35..45), indices(&groups));
         let scripts = (0..self.threads)
@@ -311,6 +343,61 @@ impl Draft<'_> {
         Some(self.finish(groups, residents, scripts))
     }
 
+    fn tosses(mut self) -> Option<Scenario> {
+        // Of all but the first class, the first key pushes, and is taken out again; the others fill the
+        // buckets, so that there is one empty slot in all, and no copy but the first can move.
+        let mut groups = self.choose(1, 2, |group| group.has_buckets([0, 1]))?;
+        for bucket in [0, 1] {
+            groups.extend(self.choose(SLOTS_PER_BUCKET, 1, |group| {
+                group.has_buckets([bucket, bucket])
+            })?);
+        }
+        let pushing = [1, 1 + SLOTS_PER_BUCKET];
+        if groups.len() != 1 + 2 * SLOTS_PER_BUCKET {
+            return None;
+        }
+        let residents = (0..groups.len())
+            .filter(|group| !pushing.contains(group))
+            .map(|group| self.key_of(&groups, group))
+            .collect();
+        let first_key = |group: usize| Key {
+            number: groups[group].keys[0],
+            group,
+        };
+        let push = |group| {
+            let key = first_key(group);
+            [
+                Action::Call(Operation::Insert, key),
+                Action::Call(Operation::Remove, key),
+                Action::Call(Operation::Contains, first_key(0)),
+            ]
+        };
+        let tossed: Vec<Action> = (0..shortened(200, self.threads))
+            .flat_map(|_| pushing.map(push))
+            .flatten()
+            .collect();
+        // In half of the rounds it is taken out and put back, too.
+        let renewed = self.random.random();
+        let mix = self.mix(0..1, 0..1);
+        let scripts = (0..self.threads)
+            .map(|thread| match thread {
+                0 => Script {
+                    actions: self.with_rests(tossed.clone()),
+                    repeats: true,
+                },
+                1 if renewed => {
+                    let actions = (0..shortened(500, self.threads))
+                        .flat_map(|_| [Operation::Remove, Operation::Insert])
+                        .map(|operation| Action::Call(operation, first_key(0)))
+                        .collect();
+                    once(self.with_rests(actions))
+                }
+                _ => self.script(1_000, mix, &groups, &[0], &[]),
+            })
+            .collect();
+        Some(self.finish(groups, residents, scripts))
+    }
+
     fn churn(mut self) -> Option<Scenario> {
         let groups = self.choose(self.room, 2, |_| true)?;
         let residents = self.residents(&groups, self.room * 9 / 10);
@@ -319,12 +406,7 @@ impl Draft<'_> {
         Some(self.finish(groups, residents, scripts))
     }
 
-    fn finish(
-        self,
-        groups: Vec<Group>,
-        residents: Vec<Key>,
-        scripts: Vec<Vec<Action>>,
-    ) -> Scenario {
+    fn finish(self, groups: Vec<Group>, residents: Vec<Key>, scripts: Vec<Script>) -> Scenario {
         Scenario {
             kind: self.kind,
             buckets: self.buckets,
@@ -382,7 +464,7 @@ impl Draft<'_> {
     }
 
     /// Scripts for all threads, who look all groups up.
-    fn same_for_all(&mut self, calls: usize, mix: Mix, groups: &[Group]) -> Vec<Vec<Action>> {
+    fn same_for_all(&mut self, calls: usize, mix: Mix, groups: &[Group]) -> Vec<Script> {
         (0..self.threads)
             .map(|thread| {
                 let written = self.written_by(thread, groups);
@@ -400,7 +482,7 @@ impl Draft<'_> {
         groups: &[Group],
         read: &[usize],
         written: &[usize],
-    ) -> Vec<Action> {
+    ) -> Script {
         let length = shortened(calls, self.threads);
         let call = |_| {
             let drawn = self.random.random_range(0..100);
@@ -410,15 +492,24 @@ impl Draft<'_> {
                 drawn if drawn < mix.insert + mix.remove => (Operation::Remove, written),
                 _ => (Operation::Contains, read),
             };
+            let operation = match operation {
+                Operation::Insert if self.unique && self.random.random_ratio(1, 4) => {
+                    Operation::InsertUnique
+                }
+                Operation::Contains if self.unique && self.random.random_ratio(1, 4) => {
+                    Operation::Count
+                }
+                other => other,
+            };
             let group = among[self.random.random_range(0..among.len())];
             Action::Call(operation, self.key_of(groups, group))
         };
         let calls = (0..length).map(call).collect();
-        self.with_rests(calls)
+        once(self.with_rests(calls))
     }
 
     /// A script of renewals of the first group, with lookups between them.
-    fn renewals(&mut self, renewals: usize, groups: &[Group]) -> Vec<Action> {
+    fn renewals(&mut self, renewals: usize, groups: &[Group]) -> Script {
         let actions = (0..2 * shortened(renewals, self.threads))
             .map(|n| match n % 2 {
                 0 => Action::Renew {
@@ -428,7 +519,10 @@ impl Draft<'_> {
                 _ => Action::Call(Operation::Contains, self.key_of(groups, 0)),
             })
             .collect();
-        self.with_rests(actions)
+        Script {
+            actions: self.with_rests(actions),
+            repeats: true,
+        }
     }
 
     /// Now and then the thread yields its core: so it meets others than its neighbour. Rarely, since on a
@@ -447,6 +541,13 @@ impl Draft<'_> {
 fn shortened(calls: usize, threads: usize) -> usize {
     const MANY: usize = 8;
     calls * MANY / threads.max(MANY)
+}
+
+fn once(actions: Vec<Action>) -> Script {
+    Script {
+        actions,
+        repeats: false,
+    }
 }
 
 fn indices(groups: &[Group]) -> Vec<usize> {
@@ -474,13 +575,13 @@ mod tests {
     fn of_kind(kind: Kind, threads: usize) -> Vec<Scenario> {
         let mut scenarios = scenarios("lock-free", threads, 1);
         scenarios.retain(|scenario| scenario.kind == kind);
-        assert_eq!(scenarios.len() as u64, ROUNDS.end / 4);
+        assert_eq!(scenarios.len() as u64, ROUNDS.end / Kind::ALL.len() as u64);
         scenarios
     }
 
     /// The operations of a script one by one, with the groups.
-    fn operations(script: &[Action]) -> impl Iterator<Item = (Operation, usize)> {
-        script.iter().flat_map(|action| match *action {
+    fn operations(script: &Script) -> impl Iterator<Item = (Operation, usize)> {
+        script.actions.iter().flat_map(|action| match *action {
             Action::Call(operation, key) => vec![(operation, key.group)],
             Action::Renew { insert, remove } => vec![
                 (Operation::Insert, insert.group),
@@ -490,10 +591,14 @@ mod tests {
         })
     }
 
-    /// Which threads change a group.
+    fn changes(operation: Operation) -> bool {
+        !matches!(operation, Operation::Contains | Operation::Count)
+    }
+
+    /// How many threads change a group.
     fn writers(scenario: &Scenario, group: usize) -> usize {
-        let writes = |script: &&Vec<Action>| {
-            operations(script).any(|call| call.0 != Operation::Contains && call.1 == group)
+        let writes = |script: &&Script| {
+            operations(script).any(|(operation, of)| changes(operation) && of == group)
         };
         scenario.scripts.iter().filter(writes).count()
     }
@@ -577,12 +682,51 @@ mod tests {
                 1
             );
             // An unconditional remove could take the last copy.
-            for action in scenario.scripts.iter().flatten() {
+            for action in scenario.scripts.iter().flat_map(|script| &script.actions) {
                 assert!(!matches!(action, Action::Call(Operation::Remove, key) if key.group == 0));
             }
             let fillers = (1..scenario.groups.len()).map(|group| writers(&scenario, group));
             assert_eq!(fillers.sum::<usize>() > 0, scenario.groups.len() > 1);
         }
+    }
+
+    #[test]
+    fn a_tossed_copy_can_move_and_nothing_else_can() {
+        for scenario in of_kind(Kind::Tosses, 8) {
+            assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
+            let buckets = |group: usize| scenario.groups[group].class.unwrap().buckets;
+            assert_eq!(buckets(0), [0, 1]);
+            assert!((1..scenario.groups.len()).all(|group| buckets(group)[0] == buckets(group)[1]));
+            let repeating: Vec<_> = (scenario.scripts.iter())
+                .filter(|script| script.repeats)
+                .collect();
+            assert_eq!(repeating.len(), 1);
+            let pushing: HashSet<usize> = operations(repeating[0])
+                .filter(|call| changes(call.0))
+                .map(|call| call.1)
+                .collect();
+            assert_eq!(pushing.len(), 2);
+            assert!(
+                scenario
+                    .residents
+                    .iter()
+                    .all(|key| !pushing.contains(&key.group))
+            );
+        }
+    }
+
+    #[test]
+    fn what_only_some_subjects_can_do_is_asked_of_those_only() {
+        let asked = |subject: &str| -> HashSet<Operation> {
+            (scenarios(subject, 4, 1)
+                .iter()
+                .flat_map(|scenario| &scenario.scripts))
+            .flat_map(operations)
+            .map(|call| call.0)
+            .collect()
+        };
+        assert_eq!(asked("lock-free").len(), 5);
+        assert_eq!(asked("segment-lock").len(), 3);
     }
 
     #[test]
@@ -607,7 +751,7 @@ mod tests {
     fn one_thread_alone_does_every_kind() {
         for scenario in scenarios("global-lock", 1, 3) {
             let kinds: HashSet<bool> = operations(&scenario.scripts[0])
-                .map(|call| call.0 == Operation::Contains)
+                .map(|call| changes(call.0))
                 .collect();
             assert_eq!(kinds.len(), 2, "{}", scenario.kind);
         }

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::Class;
+use filter::{Class, Full};
 
 /// Slots in a bucket, and so the unit in which a table's size is asked for.
 pub const SLOTS_PER_BUCKET: usize = 4;
@@ -47,6 +47,22 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Takes one copy of a key out; `false` if there is none.
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
+    /// Adds a copy of a key if its class has none, all in one atomic step: whether it did. Refused, and never
+    /// called, where [`OPERATIONS`](Self::OPERATIONS) are without `unique`.
+    ///
+    /// # Errors
+    ///
+    /// No copy, and no room for one.
+    fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, Full> {
+        Err(Full)
+    }
+
+    /// How many copies the class of a key has. Zero, and never called, where
+    /// [`OPERATIONS`](Self::OPERATIONS) are without `unique`.
+    fn count<K: Hash + ?Sized>(&self, _key: &K) -> u64 {
+        0
+    }
+
     /// The class of a key, if it can be told: the keys that share it are one and the same to the filter.
     /// Then [`check`](crate::check) demands exact answers: a lookup finds a key if and only if there is a
     /// copy of its class, and, where all keys share both of the only two buckets, an insert is refused
@@ -70,6 +86,9 @@ pub struct Operations {
     pub insert: bool,
     /// Keys can be removed.
     pub remove: bool,
+    /// Keys can be inserted once only, and their copies counted. No workload needs it;
+    /// [`check`](crate::check) does it too where it is possible.
+    pub unique: bool,
 }
 
 impl Operations {
@@ -77,16 +96,19 @@ impl Operations {
     pub const LOOKUP: Self = Self {
         insert: false,
         remove: false,
+        unique: false,
     };
     /// Lookups and inserts.
     pub const INSERT: Self = Self {
         insert: true,
         remove: false,
+        unique: false,
     };
     /// Lookups, inserts and removes.
     pub const ALL: Self = Self {
         insert: true,
         remove: true,
+        unique: false,
     };
 
     /// The first operation among those needed that is missing here.

@@ -212,11 +212,11 @@ fn nothing_is_found_where_nothing_is_wrong() {
 #[test]
 fn a_round_is_repeated_until_it_fails() {
     let settings = Settings {
-        round: Some(6),
+        round: Some(7),
         ..SETTINGS
     };
     let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();
-    assert_eq!(found.round, 6);
+    assert_eq!(found.round, 7);
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
 

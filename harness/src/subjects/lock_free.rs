@@ -3,9 +3,9 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::{Class, CuckooFilter};
+use filter::{Class, CuckooFilter, Full};
 
-use crate::subject::Subject;
+use crate::subject::{Operations, Subject};
 
 /// [`CuckooFilter`] in its default layout.
 #[derive(Debug)]
@@ -24,6 +24,11 @@ impl Subject for LockFree {
     const GUARANTEES: &'static str =
         "linearizable; lock-free inserts and removes; lookups never write";
 
+    const OPERATIONS: Operations = Operations {
+        unique: true,
+        ..Operations::ALL
+    };
+
     fn with_buckets(buckets: usize) -> Result<Self> {
         Ok(Self(CuckooFilter::builder().buckets(buckets).build()?))
     }
@@ -41,6 +46,14 @@ impl Subject for LockFree {
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.0.remove(key)
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, Full> {
+        self.0.insert_unique(key)
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.0.count(key) as u64
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
