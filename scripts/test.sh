@@ -51,7 +51,8 @@ cargo test --locked --workspace
 cargo test --locked -p filter --features serde --test serialized
 
 step "tests that stop threads at every step"
-cargo test --locked -p kcas -p filter --features steps --lib --test stalls --test copy_at_steps --test timestamp_wrap --test bounded_memory
+cargo test --locked -p kcas -p filter --features steps --lib \
+    --test stalls --test copy_at_steps --test timestamp_wrap --test bounded_memory
 cargo test --locked -p harness --features steps --test counterexample --test stalls
 
 step "docs"

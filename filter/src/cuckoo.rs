@@ -254,7 +254,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
 
     #[inline]
     fn locate<T: Hash + ?Sized>(&self, key: &T) -> Location {
-        self.buckets.geometry().locate(self.hash(key))
+        self.locate_hash(self.hash(key))
     }
 }
 
@@ -268,7 +268,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Panics
     /// As `insert`.
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
-        let location = self.buckets.geometry().locate(hash);
+        let location = self.locate_hash(hash);
         with_id(|id| self.insert_at(location, id))
     }
 
@@ -287,7 +287,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Panics
     /// As `insert_unique`.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
-        let location = self.buckets.geometry().locate(hash);
+        let location = self.locate_hash(hash);
         with_id(|id| self.insert_unique_at(location, id))
     }
 
@@ -301,7 +301,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// [`contains`](CuckooFilter::contains), of a key that has this [`hash`](CuckooFilter::hash).
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        lookup::contains(&self.buckets, self.buckets.geometry().locate(hash))
+        lookup::contains(&self.buckets, self.locate_hash(hash))
     }
 
     /// [`remove`](CuckooFilter::remove), of a key that has this [`hash`](CuckooFilter::hash).
@@ -309,7 +309,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Panics
     /// As `remove`.
     pub fn remove_hash(&self, hash: u64) -> bool {
-        let location = self.buckets.geometry().locate(hash);
+        let location = self.locate_hash(hash);
         with_id(|id| self.remove_at(location, id))
     }
 
@@ -320,6 +320,11 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
             self.length.add(id, 1u64.wrapping_neg());
         }
         removed
+    }
+
+    #[inline]
+    fn locate_hash(&self, hash: u64) -> Location {
+        self.buckets.geometry().locate(hash)
     }
 
     /// Removes everything. Keeps the memory.

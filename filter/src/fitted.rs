@@ -1,11 +1,14 @@
 //! A filter whose layout is chosen at run time, by the false positive rate that is asked for.
 
 use std::hash::{BuildHasher, Hash};
+use std::io::{Read, Write};
 
 use crate::cuckoo::{Size, buckets_for};
 use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
-use crate::{BuildError, Builder, CuckooFilter, Full};
+use crate::saved::{Header, LoadError, SaveError};
+use crate::snapshot::SnapshotError;
+use crate::{BuildError, Builder, Class, CuckooFilter, Full};
 
 /// Declares [`FittedFilter`] over these layouts, and each of its functions as one `match`.
 ///
@@ -51,6 +54,43 @@ macro_rules! fitted {
                     $(FittedFilter::$variant($filter) => $call,)+
                 }
             };
+        }
+
+        impl<S: BuildHasher> FittedFilter<S> {
+            /// [`CuckooFilter::from_bytes_with_hasher`].
+            ///
+            /// # Errors
+            /// As there.
+            ///
+            /// # Panics
+            /// As there.
+            pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
+                match Header::of(bytes)?.layout() {
+                    $(($slots, $bits) => {
+                        let filter = CuckooFilter::from_bytes_with_hasher(bytes, hasher)?;
+                        Ok(FittedFilter::$variant(filter))
+                    })+
+                    (slots, bits) => Err(LoadError::Layout { slots, bits }),
+                }
+            }
+
+            /// [`CuckooFilter::read_from_with_hasher`].
+            ///
+            /// # Errors
+            /// As there.
+            ///
+            /// # Panics
+            /// As there.
+            pub fn read_from_with_hasher(mut reader: impl Read, hasher: S) -> Result<Self, LoadError> {
+                let header = Header::of(&mut reader)?;
+                match header.layout() {
+                    $(($slots, $bits) => {
+                        let filter = header.read_rest(reader, hasher)?;
+                        Ok(FittedFilter::$variant(filter))
+                    })+
+                    (slots, bits) => Err(LoadError::Layout { slots, bits }),
+                }
+            }
         }
 
         impl<S> FittedBuilder<S> {
@@ -234,10 +274,95 @@ impl<S: BuildHasher> FittedFilter<S> {
         each!(self, filter => filter.remove(key))
     }
 
+    /// [`CuckooFilter::contains_batch`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
+        each!(self, filter => filter.contains_batch(keys, found));
+    }
+
+    /// [`CuckooFilter::insert_batch`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
+        each!(self, filter => filter.insert_batch(keys, results));
+    }
+
+    /// [`CuckooFilter::insert_unique_batch`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
+        each!(self, filter => filter.insert_unique_batch(keys, results));
+    }
+
+    /// [`CuckooFilter::remove_batch`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
+        each!(self, filter => filter.remove_batch(keys, removed));
+    }
+
+    /// [`CuckooFilter::class`].
+    pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
+        each!(self, filter => filter.class(key))
+    }
+
+    /// [`CuckooFilter::write_to`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
+        each!(self, filter => filter.write_to(writer))
+    }
+
+    /// [`CuckooFilter::to_bytes`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        each!(self, filter => filter.to_bytes())
+    }
+
     /// [`CuckooFilter::hash`].
     #[inline]
     pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         each!(self, filter => filter.hash(key))
+    }
+}
+
+/// Loading: in the layout that was saved. A layout that is chosen for no rate, such as that of
+/// [`Filter4x8`](crate::layouts::Filter4x8), is refused as [`LoadError::Layout`].
+impl<S: BuildHasher + Default> FittedFilter<S> {
+    /// [`CuckooFilter::from_bytes`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        FittedFilter::from_bytes_with_hasher(bytes, S::default())
+    }
+
+    /// [`CuckooFilter::read_from`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn read_from(reader: impl Read) -> Result<Self, LoadError> {
+        FittedFilter::read_from_with_hasher(reader, S::default())
     }
 }
 

@@ -62,9 +62,9 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
     /// The load factor to plan for: some way below that at which an insert was first refused, which was
-    /// measured in tables of 2^18 buckets (`harness layouts`; larger ones refuse a little earlier), and is itself some way below the
-    /// threshold that theory gives for two choices of buckets of so many slots (0.897, 0.959, 0.980, 0.990
-    /// for two to five), because searches are bounded.
+    /// measured in tables of 2^18 buckets (`harness layouts`; larger ones refuse a little earlier), and is
+    /// itself some way below the threshold that theory gives for two choices of buckets of so many slots
+    /// (0.897, 0.959, 0.980, 0.990 for two to five), because searches are bounded.
     ///
     /// Not every layout can be planned with: see [`DEPENDABLE`](Self::DEPENDABLE).
     pub const WORKABLE_LOAD: f64 = match SLOTS {

@@ -1,6 +1,6 @@
 //! The layouts that have names, one type each. Any other is a [`CuckooFilter`] with its numbers.
 //!
-//! | Type | Wrong about absent keys, when full | Load to plan for | First refusal at (2^18 buckets) | Bits a key | Timestamp bits |
+//! | Type | Wrong, when full | Load to plan for | First refusal (2^18 buckets) | Bits a key | Timestamp bits |
 //! |---|---:|---:|---:|---:|---:|
 //! | [`Filter6x8`] | 4.7 % | 0.97 | 0.986 | 11.0 | 15 |
 //! | [`Filter4x8`] | 3.1 % | 0.95 | 0.968 | 16.8 | 31 |

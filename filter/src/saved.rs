@@ -245,12 +245,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// As [`to_bytes`](Self::to_bytes).
     pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
         let mut rest = bytes;
-        let (header, digest) = Header::read(&mut rest)?;
+        let header = Header::of(&mut rest)?;
         header.check::<SLOTS, BITS>(&hasher)?;
         let table = header.bytes() - HEADER_BYTES as u64;
         match (rest.len() as u64).checked_sub(table) {
             None => Err(header.truncated()),
-            Some(0) => header.read_table(digest, rest, header.buckets as usize, hasher),
+            Some(0) => header.read_table(rest, header.buckets as usize, hasher),
             Some(excess) => Err(LoadError::TooLong { excess }),
         }
     }
@@ -264,9 +264,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// # Panics
     /// As [`to_bytes`](Self::to_bytes).
     pub fn read_from_with_hasher(mut reader: impl Read, hasher: S) -> Result<Self, LoadError> {
-        let (header, digest) = Header::read(&mut reader)?;
-        header.check::<SLOTS, BITS>(&hasher)?;
-        header.read_table(digest, reader, CHUNK_WORDS, hasher)
+        Header::of(&mut reader)?.read_rest(reader, hasher)
     }
 }
 
@@ -320,7 +318,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilt
 }
 
 /// What is told before the table.
-struct Header {
+pub(crate) struct Header {
     slots: u16,
     bits: u16,
     buckets: u64,
@@ -346,34 +344,47 @@ impl Header {
         (bytes, digest)
     }
 
-    /// A header as it was written, and the checksum to go on with.
-    fn read(reader: &mut impl Read) -> Result<(Header, Sum), LoadError> {
+    /// The header that these bytes begin with.
+    pub(crate) fn of(mut reader: impl Read) -> Result<Header, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
         // What tells that this is a filter, and of which version, comes first: other versions may go on
         // otherwise.
         let mut bytes = [0; HEADER_BYTES];
-        read_exact(reader, &mut bytes[..8], shortest)?;
+        read_exact(&mut reader, &mut bytes[..8], shortest)?;
         if bytes[..8] != MAGIC {
             return Err(LoadError::NotAFilter);
         }
-        read_exact(reader, &mut bytes[8..12], shortest)?;
+        read_exact(&mut reader, &mut bytes[8..12], shortest)?;
         let version = u32::from_le_bytes(field(&bytes, 8));
         if version != VERSION {
             return Err(LoadError::Version { found: version });
         }
-        read_exact(reader, &mut bytes[12..], shortest)?;
-        let digest = digest_of(&bytes[..40]);
-        if digest.clone().finalize() != u64::from_le_bytes(field(&bytes, 40)) {
+        read_exact(&mut reader, &mut bytes[12..], shortest)?;
+        if digest_of(&bytes[..40]).finalize() != u64::from_le_bytes(field(&bytes, 40)) {
             return Err(LoadError::Corrupt { part: "header" });
         }
-        let header = Header {
+        Ok(Header {
             slots: u16::from_le_bytes(field(&bytes, 12)),
             bits: u16::from_le_bytes(field(&bytes, 14)),
             buckets: u64::from_le_bytes(field(&bytes, 16)),
             length: u64::from_le_bytes(field(&bytes, 24)),
             hasher: u64::from_le_bytes(field(&bytes, 32)),
-        };
-        Ok((header, digest))
+        })
+    }
+
+    /// Slots of a bucket, and bits of a fingerprint.
+    pub(crate) fn layout(&self) -> (u16, u16) {
+        (self.slots, self.bits)
+    }
+
+    /// The filter whose header this is and whose other bytes follow.
+    pub(crate) fn read_rest<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
+        &self,
+        reader: impl Read,
+        hasher: S,
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        self.check::<SLOTS, BITS>(&hasher)?;
+        self.read_table(reader, CHUNK_WORDS, hasher)
     }
 
     /// Whether it can be loaded as this type, with this hasher.
@@ -414,12 +425,12 @@ impl Header {
     /// for before any has arrived.
     fn read_table<const SLOTS: usize, const BITS: usize, S>(
         &self,
-        mut digest: Sum,
         mut reader: impl Read,
         room: usize,
         hasher: S,
     ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
         let buckets = self.buckets as usize;
+        let (_, mut digest) = self.to_bytes();
         let mut words: Vec<u64> = Vec::new();
         let mut chunk = [0; CHUNK_BYTES];
         while words.len() < buckets {

@@ -68,9 +68,10 @@ impl fmt::Display for Event {
     }
 }
 
-/// One class of a filter: an insert adds a copy, a unique one only if there is none, a remove takes one if there is one (whichever key of the
-/// class was inserted), a lookup tells whether there is one. [`Full`] may come at any time, as other
-/// classes may take the room. The state is the number of copies.
+/// One class of a filter: an insert adds a copy, a unique one only if there is none, a remove takes one if
+/// there is one (whichever key of the class was inserted), a lookup tells whether there is one, a count how
+/// many. [`Full`] may come at any time, as other classes may take the room. The state is the number of
+/// copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OneClass {
     /// How many copies there is room for.

@@ -1,7 +1,7 @@
 //! A filter fitted to a false positive rate meets it, in the least memory; impossible wishes are told so.
 #![cfg(not(kcas_loom))]
 
-use filter::{BuildError, CuckooFilter, FitError, FittedFilter, Full};
+use filter::{BuildError, CuckooFilter, FitError, FittedFilter, FixedState, Full, LoadError};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 fn fitted(n: usize, rate: f64) -> FittedFilter {
@@ -154,4 +154,48 @@ fn calls_reach_the_filter_inside() {
         filter.clear();
         assert!(filter.is_empty() && !filter.contains("a"));
     }
+}
+
+/// Batches, and saving and loading, in each layout.
+#[test]
+fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
+    let keys: Vec<u64> = (0..200).collect();
+    for rate in [0.1, 0.01, 0.002, 0.001, 1e-4, 1e-6] {
+        let filter = fitted(200, rate);
+        let mut results = vec![Err(Full); keys.len()];
+        filter.insert_batch(&keys, &mut results);
+        assert!(results.iter().all(Result::is_ok));
+        let mut unique = vec![Err(Full); keys.len()];
+        filter.insert_unique_batch(&keys, &mut unique);
+        assert!(unique.iter().all(|&result| result == Ok(false)));
+        let mut found = vec![false; 100];
+        filter.remove_batch(&keys[100..], &mut found);
+        assert!(found.iter().all(|&removed| removed));
+
+        let bytes = filter.to_bytes().unwrap();
+        let mut written = Vec::new();
+        filter.write_to(&mut written).unwrap();
+        assert_eq!(bytes, written);
+        for loaded in [
+            FittedFilter::<FixedState>::from_bytes(&bytes).unwrap(),
+            FittedFilter::read_from(&bytes[..]).unwrap(),
+        ] {
+            assert_eq!((loaded.layout(), loaded.len()), (filter.layout(), 100));
+            let mut found = vec![false; 100];
+            loaded.contains_batch(&keys[..100], &mut found);
+            assert!(found.iter().all(|&found| found));
+            assert_eq!(loaded.class(&7), filter.class(&7));
+        }
+        let cut = FittedFilter::<FixedState>::read_from(&bytes[..bytes.len() - 1]);
+        assert!(matches!(cut, Err(LoadError::Truncated { .. })));
+    }
+    let bytes = CuckooFilter::builder()
+        .layout::<4, 8>()
+        .capacity(10)
+        .build()
+        .unwrap()
+        .to_bytes()
+        .unwrap();
+    let error = FittedFilter::<FixedState>::from_bytes(&bytes).unwrap_err();
+    assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
 }

@@ -74,7 +74,7 @@ fn a_lookup_is_fooled_by_a_whole_turn_of_the_timestamp_and_nothing_less() {
 /// One key hops between its buckets, its bucket is hammered with additions, and lookups lose their cores:
 /// how many are fooled, with 7 bits of timestamp? Says so, and asserts nothing: chance decides.
 #[test]
-#[ignore = "takes a minute; run it in release, without the feature's hooks slowing it down much"]
+#[ignore = "takes a minute, and a release build"]
 fn lookups_beside_a_hammered_bucket() {
     let [here, there, other] =
         [(0, 1, 0), (1, 0, 0), (0, 1, 1)].map(|(a, b, n)| key_of::<8, 7>(a, b, n));

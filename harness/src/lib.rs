@@ -4,9 +4,9 @@
 //! The way of a sweep through the modules: an [`experiment`] names [`subjects`] and [`workload`]s; the
 //! [`runner`] measures them, [`pinning`] its threads, and hands out [`record`] rows; [`machine`]
 //! describes what they were measured with; [`statistics`] pairs them within rounds; [`plot`] and
-//! [`table`] show them, and [`targets`] holds them against what they are to be. [`cli`] is the command line over all of it, and takes a
-//! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside
-//! those that are here.
+//! [`table`] show them, and [`targets`] holds them against what they are to be. [`cli`] is the command line
+//! over all of it, and takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a
+//! structure of yours beside those that are here.
 
 pub mod check;
 pub mod cli;

@@ -30,7 +30,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`](crate::subject::SLOTS_PER_BUCKET) fingerprints.
+    /// An empty filter with room for `buckets` ×
+    /// [`SLOTS_PER_BUCKET`](crate::subject::SLOTS_PER_BUCKET) fingerprints.
     ///
     /// # Errors
     ///

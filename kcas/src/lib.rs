@@ -60,12 +60,12 @@
 //! # Orderings
 //!
 //! Words and statuses are accessed with `SeqCst` (but where a failed operation is cleared away, which
-//! changes no value), fields of records with `Release` and `Acquire`; each access names its partner in the code. The protocol itself needs only release and acquire, and the
-//! model checker, which takes `SeqCst` exchanges for no more than that, explores it so. What `SeqCst` adds
-//! is linearizability *across* words and arrays: with less, two threads that each write a word and then
-//! load the other's could both miss the write (store buffering), and two readers could see two writes in
-//! different orders. On x86-64 it costs nothing: an exchange is a full barrier and a load is a plain load
-//! either way.
+//! changes no value), fields of records with `Release` and `Acquire`; each access names its partner in the
+//! code. The protocol itself needs only release and acquire, and the model checker, which takes `SeqCst`
+//! exchanges for no more than that, explores it so. What `SeqCst` adds is linearizability *across* words and
+//! arrays: with less, two threads that each write a word and then load the other's could both miss the
+//! write (store buffering), and two readers could see two writes in different orders. On x86-64 it costs
+//! nothing: an exchange is a full barrier and a load is a plain load either way.
 //!
 //! # How it is checked
 //!

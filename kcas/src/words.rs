@@ -177,8 +177,8 @@ impl WordArray {
     ///
     /// # Panics
     /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than 63
-    /// bits, or when another operation must be helped and more than [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take
-    /// part.
+    /// bits, or when another operation must be helped and more than
+    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part.
     #[inline]
     pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
         assert!(
