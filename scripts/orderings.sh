@@ -22,6 +22,8 @@ export RUST_BACKTRACE=0
 export LOOM_MAX_DURATION="${LOOM_MAX_DURATION:-120}"
 export LOOM_CHECKPOINT_INTERVAL=500
 
+. scripts/copy.sh
+
 # FILE FUNCTION NTH ACCESS ORDERING WEAKER, of every ordering that can be weakened.
 orderings() {
     local file
@@ -30,11 +32,7 @@ orderings() {
 }
 
 plant() { # FILE FUNCTION NTH WEAKER
-    mkdir -p "$copy"
-    rm -rf "$copy/huge-pages" "$copy/kcas" "$copy/filter"
-    cp -R "$root/Cargo.lock" "$root/huge-pages" "$root/kcas" "$root/filter" "$copy"
-    # Without the harness, which the models do not need.
-    sed 's/, "harness"//' "$root/Cargo.toml" >"$copy/Cargo.toml"
+    copy_to "$copy"
     awk -v function_name="$2" -v nth="$3" -v weaker="$4" -f scripts/orderings.awk "$1" >"$copy/$1"
 }
 

@@ -23,15 +23,12 @@ patches=("$@")
 
 export RUST_BACKTRACE=0
 
+. scripts/copy.sh
+
 fresh_copy() {
-    mkdir -p "$copy"
-    rm -rf "$copy/huge-pages" "$copy/kcas" "$copy/filter" "$copy/harness"
-    cp -R "$root/Cargo.lock" "$root/Cargo.toml" "$root/huge-pages" "$root/kcas" "$root/filter" "$copy"
+    copy_to "$copy"
     if [ "$histories" ]; then
-        cp -R "$root/harness" "$copy"
-    else
-        # Without the harness, which the checks do not need.
-        sed 's/, "harness"//' "$root/Cargo.toml" >"$copy/Cargo.toml"
+        cp -R "$root/harness" "$root/Cargo.toml" "$copy"
     fi
 }
 

@@ -115,7 +115,7 @@ fn a_copy_for_which_there_is_no_room_is_begun_again_and_given_up_in_the_end() {
         assert_eq!(copy.len(), 6);
     }
     let (copy, _) = copy_in(u64::MAX, length);
-    let error = copy.err().expect("there is no room at any time");
+    let error = copy.expect_err("there is no room at any time");
     assert_eq!(error, SnapshotError::TooBusy);
     assert!(error.to_string().contains("try again when fewer threads"));
 }

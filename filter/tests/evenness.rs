@@ -7,30 +7,15 @@
 //! does not show.
 #![cfg(not(kcas_loom))]
 
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+mod identity;
+
+use std::hash::BuildHasher;
 
 use ahash::RandomState;
 use filter::FixedState;
 use filter::hashing::{Geometry, Mixed};
+use identity::Identity;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
-
-/// A number is its own hash.
-#[derive(Clone, Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u64")
-    }
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type IdentityState = BuildHasherDefault<Identity>;
 
 /// The n-th key of a kind.
 type Keys = fn(u64) -> u64;
@@ -175,13 +160,13 @@ fn ahash_with_other_seeds_is_even() {
 
 #[test]
 fn an_identity_is_even_when_mixed() {
-    is_even("identity", &Mixed(IdentityState::default()));
+    is_even("identity", &Mixed(Identity::default()));
 }
 
 /// What the tests above would say without mixing.
 #[test]
 fn an_identity_alone_is_not_even() {
-    let identity = IdentityState::default();
+    let identity = Identity::default();
     for (kind, key) in KEYS {
         let found = chances::<4, 12>(&identity, key, 1_000);
         assert!(
@@ -230,7 +215,7 @@ fn a_weak_hasher_makes_no_worse_filter() {
     let n = 100_000;
     for (kind, key) in KEYS {
         let builder = filter::CuckooFilter::builder().capacity(n as usize);
-        let filter = builder.hasher(IdentityState::default()).build().unwrap();
+        let filter = builder.hasher(Identity::default()).build().unwrap();
         for number in 0..n {
             filter
                 .insert(&key(number))

@@ -2,8 +2,10 @@
 // Not every test that has this module uses all of it.
 #![allow(dead_code)]
 
+#[path = "../identity/mod.rs"]
+mod identity;
+
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use filter::hashing::Geometry;
@@ -16,30 +18,8 @@ pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
 const BITS: usize = 4;
 
+pub(crate) type Identity = identity::Identity;
 pub(crate) type Small = CuckooFilter<SLOTS, BITS, Identity>;
-
-/// Keys are their own hashes, so that a test can choose fingerprint and bucket.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Identity(u64);
-
-impl BuildHasher for Identity {
-    type Hasher = Identity;
-    fn build_hasher(&self) -> Identity {
-        Identity(0)
-    }
-}
-
-impl Hasher for Identity {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u64")
-    }
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// A key that prefers bucket `first` and has `second` as its other one: the `nth` fingerprint of those.
 pub(crate) fn key(first: usize, second: usize, nth: usize) -> u64 {

@@ -1,0 +1,9 @@
+# For scripts that change the code on purpose: `copy_to DIRECTORY` copies the crates kcas and filter there, and
+# what they need to be built, from the directory $root.
+copy_to() {
+    mkdir -p "$1"
+    rm -rf "$1/huge-pages" "$1/kcas" "$1/filter" "$1/harness"
+    cp -R "$root/Cargo.lock" "$root/huge-pages" "$root/kcas" "$root/filter" "$1"
+    # Without the harness, which takes long to build.
+    sed 's/, "harness"//' "$root/Cargo.toml" >"$1/Cargo.toml"
+}
