@@ -2,14 +2,15 @@
 //! keys, and the memory a key takes.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use filter::CuckooFilter;
 use filter::hashing::Geometry;
 use filter::layout::Layout;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::statistics::Summary;
@@ -31,7 +32,7 @@ pub struct Effort {
 macro_rules! columns {
     ($($(#[doc = $line:literal])+ $name:ident: $kind:ty,)+) => {
         /// What was measured of one layout.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         pub struct Row {
             $($(#[doc = $line])+ pub $name: $kind,)+
         }
@@ -74,6 +75,52 @@ columns! {
     bits_a_key: f64,
     /// Bits a key that theory gives: 64 / slots / planned load factor.
     bits_a_key_theory: f64,
+}
+
+/// Whether a file's header is that of rows of layouts.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn is_of_layouts(csv: &Path) -> Result<bool> {
+    let mut reader = open(csv)?;
+    let header = reader
+        .headers()
+        .with_context(|| format!("{}, line 1: not a CSV header", csv.display()))?;
+    Ok(header.iter().eq(COLUMNS.iter().map(|(name, _)| *name)))
+}
+
+/// Reads all rows of a file.
+///
+/// # Errors
+///
+/// A file that cannot be read, or a row that cannot be right; the message names file and line.
+pub fn read(csv: &Path) -> Result<Vec<Row>> {
+    let name = csv.display();
+    let rows = open(csv)?
+        .into_deserialize()
+        .enumerate()
+        .map(|(row, read)| {
+            let line = row + 2;
+            let row: Row = read.with_context(|| format!("{name}, line {line}"))?;
+            let rates = [row.rate, row.rate_lower, row.rate_upper, row.rate_theory];
+            ensure!(
+                rates.iter().all(|rate| (0.0..=1.0).contains(rate)) && row.rate_theory > 0.0,
+                "{name}, line {line}: a rate is not between 0 and 1"
+            );
+            ensure!(
+                row.bits_a_key > 0.0 && row.bits_a_key < f64::from(u16::MAX),
+                "{name}, line {line}: column `bits_a_key`: {} is not possible",
+                row.bits_a_key
+            );
+            Ok(row)
+        });
+    rows.collect()
+}
+
+fn open(csv: &Path) -> Result<csv::Reader<std::fs::File>> {
+    csv::Reader::from_path(csv)
+        .with_context(|| format!("cannot open the results file {}", csv.display()))
 }
 
 /// Number of layouts that [`measure`] measures.

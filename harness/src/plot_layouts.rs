@@ -23,26 +23,25 @@ const CURVES: [(&str, f64); 2] = [
 ];
 
 /// Draws the rows into an SVG file.
-pub fn draw(rows: &[Row], sidecar: &Sidecar, out: &Path) -> Result<()> {
+pub fn draw(rows: &[Row], sidecar: Option<&Sidecar>, out: &Path) -> Result<()> {
     let svg = render(rows, sidecar)?;
     std::fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
 }
 
 /// The figure as the text of an SVG file.
-pub fn render(rows: &[Row], sidecar: &Sidecar) -> Result<String> {
+pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     let first = rows.first().context("there are no rows to draw")?;
     let inner_width = WIDTH as i32 - 2 * MARGIN;
-    let caption = [
-        format!(
-            "A point is a layout, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
+    let mut caption = vec![format!(
+        "A point is a layout, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
              factor planned for it. Bars: 95 % confidence, of {} lookups of absent keys; an open mark, where none \
              was wrong, stands at the rate of theory. Our filter can also remove keys, and uses what memory \
              the fingerprints leave for timestamps.",
-            crate::plot::grouped(first.buckets as u64),
-            crate::plot::grouped(first.absent),
-        ),
-        machine_line(sidecar),
-    ];
+        crate::plot::grouped(first.buckets as u64),
+        crate::plot::grouped(first.absent),
+    )];
+    caption.extend(sidecar.map(machine_line));
+    let title = sidecar.map_or("Layouts of the filter", |sidecar| &sidecar.run.title);
     let caption: Vec<_> = (caption.iter())
         .flat_map(|line| wrap(line, inner_width, CAPTION_SIZE))
         .collect();
@@ -56,12 +55,7 @@ pub fn render(rows: &[Row], sidecar: &Sidecar) -> Result<String> {
         root.fill(&WHITE).map_err(drawing)?;
         let (head, rest) = root.split_vertically(title_height);
         let (body, foot) = rest.split_vertically(PLOT_HEIGHT);
-        write_lines(
-            &head,
-            std::slice::from_ref(&sidecar.run.title),
-            MARGIN / 2,
-            TITLE_SIZE,
-        )?;
+        write_lines(&head, &[title.to_owned()], MARGIN / 2, TITLE_SIZE)?;
         let most_bits = rows.iter().map(|row| row.bits_a_key).fold(0.0, f64::max) * 1.1;
         let lowest = rows.iter().map(|row| row.rate_theory).fold(1.0, f64::min) / 10.0;
         let mut chart = ChartBuilder::on(&body)

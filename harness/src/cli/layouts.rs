@@ -79,7 +79,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
         csv.serialize(row).with_context(cannot_write)?;
     }
     csv.flush().with_context(cannot_write)?;
-    plot_layouts::draw(&rows, &sidecar, &outputs.figure)?;
+    plot_layouts::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table(&rows));
     for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
         println!("{}", file.display());

@@ -7,8 +7,7 @@ use anyhow::{Result, ensure};
 use super::Ending;
 use crate::machine::Sidecar;
 use crate::outputs::Outputs;
-use crate::plot;
-use crate::record::{self, Row};
+use crate::{layouts, plot, plot_layouts, record};
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);
@@ -17,12 +16,6 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         out.extension().is_some_and(|extension| extension == "svg"),
         "--out: the figure {} must have the ending .svg",
         out.display()
-    );
-    let rows: Vec<Row> = record::read(csv)?;
-    ensure!(
-        !rows.is_empty(),
-        "{} has a header but no rows to draw",
-        csv.display()
     );
     let sidecar = if beside.sidecar.exists() {
         Some(Sidecar::read(&beside.sidecar)?)
@@ -33,7 +26,21 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         );
         None
     };
-    plot::draw(&rows, sidecar.as_ref(), &out)?;
+    let sidecar = sidecar.as_ref();
+    if layouts::is_of_layouts(csv)? {
+        plot_layouts::draw(&some(layouts::read(csv)?, csv)?, sidecar, &out)?;
+    } else {
+        plot::draw(&some(record::read(csv)?, csv)?, sidecar, &out)?;
+    }
     println!("{}", out.display());
     Ok(Ending::Complete)
+}
+
+fn some<Row>(rows: Vec<Row>, csv: &Path) -> Result<Vec<Row>> {
+    ensure!(
+        !rows.is_empty(),
+        "{} has a header but no rows to draw",
+        csv.display()
+    );
+    Ok(rows)
 }
