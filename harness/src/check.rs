@@ -113,7 +113,8 @@ pub fn run(
         // A repetition is disturbed in another way.
         let disturbance = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
         let disturbance = settings.perturb.then_some(disturbance);
-        let run = AssertUnwindSafe(|| run_scenario(entry, &scenario, disturbance));
+        let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
+        let run = AssertUnwindSafe(|| run_scenario(entry, &scenario, disturbance, &is_over));
         let calls = panic::catch_unwind(run)
             .map_err(|_| anyhow!("{:?} panicked in round {round}", entry.name))??;
         totals.running += run_begun.elapsed();
@@ -190,12 +191,13 @@ impl AddAssign<Event> for Totals {
     }
 }
 
-/// Runs a scenario on a fresh table; returns all calls. Threads are disturbed as follows from the seed,
-/// if there is one.
+/// Runs a scenario on a fresh table, to its end or until `is_over`; returns all calls. Threads are disturbed
+/// as follows from the seed, if there is one.
 fn run_scenario(
     entry: &Entry,
     scenario: &Scenario,
     disturbance: Option<u64>,
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Call<OfKey>>> {
     let table = entry.build(scenario.buckets)?;
     let (epoch, threads) = (Instant::now(), scenario.scripts.len());
@@ -226,9 +228,14 @@ fn run_scenario(
                     barrier.wait();
                     let mut act = || {
                         for _ in 0..repeated(script) {
-                            script.actions.iter().for_each(|&action| worker.act(action));
+                            for some in script.actions.chunks(AT_ONCE) {
+                                if is_over() {
+                                    return;
+                                }
+                                some.iter().for_each(|&action| worker.act(action));
+                            }
                             if others.load(Ordering::Relaxed) == 0 {
-                                break;
+                                return;
                             }
                         }
                     };
@@ -256,6 +263,9 @@ fn run_scenario(
     calls.extend(keeper.log.into_calls());
     Ok(calls)
 }
+
+/// How many actions of a script are done before the clock is looked at.
+const AT_ONCE: usize = 32;
 
 /// One thread at work on a table, or the keeper, who comes before and after them.
 struct Worker<'a> {

@@ -4,7 +4,7 @@
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use filter::Class;
@@ -37,6 +37,8 @@ const PANICS: Flaw = 7;
 const DENIES_IN_THE_END: Flaw = 8;
 /// Lets that thread take out as many copies as it put in, and none of the others'.
 const KEEPS_IN_THE_END: Flaw = 9;
+/// Takes its time to look a key up.
+const SLOW: Flaw = 10;
 
 /// A filter with a flaw, which tells classes or does not.
 struct Flawed<const FLAW: Flaw, const NAMED: bool>(SegmentLock, AtomicU64, ThreadId);
@@ -81,6 +83,9 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
     }
 
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        if FLAW == SLOW {
+            thread::sleep(Duration::from_millis(20));
+        }
         !self.now(DENIES, 1_000) && !self.by_maker(DENIES_IN_THE_END) && self.0.contains(key)
     }
 
@@ -218,6 +223,19 @@ fn a_round_is_repeated_until_it_fails() {
     let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();
     assert_eq!(found.round, 7);
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
+}
+
+/// However long its rounds would take: where calls are slow, that is many seconds.
+#[test]
+fn it_ends_when_the_time_is_over() {
+    let settings = Settings {
+        time: Duration::from_millis(100),
+        ..SETTINGS
+    };
+    let begun = Instant::now();
+    let report = run::<SLOW, true>(&settings).unwrap();
+    assert_eq!((report.found, report.totals.rounds), (None, 1));
+    assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
 #[test]
