@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, Roofline, SegmentLock,
-    TwoPhase,
+    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, LockFreeFitted, Roofline,
+    SegmentLock, TwoPhase,
 };
 
 /// A subject as the registry knows it.
@@ -72,6 +72,7 @@ impl Registry {
         let mut registry = Self::new();
         registry.add::<LockFree>();
         registry.add::<LockFreeBatch>();
+        registry.add::<LockFreeFitted>();
         registry.add::<SegmentLock>();
         registry.add::<GlobalLock>();
         registry.add::<TwoPhase>();
@@ -129,7 +130,7 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, lock-free-batch, segment-lock, global-lock, two-phase, "),
+            error.contains("lock-free, lock-free-batch, lock-free-fitted, segment-lock, global-lock, two-phase, "),
             "{error}"
         );
     }

@@ -7,6 +7,7 @@ mod fastbloom;
 mod global_lock;
 mod lock_free;
 mod lock_free_batch;
+mod lock_free_fitted;
 mod random_walk;
 mod roofline;
 mod segment_lock;
@@ -23,6 +24,7 @@ pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
+pub use lock_free_fitted::LockFreeFitted;
 pub use roofline::Roofline;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
@@ -171,6 +173,7 @@ mod tests {
     fn lock_free_is_a_correct_filter() {
         is_a_correct_filter::<LockFree>();
         is_a_correct_filter::<LockFreeBatch>();
+        is_a_correct_filter::<LockFreeFitted>();
     }
 
     #[test]
@@ -216,12 +219,13 @@ mod tests {
         }
         let all = [
             slots::<LockFree>(),
+            slots::<LockFreeFitted>(),
             slots::<SegmentLock>(),
             slots::<GlobalLock>(),
             slots::<TwoPhase>(),
             slots::<Roofline>(),
             slots::<Fastbloom>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 6]);
+        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 7]);
     }
 }
