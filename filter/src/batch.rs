@@ -33,7 +33,7 @@ fn in_groups<T, R, const SLOTS: usize, const BITS: usize>(
     for (keys, results) in keys.chunks(GROUP).zip(results.chunks_mut(GROUP)) {
         let locations: ArrayVec<Location, GROUP> = keys.iter().map(&locate).collect();
         let words: ArrayVec<[u64; 2], GROUP> = (locations.iter())
-            .map(|&location| lookup::peek(buckets, location))
+            .map(|&location| lookup::peek(buckets.words(), location))
             .collect();
         for (fetched, result) in locations.into_iter().zip(words).zip(results) {
             *result = each(fetched);

@@ -29,6 +29,12 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         }
     }
 
+    /// The words, one a bucket, for who learns the layout at run time.
+    #[inline]
+    pub(crate) fn words(&self) -> &WordArray {
+        &self.words
+    }
+
     #[inline]
     pub(crate) fn geometry(&self) -> &Geometry<SLOTS, BITS> {
         &self.geometry
@@ -38,12 +44,6 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     #[inline]
     pub(crate) fn read(&self, bucket: usize) -> u64 {
         self.words.load(bucket)
-    }
-
-    /// The bucket's word as it stands; 2^63 or more when an operation is under way on it. Never writes.
-    #[inline]
-    pub(crate) fn peek(&self, bucket: usize) -> u64 {
-        self.words.peek(bucket)
     }
 
     /// Replaces the bucket's word if it still is `current`.

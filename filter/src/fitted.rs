@@ -4,8 +4,9 @@ use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 
 use crate::cuckoo::{Size, buckets_for};
-use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
-use crate::layout::Layout;
+use crate::hashing::{self, FixedState, MAX_BUCKETS, Mixed};
+use crate::layout::{Layout, Shape};
+use crate::lookup;
 use crate::saved::{Header, LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::{BuildError, Builder, Class, CuckooFilter, Full};
@@ -19,8 +20,8 @@ macro_rules! fitted {
         /// A [`CuckooFilter`] whose layout was chosen at run time:
         /// [`Builder::false_positive_rate`].
         ///
-        /// Every call takes one branch more than that of the typed filter, always the same way; the docs of
-        /// each are there.
+        /// Lookups are as fast as those of the typed filter. Every other call takes one branch more, always the
+        /// same way. The docs of each are there.
         ///
         /// ```
         /// use filter::CuckooFilter;
@@ -36,13 +37,26 @@ macro_rules! fitted {
         /// # Ok(()) }
         /// ```
         #[derive(Debug)]
-        #[non_exhaustive]
-        pub enum FittedFilter<S = FixedState> {
-            $(
-                #[doc = concat!(stringify!($slots), " slots of ", stringify!($bits), " bits in a bucket.")]
-                $variant(CuckooFilter<$slots, $bits, S>),
-            )+
+        pub struct FittedFilter<S = FixedState> {
+            /// What lookups need to know of the layout: with it they need not ask which one it is.
+            shape: Shape,
+            filter: Fitted<S>,
         }
+
+        /// The filter itself, whose layout is known again wherever it is taken out.
+        #[derive(Debug)]
+        enum Fitted<S> {
+            $($variant(CuckooFilter<$slots, $bits, S>),)+
+        }
+
+        $(impl<S> From<CuckooFilter<$slots, $bits, S>> for FittedFilter<S> {
+            fn from(filter: CuckooFilter<$slots, $bits, S>) -> Self {
+                FittedFilter {
+                    shape: Layout::<$slots, $bits>::SHAPE,
+                    filter: Fitted::$variant(filter),
+                }
+            }
+        })+
 
         /// False positive rates of the layouts, falling.
         const RATES: &[f64] = &[$(Layout::<$slots, $bits>::FALSE_POSITIVE_RATE),+];
@@ -51,7 +65,7 @@ macro_rules! fitted {
         macro_rules! each {
             ($self:expr, $filter:ident => $call:expr) => {
                 match $self {
-                    $(FittedFilter::$variant($filter) => $call,)+
+                    $(Fitted::$variant($filter) => $call,)+
                 }
             };
         }
@@ -67,8 +81,8 @@ macro_rules! fitted {
             pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
                 match Header::of(bytes)?.layout() {
                     $(($slots, $bits) => {
-                        let filter = CuckooFilter::from_bytes_with_hasher(bytes, hasher)?;
-                        Ok(FittedFilter::$variant(filter))
+                        let load = CuckooFilter::<$slots, $bits, S>::from_bytes_with_hasher;
+                        load(bytes, hasher).map(FittedFilter::from)
                     })+
                     (slots, bits) => Err(LoadError::Layout { slots, bits }),
                 }
@@ -85,8 +99,8 @@ macro_rules! fitted {
                 let header = Header::of(&mut reader)?;
                 match header.layout() {
                     $(($slots, $bits) => {
-                        let filter = header.read_rest(reader, hasher)?;
-                        Ok(FittedFilter::$variant(filter))
+                        let filter = header.read_rest::<$slots, $bits, S>(reader, hasher)?;
+                        Ok(FittedFilter::from(filter))
                     })+
                     (slots, bits) => Err(LoadError::Layout { slots, bits }),
                 }
@@ -98,7 +112,7 @@ macro_rules! fitted {
             fn build_smallest(self) -> Result<FittedFilter<S>, FitError> {
                 $(
                     if Layout::<$slots, $bits>::FALSE_POSITIVE_RATE <= self.rate {
-                        return self.build_in().map(FittedFilter::$variant);
+                        return self.build_in::<$slots, $bits>().map(FittedFilter::from);
                     }
                 )+
                 Err(self.no_such_rate())
@@ -239,7 +253,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// As there.
     #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
-        each!(self, filter => filter.insert(key))
+        each!(&self.filter, filter => filter.insert(key))
     }
 
     /// [`CuckooFilter::insert_unique`].
@@ -251,18 +265,18 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// As there.
     #[inline]
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
-        each!(self, filter => filter.insert_unique(key))
+        each!(&self.filter, filter => filter.insert_unique(key))
     }
 
     /// [`CuckooFilter::contains`].
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        each!(self, filter => filter.contains(key))
+        self.contains_hash(self.hash(key))
     }
 
     /// [`CuckooFilter::count`].
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        each!(self, filter => filter.count(key))
+        each!(&self.filter, filter => filter.count(key))
     }
 
     /// [`CuckooFilter::remove`].
@@ -271,7 +285,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// As there.
     #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        each!(self, filter => filter.remove(key))
+        each!(&self.filter, filter => filter.remove(key))
     }
 
     /// [`CuckooFilter::contains_batch`].
@@ -279,7 +293,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        each!(self, filter => filter.contains_batch(keys, found));
+        each!(&self.filter, filter => filter.contains_batch(keys, found));
     }
 
     /// [`CuckooFilter::insert_batch`].
@@ -287,7 +301,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
-        each!(self, filter => filter.insert_batch(keys, results));
+        each!(&self.filter, filter => filter.insert_batch(keys, results));
     }
 
     /// [`CuckooFilter::insert_unique_batch`].
@@ -295,7 +309,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
-        each!(self, filter => filter.insert_unique_batch(keys, results));
+        each!(&self.filter, filter => filter.insert_unique_batch(keys, results));
     }
 
     /// [`CuckooFilter::remove_batch`].
@@ -303,12 +317,12 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
-        each!(self, filter => filter.remove_batch(keys, removed));
+        each!(&self.filter, filter => filter.remove_batch(keys, removed));
     }
 
     /// [`CuckooFilter::class`].
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        each!(self, filter => filter.class(key))
+        each!(&self.filter, filter => filter.class(key))
     }
 
     /// [`CuckooFilter::write_to`].
@@ -319,7 +333,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
-        each!(self, filter => filter.write_to(writer))
+        each!(&self.filter, filter => filter.write_to(writer))
     }
 
     /// [`CuckooFilter::to_bytes`].
@@ -330,13 +344,13 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        each!(self, filter => filter.to_bytes())
+        each!(&self.filter, filter => filter.to_bytes())
     }
 
     /// [`CuckooFilter::hash`].
     #[inline]
     pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        each!(self, filter => filter.hash(key))
+        each!(&self.filter, filter => filter.hash(key))
     }
 }
 
@@ -375,7 +389,7 @@ impl<S> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
-        each!(self, filter => filter.insert_hash(hash))
+        each!(&self.filter, filter => filter.insert_hash(hash))
     }
 
     /// [`CuckooFilter::insert_unique_hash`].
@@ -386,13 +400,24 @@ impl<S> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
-        each!(self, filter => filter.insert_unique_hash(hash))
+        each!(&self.filter, filter => filter.insert_unique_hash(hash))
     }
 
     /// [`CuckooFilter::contains_hash`].
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        each!(self, filter => filter.contains_hash(hash))
+        // The same place in whatever filter it is, so that nothing is chosen here.
+        let words = each!(&self.filter, filter => filter.buckets.words());
+        let location = hashing::locate(hash, self.shape.max_fingerprint, words.len());
+        match lookup::contains_at_once(words, self.shape, location) {
+            Some(found) => found,
+            None => self.contains_slowly(hash),
+        }
+    }
+
+    #[cold]
+    fn contains_slowly(&self, hash: u64) -> bool {
+        each!(&self.filter, filter => filter.contains_hash(hash))
     }
 
     /// [`CuckooFilter::remove_hash`].
@@ -400,48 +425,48 @@ impl<S> FittedFilter<S> {
     /// # Panics
     /// As there.
     pub fn remove_hash(&self, hash: u64) -> bool {
-        each!(self, filter => filter.remove_hash(hash))
+        each!(&self.filter, filter => filter.remove_hash(hash))
     }
 
     /// [`CuckooFilter::clear`].
     pub fn clear(&mut self) {
-        each!(self, filter => filter.clear());
+        each!(&mut self.filter, filter => filter.clear());
     }
 
     /// [`CuckooFilter::len`].
     pub fn len(&self) -> usize {
-        each!(self, filter => filter.len())
+        each!(&self.filter, filter => filter.len())
     }
 
     /// [`CuckooFilter::is_empty`].
     pub fn is_empty(&self) -> bool {
-        each!(self, filter => filter.is_empty())
+        each!(&self.filter, filter => filter.is_empty())
     }
 
     /// [`CuckooFilter::capacity`].
     pub fn capacity(&self) -> usize {
-        each!(self, filter => filter.capacity())
+        each!(&self.filter, filter => filter.capacity())
     }
 
     /// [`CuckooFilter::load_factor`].
     pub fn load_factor(&self) -> f64 {
-        each!(self, filter => filter.load_factor())
+        each!(&self.filter, filter => filter.load_factor())
     }
 
     /// [`CuckooFilter::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
-        let filter = each!(self, filter => filter.memory_bytes() - size_of_val(filter));
+        let filter = each!(&self.filter, filter => filter.memory_bytes() - size_of_val(filter));
         filter + size_of::<Self>()
     }
 
     /// The layout that was chosen: slots of a bucket, and bits of a fingerprint.
     pub fn layout(&self) -> (usize, usize) {
-        each!(self, filter => layout_of(filter))
+        each!(&self.filter, filter => layout_of(filter))
     }
 
     /// How often this filter is wrong about absent keys when it is full: at most what was asked for.
     pub fn false_positive_rate(&self) -> f64 {
-        each!(self, filter => rate_of(filter))
+        each!(&self.filter, filter => rate_of(filter))
     }
 }
 

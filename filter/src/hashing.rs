@@ -137,40 +137,52 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     /// The location of the key whose hash this is.
     #[inline]
     pub fn locate(&self, hash: u64) -> Location {
-        // Zero means "empty", so it becomes one. That one fingerprint is twice as frequent as the others
-        // raises the false positive rate by 1 part in 2^(BITS − 1).
-        let fingerprint = (hash & Layout::<SLOTS, BITS>::MAX_FINGERPRINT).max(1);
-        let first = self.reduce(hash);
-        Location {
-            fingerprint,
-            first,
-            second: self.other(fingerprint, first),
-        }
+        locate(hash, Layout::<SLOTS, BITS>::MAX_FINGERPRINT, self.buckets)
     }
 
     /// The other bucket of a fingerprint that lives in `bucket`; its own inverse.
     #[inline]
     pub fn other(&self, fingerprint: u64, bucket: usize) -> usize {
-        // Multiplied by the golden ratio, consecutive numbers fall far apart. Squared first, because two
-        // shifts lead on by the difference of two such products: were they the fingerprints themselves, that
-        // would be a multiple of the golden ratio again, one of 2 × 2^BITS, and chains would go round
-        // in a small circle of buckets. (Measured: of 8-bit fingerprints, a table of 2^18 buckets of four
-        // took 0.952 of its slots; with squares 0.968, as many as of longer ones.)
-        let square = fingerprint.wrapping_mul(fingerprint);
-        let spread = self.reduce(square.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let (difference, borrowed) = spread.overflowing_sub(bucket);
-        if borrowed {
-            difference.wrapping_add(self.buckets)
-        } else {
-            difference
-        }
+        other(fingerprint, bucket, self.buckets)
     }
+}
 
-    /// A 64-bit number, reduced to a bucket in proportion to its size (Lemire 2019).
-    #[inline]
-    fn reduce(&self, number: u64) -> usize {
-        ((u128::from(number) * self.buckets as u128) >> 64) as usize
+/// [`Geometry::locate`], for who learns the layout at run time.
+#[inline]
+pub(crate) fn locate(hash: u64, max_fingerprint: u64, buckets: usize) -> Location {
+    // Zero means "empty", so it becomes one. That one fingerprint is twice as frequent as the others
+    // raises the false positive rate by 1 part in 2^(BITS − 1).
+    let fingerprint = (hash & max_fingerprint).max(1);
+    let first = reduce(hash, buckets);
+    Location {
+        fingerprint,
+        first,
+        second: other(fingerprint, first, buckets),
     }
+}
+
+/// [`Geometry::other`].
+#[inline]
+fn other(fingerprint: u64, bucket: usize, buckets: usize) -> usize {
+    // Multiplied by the golden ratio, consecutive numbers fall far apart. Squared first, because two
+    // shifts lead on by the difference of two such products: were they the fingerprints themselves, that
+    // would be a multiple of the golden ratio again, one of 2 × 2^BITS, and chains would go round
+    // in a small circle of buckets. (Measured: of 8-bit fingerprints, a table of 2^18 buckets of four
+    // took 0.952 of its slots; with squares 0.968, as many as of longer ones.)
+    let square = fingerprint.wrapping_mul(fingerprint);
+    let spread = reduce(square.wrapping_mul(0x9e37_79b9_7f4a_7c15), buckets);
+    let (difference, borrowed) = spread.overflowing_sub(bucket);
+    if borrowed {
+        difference.wrapping_add(buckets)
+    } else {
+        difference
+    }
+}
+
+/// A 64-bit number, reduced to a bucket in proportion to its size (Lemire 2019).
+#[inline]
+fn reduce(number: u64, buckets: usize) -> usize {
+    ((u128::from(number) * buckets as u128) >> 64) as usize
 }
 
 #[cfg(all(test, not(kcas_loom)))]

@@ -106,27 +106,23 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         ones
     };
 
-    /// One in the highest bit of every slot.
-    const HIGHEST: u64 = Self::LOWEST << (BITS - 1);
-
-    /// The highest bit of every slot that holds `fingerprint` (0: is empty), and perhaps of slots above
-    /// the lowest such slot: subtracting 1 from each slot borrows through a slot only if it is zero.
-    #[inline]
-    const fn matches(word: u64, fingerprint: u64) -> u64 {
-        let difference = word ^ fingerprint.wrapping_mul(Self::LOWEST);
-        difference.wrapping_sub(Self::LOWEST) & !difference & Self::HIGHEST
-    }
+    /// What is to be known of this layout to find a fingerprint.
+    pub(crate) const SHAPE: Shape = Shape {
+        lowest: Self::LOWEST,
+        highest: Self::LOWEST << (BITS - 1),
+        max_fingerprint: Self::MAX_FINGERPRINT,
+    };
 
     /// True when some slot of `word` holds `fingerprint`.
     #[inline]
     pub const fn contains(word: u64, fingerprint: u64) -> bool {
-        Self::matches(word, fingerprint) != 0
+        Self::SHAPE.contains(word, fingerprint)
     }
 
     /// The lowest slot of `word` that holds `fingerprint`.
     #[inline]
     pub const fn find(word: u64, fingerprint: u64) -> Option<usize> {
-        match Self::matches(word, fingerprint) {
+        match Self::SHAPE.matches(word, fingerprint) {
             0 => None,
             found => Some(found.trailing_zeros() as usize / BITS),
         }
@@ -185,6 +181,33 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// How many slots of `word` are occupied.
     pub const fn occupied(word: u64) -> usize {
         SLOTS - Self::count(word, 0)
+    }
+}
+
+/// What is to be known of a layout to find a fingerprint, as a value: for who learns the layout at run time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// One in the lowest bit of every slot.
+    lowest: u64,
+    /// One in the highest bit of every slot.
+    highest: u64,
+    /// [`Layout::MAX_FINGERPRINT`].
+    pub(crate) max_fingerprint: u64,
+}
+
+impl Shape {
+    /// The highest bit of every slot that holds `fingerprint` (0: is empty), and perhaps of slots above
+    /// the lowest such slot: subtracting 1 from each slot borrows through a slot only if it is zero.
+    #[inline]
+    const fn matches(self, word: u64, fingerprint: u64) -> u64 {
+        let difference = word ^ fingerprint.wrapping_mul(self.lowest);
+        difference.wrapping_sub(self.lowest) & !difference & self.highest
+    }
+
+    /// [`Layout::contains`].
+    #[inline]
+    pub(crate) const fn contains(self, word: u64, fingerprint: u64) -> bool {
+        self.matches(word, fingerprint) != 0
     }
 }
 

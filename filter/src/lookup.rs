@@ -26,7 +26,7 @@ use kcas::WordArray;
 
 use crate::buckets::Buckets;
 use crate::hashing::Location;
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 
 /// The greatest word on which no operation is under way.
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
@@ -40,18 +40,15 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> bool {
-    contains_in(buckets, location, peek(buckets, location))
+    contains_in(buckets, location, peek(buckets.words(), location))
 }
 
 /// The first two reads: both before either match, so that the cache misses overlap.
 #[inline]
-pub(crate) fn peek<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
-    location: Location,
-) -> [u64; 2] {
+pub(crate) fn peek(words: &WordArray, location: Location) -> [u64; 2] {
     // In this order: the linearization point is the second one.
-    let first = buckets.peek(location.first);
-    let second = buckets.peek(location.second);
+    let first = words.peek(location.first);
+    let second = words.peek(location.second);
     [first, second]
 }
 
@@ -60,22 +57,55 @@ pub(crate) fn peek<const SLOTS: usize, const BITS: usize>(
 pub(crate) fn contains_in<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
-    [first, second]: [u64; 2],
+    peeked: [u64; 2],
 ) -> bool {
+    match decide(
+        buckets.words(),
+        Layout::<SLOTS, BITS>::SHAPE,
+        location,
+        peeked,
+    ) {
+        Some(found) => found,
+        // In registers: as a struct, the location would be stored to memory in every lookup.
+        None => contains_slowly(
+            buckets,
+            location.fingerprint,
+            location.first,
+            location.second,
+        ),
+    }
+}
+
+/// [`contains`], for who learns the layout at run time; `None` when an operation is under way on a bucket or
+/// the first one changed.
+#[inline]
+pub(crate) fn contains_at_once(
+    words: &WordArray,
+    shape: Shape,
+    location: Location,
+) -> Option<bool> {
+    decide(words, shape, location, peek(words, location))
+}
+
+/// The answer, after [`peek`], unless an operation is under way on a bucket or the first one changed.
+#[inline]
+fn decide(
+    words: &WordArray,
+    shape: Shape,
+    location: Location,
+    [first, second]: [u64; 2],
+) -> Option<bool> {
     let fingerprint = location.fingerprint;
     // Both matched at once: one branch instead of two. All that is rare is left to `contains_slowly`.
     if (first | second) <= MAX_VALUE {
-        if Layout::<SLOTS, BITS>::contains(first, fingerprint)
-            | Layout::<SLOTS, BITS>::contains(second, fingerprint)
-        {
-            return true;
+        if shape.contains(first, fingerprint) | shape.contains(second, fingerprint) {
+            return Some(true);
         }
-        if buckets.peek(location.first) == first {
-            return false;
+        if words.peek(location.first) == first {
+            return Some(false);
         }
     }
-    // In registers: as a struct, the location would be stored to memory in every lookup.
-    contains_slowly(buckets, fingerprint, location.first, location.second)
+    None
 }
 
 /// [`contains`], when an operation is under way on a bucket or the first one changed: the protocol as the
