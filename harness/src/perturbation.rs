@@ -83,24 +83,29 @@ mod hook {
         Lookups,
         /// Those and removes, which begin with the same loads.
         LookupsAndRemoves,
+        /// Inserts, between their loads: so that what they take for full is not.
+        Inserts,
     }
 
     impl Victims {
-        const ALL: [Self; 6] = [
+        const ALL: [Self; 7] = [
             Self::All,
             Self::Late(4),
             Self::Late(8),
             Self::Late(32),
             Self::Lookups,
             Self::LookupsAndRemoves,
+            Self::Inserts,
         ];
 
         fn include(self, under_way: UnderWay) -> bool {
+            use Operation::{Contains, Count, Insert, InsertUnique, Remove};
             match (self, under_way.operation) {
                 (Self::All, _) => true,
                 (Self::Late(spared), _) => under_way.steps >= spared,
-                (_, Some(Operation::Contains | Operation::Count)) => true,
-                (Self::LookupsAndRemoves, Some(Operation::Remove)) => true,
+                (Self::Lookups | Self::LookupsAndRemoves, Some(Contains | Count)) => true,
+                (Self::LookupsAndRemoves, Some(Remove)) => true,
+                (Self::Inserts, Some(Insert | InsertUnique)) => true,
                 _ => false,
             }
         }
@@ -123,7 +128,7 @@ mod hook {
             let (stop, stops) = match victims {
                 Victims::All => (one_in(6, 12), STOP),
                 Victims::Late(_) => (one_in(3, 9), STOP),
-                Victims::Lookups | Victims::LookupsAndRemoves => (one_in(1, 3), SHORT_STOP),
+                _ => (one_in(1, 3), SHORT_STOP),
             };
             Self {
                 victims,
@@ -220,6 +225,7 @@ mod hook {
                     Victims::Late(spared) => (spared, true, true, true),
                     Victims::Lookups => (0, true, false, false),
                     Victims::LookupsAndRemoves => (0, true, true, false),
+                    Victims::Inserts => (0, false, false, true),
                 };
                 assert!(spared == 0 || !stops(Operation::Insert, spared - 1));
                 assert_eq!(stops(Operation::Contains, spared), lookup);
