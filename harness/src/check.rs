@@ -22,7 +22,7 @@ use filter::history::Call;
 use filter::specification::Event;
 
 use crate::judge::{OfKey, Verdict, judge};
-use crate::perturbation;
+use crate::perturbation::{self, Part};
 use crate::phase::{Measured, Operation};
 use crate::recorder::Log;
 use crate::registry::Entry;
@@ -240,7 +240,14 @@ fn run_scenario(
                         }
                     };
                     match disturbance {
-                        Some(seed) => perturbation::during(seed, thread, act),
+                        Some(seed) => {
+                            let part = Part {
+                                thread,
+                                misleads: script.repeats,
+                                misled: scenario.kind.misleads(),
+                            };
+                            perturbation::during(seed, part, act);
+                        }
                         None => act(),
                     }
                     others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);

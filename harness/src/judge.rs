@@ -1,9 +1,9 @@
 //! Whether what a subject answered in one round can be explained: its calls, recorded by all threads, are
 //! held against the sequential specification of a filter.
 //!
-//! Where the subject names the class of a key, answers must be exact. [`Kind::TwoBuckets`] is checked
-//! against the whole table ([`WholeTable`]), the others class by class ([`OneClass`]): there a refusal is
-//! taken as it comes. Where it does not ([`NoFalseNegatives`]), each key is checked for itself: a "yes" may
+//! Where the subject names the class of a key, answers must be exact. Scenarios
+//! [of two buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
+//! ([`WholeTable`]), the others class by class ([`OneClass`]): there a refusal is taken as it comes. Where it does not ([`NoFalseNegatives`]), each key is checked for itself: a "yes" may
 //! be a false positive and is believed, a "no" is not while the key is there.
 //!
 //! The parts are checked on all cores.
@@ -15,7 +15,7 @@ use filter::history::{self, Call, Failure, Specification, Violation};
 use filter::specification::{Event, OfClass, OneClass, WholeTable};
 use rayon::prelude::*;
 
-use crate::scenario::{Group, Key, Kind, Scenario};
+use crate::scenario::{Group, Key, Scenario};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// A call's key, and what was asked and answered.
@@ -38,7 +38,7 @@ pub enum Verdict {
 /// Holds the calls of a scenario on a subject, with room for `stash` fingerprints beside the table,
 /// against the specification.
 pub fn judge(scenario: &Scenario, stash: usize, calls: &[Call<OfKey>]) -> Verdict {
-    if scenario.kind == Kind::TwoBuckets {
+    if scenario.kind.is_of_two_buckets() {
         let slots = scenario.buckets * SLOTS_PER_BUCKET + stash;
         let table = WholeTable {
             slots: slots as u64,

@@ -3,20 +3,33 @@
 //!
 //! Needs a build with the feature `steps` ([`kcas::steps`]). Without it there are no steps to stop at.
 
+use crate::phase::Operation;
+
+/// The part of a thread in a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its number.
+    pub thread: usize,
+    /// Whether it is there to mislead the others. Where only some calls are disturbed, none of its are.
+    pub misleads: bool,
+    /// The calls that the round is made to mislead: half of such rounds disturb these alone.
+    pub misled: Option<Operation>,
+}
+
 /// Whether this build can stop threads inside a call.
 pub const AVAILABLE: bool = cfg!(feature = "steps");
 
 /// Runs `action` with its steps perturbed, at rates and moments that follow from the seed of the round
-/// and the number of the thread.
+/// and the thread's part in it.
 #[cfg(feature = "steps")]
-pub fn during<R>(round: u64, thread: usize, action: impl FnOnce() -> R) -> R {
-    kcas::steps::with_hook(hook::new(round, thread), action)
+pub fn during<R>(round: u64, part: Part, action: impl FnOnce() -> R) -> R {
+    kcas::steps::with_hook(hook::new(round, part), action)
 }
 
 /// Says that the current thread begins a call of this kind: which calls are disturbed, and where, differs
 /// from round to round.
 #[cfg(feature = "steps")]
-pub fn call_begins(operation: crate::phase::Operation) {
+pub fn call_begins(operation: Operation) {
     hook::UNDER_WAY.set(hook::UnderWay {
         operation: Some(operation),
         steps: 0,
@@ -25,11 +38,11 @@ pub fn call_begins(operation: crate::phase::Operation) {
 
 /// Says that the current thread begins a call; this build has no steps to perturb.
 #[cfg(not(feature = "steps"))]
-pub fn call_begins(_operation: crate::phase::Operation) {}
+pub fn call_begins(_operation: Operation) {}
 
 /// Runs `action`; this build has no steps to perturb.
 #[cfg(not(feature = "steps"))]
-pub fn during<R>(_round: u64, _thread: usize, action: impl FnOnce() -> R) -> R {
+pub fn during<R>(_round: u64, _part: Part, action: impl FnOnce() -> R) -> R {
     action()
 }
 
@@ -44,6 +57,7 @@ mod hook {
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 
+    use super::Part;
     use crate::phase::Operation;
 
     /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
@@ -122,13 +136,20 @@ mod hook {
 
     impl Rates {
         /// Some rounds are rough and some are calm: which is needed to hit a race is not known.
-        fn of_round(random: &mut SmallRng) -> Self {
-            let victims = Victims::ALL[random.random_range(0..Victims::ALL.len())];
+        fn of_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
+            let any = Victims::ALL[random.random_range(0..Victims::ALL.len())];
+            let victims = match misled {
+                Some(Operation::Contains) if random.random() => Victims::Lookups,
+                Some(Operation::Insert) if random.random() => Victims::Inserts,
+                _ => any,
+            };
             let mut one_in = |least: u32, most: u32| 1 << random.random_range(least..=most);
             let (stop, stops) = match victims {
                 Victims::All => (one_in(6, 12), STOP),
                 Victims::Late(_) => (one_in(3, 9), STOP),
-                _ => (one_in(1, 3), SHORT_STOP),
+                Victims::Lookups | Victims::LookupsAndRemoves => (one_in(1, 3), SHORT_STOP),
+                // They load more often.
+                Victims::Inserts => (one_in(1, 2), SHORT_STOP),
             };
             Self {
                 victims,
@@ -166,10 +187,14 @@ mod hook {
         }
     }
 
-    pub(super) fn new(round: u64, thread: usize) -> impl FnMut(u64) {
-        let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round));
-        let mut random = SmallRng::seed_from_u64(round ^ ((thread as u64 + 1) << 48));
+    pub(super) fn new(round: u64, part: Part) -> impl FnMut(u64) {
+        let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round), part.misled);
+        let mut random = SmallRng::seed_from_u64(round ^ ((part.thread as u64 + 1) << 48));
+        let spared = part.misleads && !matches!(rates.victims, Victims::All | Victims::Late(_));
         move |_| {
+            if spared {
+                return;
+            }
             let under_way = UNDER_WAY.get();
             UNDER_WAY.set(UnderWay {
                 steps: under_way.steps.saturating_add(1),
@@ -216,7 +241,7 @@ mod hook {
             };
             let mut seen = HashSet::new();
             for round in 0..100 {
-                let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round));
+                let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round), None);
                 let stops = |operation, steps| {
                     rates.at(under_way(operation, steps), 0) == Some(Disturbance::Stop)
                 };
@@ -236,6 +261,14 @@ mod hook {
                 seen.insert(rates.victims);
             }
             assert_eq!(seen.len(), Victims::ALL.len());
+            let misled = |operation, victims| {
+                let rates = (0..100).map(|round| {
+                    Rates::of_round(&mut SmallRng::seed_from_u64(round), Some(operation))
+                });
+                rates.filter(|rates| rates.victims == victims).count()
+            };
+            assert!(misled(Operation::Contains, Victims::Lookups) > 40);
+            assert!(misled(Operation::Insert, Victims::Inserts) > 40);
         }
     }
 }
@@ -254,7 +287,12 @@ mod tests {
             let begun = Instant::now();
             let steps = || (0..20_000).for_each(|_| step());
             if perturbed {
-                during(1, 0, steps);
+                let part = Part {
+                    thread: 0,
+                    misleads: false,
+                    misled: None,
+                };
+                during(1, part, steps);
             } else {
                 steps();
             }

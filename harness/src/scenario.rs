@@ -49,19 +49,39 @@ pub enum Kind {
     /// Nothing but a copy is moved: keys that have one bucket only push it out of theirs, now out of the one
     /// and now out of the other, so that it is shifted to and fro while others look it up, or remove it.
     Tosses,
+    /// Of the slots of two buckets one is always empty, now here and now there, while others insert: the
+    /// table is checked as a whole, and so is every refusal.
+    Holes,
     /// Inserts, removes and lookups in a table of medium size.
     Churn,
 }
 
 impl Kind {
     /// All kinds, in the order in which rounds rotate through them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::TwoBuckets,
         Self::Chains,
         Self::Hops,
         Self::Tosses,
+        Self::Holes,
         Self::Churn,
     ];
+}
+
+impl Kind {
+    /// The calls that it is made to mislead, if it is made for some.
+    pub fn misleads(self) -> Option<Operation> {
+        match self {
+            Self::Hops | Self::Tosses => Some(Operation::Contains),
+            Self::Holes => Some(Operation::Insert),
+            Self::TwoBuckets | Self::Chains | Self::Churn => None,
+        }
+    }
+
+    /// Whether all keys share the only two buckets, so that the table can be checked as a whole.
+    pub fn is_of_two_buckets(self) -> bool {
+        matches!(self, Self::TwoBuckets | Self::Holes)
+    }
 }
 
 impl fmt::Display for Kind {
@@ -71,6 +91,7 @@ impl fmt::Display for Kind {
             Self::Chains => "chains",
             Self::Hops => "hops",
             Self::Tosses => "tosses",
+            Self::Holes => "holes",
             Self::Churn => "churn",
         })
     }
@@ -175,7 +196,7 @@ impl<'a> Scenarios<'a> {
         let named = entry.names_classes()?;
         let mut kinds = Kind::ALL.to_vec();
         // Without classes there is no telling which keys have which buckets.
-        kinds.retain(|kind| named || !matches!(kind, Kind::TwoBuckets | Kind::Tosses));
+        kinds.retain(|&kind| named || !(kind.is_of_two_buckets() || kind == Kind::Tosses));
         Ok(Self {
             entry,
             threads,
@@ -194,7 +215,7 @@ impl<'a> Scenarios<'a> {
         let random = &mut SmallRng::seed_from_u64(mixed(self.seed, round));
         let kind = self.kinds[(round % self.kinds.len() as u64) as usize];
         let buckets = match kind {
-            Kind::TwoBuckets | Kind::Tosses => 2,
+            Kind::TwoBuckets | Kind::Holes | Kind::Tosses => 2,
             Kind::Chains => random.random_range(3..=16),
             Kind::Hops => random.random_range(2..=6),
             Kind::Churn => 100,
@@ -276,6 +297,7 @@ impl Draft<'_> {
             Kind::Chains => self.chains(),
             Kind::Hops => self.hops(),
             Kind::Tosses => self.tosses(),
+            Kind::Holes => self.holes(),
             Kind::Churn => self.churn(),
         }
     }
@@ -393,6 +415,45 @@ impl Draft<'_> {
                     once(self.with_rests(actions))
                 }
                 _ => self.script(1_000, mix, &groups, &[0], &[]),
+            })
+            .collect();
+        Some(self.finish(groups, residents, scripts))
+    }
+
+    fn holes(mut self) -> Option<Scenario> {
+        // With so many keys there are some that prefer the one bucket, and some that prefer the other.
+        let groups = self.choose(4, KEYS_OF_HOPPER, |group| {
+            group.has_buckets([0, 1]) && group.keys.len() >= KEYS_OF_HOPPER
+        })?;
+        let (knocking, residing) = groups.split_first()?;
+        let mut residents = self.residents(residing, self.room - 1);
+        for key in &mut residents {
+            key.group += 1;
+        }
+        let moves: Vec<Action> = (0..2 * shortened(500, self.threads))
+            .flat_map(|_| {
+                let group = 1 + self.random.random_range(0..residing.len());
+                [Operation::Remove, Operation::Insert, Operation::Contains]
+                    .map(|operation| Action::Call(operation, self.key_of(&groups, group)))
+            })
+            .collect();
+        let knocks: Vec<Action> = (0..shortened(1_000, self.threads))
+            .map(|_| Action::Renew {
+                insert: self.key_of(std::slice::from_ref(knocking), 0),
+                remove: self.key_of(std::slice::from_ref(knocking), 0),
+            })
+            .collect();
+        let (mix, all) = (self.mix(0..1, 0..1), indices(&groups));
+        // With one that inserts there is never a reason to refuse it.
+        let knockers = self.random.random_range(1..=2);
+        let scripts = (0..self.threads)
+            .map(|thread| match thread {
+                0 => Script {
+                    actions: self.with_rests(moves.clone()),
+                    repeats: true,
+                },
+                thread if thread <= knockers => once(self.with_rests(knocks.clone())),
+                _ => self.script(200, mix, &groups, &all, &[]),
             })
             .collect();
         Some(self.finish(groups, residents, scripts))
@@ -562,7 +623,7 @@ mod tests {
     use crate::registry::Registry;
     use crate::subjects::{geometry, locate};
 
-    const ROUNDS: Range<u64> = 0..40;
+    const ROUNDS: Range<u64> = 0..60;
 
     fn scenarios(subject: &str, threads: usize, seed: u64) -> Vec<Scenario> {
         let registry = Registry::standard();
@@ -712,6 +773,30 @@ mod tests {
                     .iter()
                     .all(|key| !pushing.contains(&key.group))
             );
+        }
+    }
+
+    #[test]
+    fn a_hole_is_always_there() {
+        for scenario in of_kind(Kind::Holes, 8) {
+            assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
+            let moves = &scenario.scripts[0];
+            assert!(moves.repeats);
+            for [remove, insert, _] in moves.actions.as_chunks().0 {
+                let (Action::Call(removes, left), Action::Call(inserts, come)) = (remove, insert)
+                else {
+                    assert!([remove, insert].contains(&&Action::Rest));
+                    continue;
+                };
+                assert_eq!((removes, inserts), (&Operation::Remove, &Operation::Insert));
+                assert_eq!(left.group, come.group);
+            }
+            assert!((1..=2).contains(&writers(&scenario, 0)));
+            let geometry = geometry(2).unwrap();
+            let preferred: HashSet<_> = (scenario.keys())
+                .map(|key| locate(&geometry, &key.number).first)
+                .collect();
+            assert_eq!(preferred.len(), 2);
         }
     }
 

@@ -163,7 +163,9 @@ fn a_key_that_is_moved_without_care_is_found() {
 #[test]
 fn a_refusal_without_need_is_found() {
     let found = found::<REFUSES, true>();
-    assert!(found.scenario.contains("two buckets"), "{}", found.scenario);
+    let whole = ["two buckets", "holes"];
+    let checked = whole.iter().any(|kind| found.scenario.contains(kind));
+    assert!(checked, "{}", found.scenario);
 }
 
 #[test]
@@ -217,11 +219,11 @@ fn nothing_is_found_where_nothing_is_wrong() {
 #[test]
 fn a_round_is_repeated_until_it_fails() {
     let settings = Settings {
-        round: Some(7),
+        round: Some(8),
         ..SETTINGS
     };
     let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();
-    assert_eq!(found.round, 7);
+    assert_eq!(found.round, 8);
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
 

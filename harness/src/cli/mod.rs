@@ -99,9 +99,9 @@ enum Command {
     /// Threads run adversarial workloads on tiny tables of the subject, every call is recorded with its
     /// start, its end and its answer, and the record is checked for linearizability against a multiset
     /// of keys; so is what the tables hold in the end. Rounds take turns: two buckets near full, where
-    /// also every refusal is checked exactly; long chains of shifts; a key that hops between its buckets
-    /// while others look it up; one that others shift to and fro; and churn in a larger table. A subject that
-    /// can insert once only, and count, is asked for that too.
+    /// also every refusal is checked exactly; the same with one empty slot that moves; long chains of shifts;
+    /// a key that hops between its buckets while others look it up; one that others shift to and fro; and
+    /// churn in a larger table. A subject that can insert once only, and count, is asked for that too.
     ///
     /// A violation is printed as the few calls that cannot be explained, and the exit code is 1. None
     /// found proves nothing: give it time, more threads than cores, other seeds, and above all a build
