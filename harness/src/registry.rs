@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, Roofline, SegmentLock,
-    TwoPhase,
+    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, Optimistic, Roofline,
+    RwLock, SegmentLock, TwoPhase,
 };
 
 /// A subject as the registry knows it.
@@ -73,7 +73,9 @@ impl Registry {
         registry.add::<LockFree>();
         registry.add::<LockFreeBatch>();
         registry.add::<SegmentLock>();
+        registry.add::<Optimistic>();
         registry.add::<GlobalLock>();
+        registry.add::<RwLock>();
         registry.add::<TwoPhase>();
         registry.add::<AtomicCuckooFilter>();
         registry.add::<Fastbloom>();
@@ -129,7 +131,7 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, lock-free-batch, segment-lock, global-lock, two-phase, "),
+            error.contains("lock-free, lock-free-batch, segment-lock, optimistic, global-lock, "),
             "{error}"
         );
     }

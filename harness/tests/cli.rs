@@ -440,7 +440,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"bloom\"",
-            "lock-free, lock-free-batch, segment-lock, global-lock, two-phase, atomic-cuckoo-filter, fastbloom, roofline",
+            "lock-free, lock-free-batch, segment-lock, optimistic, global-lock, rwlock, two-phase, atomic-cuckoo-filter, fastbloom, roofline",
         ],
     );
 }
@@ -554,7 +554,7 @@ fn what_cannot_be_checked_is_an_error_that_says_what_can() {
         (
             ["--subject", "bloom", "--threads", "2"],
             1,
-            "segment-lock, global-lock",
+            "segment-lock, optimistic",
         ),
         (["--subject", "lock-free", "--threads", "0"], 2, "1 to 64"),
         (["--subject", "lock-free", "--threads", "65"], 2, "1 to 64"),

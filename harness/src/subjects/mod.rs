@@ -7,9 +7,13 @@ mod fastbloom;
 mod global_lock;
 mod lock_free;
 mod lock_free_batch;
+mod one_lock;
+mod optimistic;
 mod random_walk;
 mod roofline;
+mod rwlock;
 mod segment_lock;
+mod striped;
 mod two_phase;
 
 use std::hash::{BuildHasher, Hash};
@@ -23,7 +27,9 @@ pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
+pub use optimistic::Optimistic;
 pub use roofline::Roofline;
+pub use rwlock::RwLock;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
 
@@ -184,6 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn rwlock_is_a_correct_filter() {
+        is_a_correct_filter::<RwLock>();
+    }
+
+    #[test]
+    fn optimistic_is_a_correct_filter() {
+        is_a_correct_filter::<Optimistic>();
+    }
+
+    #[test]
     fn two_phase_is_a_correct_filter() {
         is_a_correct_filter::<TwoPhase>();
     }
@@ -206,6 +222,7 @@ mod tests {
             assert!(refused::<GlobalLock>(buckets) && refused::<Roofline>(buckets));
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
             assert!(refused::<Fastbloom>(buckets));
+            assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
         }
     }
 
@@ -221,7 +238,9 @@ mod tests {
             slots::<TwoPhase>(),
             slots::<Roofline>(),
             slots::<Fastbloom>(),
+            slots::<Optimistic>(),
+            slots::<RwLock>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 6]);
+        assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }
 }
