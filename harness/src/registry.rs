@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, Optimistic, Roofline,
-    RwLock, SegmentLock, TwoPhase,
+    AtomicCuckooFilter, CuckoofilterMutex, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
+    Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
 };
 
 /// A subject as the registry knows it.
@@ -78,6 +78,7 @@ impl Registry {
         registry.add::<RwLock>();
         registry.add::<TwoPhase>();
         registry.add::<AtomicCuckooFilter>();
+        registry.add::<CuckoofilterMutex>();
         registry.add::<Fastbloom>();
         registry.add::<Roofline>();
         registry

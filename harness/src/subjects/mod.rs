@@ -3,6 +3,7 @@
 //! come as near to that as they can, and say so.
 
 mod atomic_cuckoo_filter;
+mod cuckoofilter;
 mod fastbloom;
 mod global_lock;
 mod lock_free;
@@ -23,6 +24,7 @@ use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
 
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
+pub use cuckoofilter::CuckoofilterMutex;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
@@ -212,6 +214,14 @@ mod tests {
         refuses_rather_than_loses::<AtomicCuckooFilter>();
     }
 
+    /// An insert that is refused loses another key.
+    #[test]
+    fn cuckoofilter_mutex_is_a_correct_filter_until_it_refuses() {
+        keeps_what_it_is_given::<CuckoofilterMutex>();
+        counts_copies::<CuckoofilterMutex>();
+        threads_never_miss_their_keys::<CuckoofilterMutex>();
+    }
+
     #[test]
     fn an_impossible_number_of_buckets_is_an_error() {
         fn refused<S: Subject>(buckets: usize) -> bool {
@@ -223,6 +233,7 @@ mod tests {
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
             assert!(refused::<Fastbloom>(buckets));
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
+            assert!(refused::<CuckoofilterMutex>(buckets));
         }
     }
 
