@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, CuckoofilterMutex, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
-    Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
+    AtomicCuckooFilter, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree,
+    LockFreeBatch, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
 };
 
 /// A subject as the registry knows it.
@@ -80,6 +80,7 @@ impl Registry {
         registry.add::<AtomicCuckooFilter>();
         registry.add::<CuckoofilterMutex>();
         registry.add::<Fastbloom>();
+        registry.add::<ExactSet>();
         registry.add::<Roofline>();
         registry
     }

@@ -4,6 +4,7 @@
 
 mod atomic_cuckoo_filter;
 mod cuckoofilter;
+mod exact_set;
 mod fastbloom;
 mod global_lock;
 mod lock_free;
@@ -25,6 +26,7 @@ use filter::hashing::{Location, MAX_BUCKETS};
 
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use cuckoofilter::CuckoofilterMutex;
+pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
@@ -222,6 +224,14 @@ mod tests {
         threads_never_miss_their_keys::<CuckoofilterMutex>();
     }
 
+    /// It refuses nothing.
+    #[test]
+    fn exact_set_is_a_correct_filter_that_grows() {
+        keeps_what_it_is_given::<ExactSet>();
+        counts_copies::<ExactSet>();
+        threads_never_miss_their_keys::<ExactSet>();
+    }
+
     #[test]
     fn an_impossible_number_of_buckets_is_an_error() {
         fn refused<S: Subject>(buckets: usize) -> bool {
@@ -233,7 +243,7 @@ mod tests {
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
             assert!(refused::<Fastbloom>(buckets));
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
-            assert!(refused::<CuckoofilterMutex>(buckets));
+            assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
         }
     }
 
@@ -251,6 +261,7 @@ mod tests {
             slots::<Fastbloom>(),
             slots::<Optimistic>(),
             slots::<RwLock>(),
+            slots::<ExactSet>(),
         ];
         assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }
