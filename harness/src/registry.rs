@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree,
+    AtomicCuckooFilter, BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree,
     LockFreeBatch, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
 };
 
@@ -79,6 +79,7 @@ impl Registry {
         registry.add::<TwoPhase>();
         registry.add::<AtomicCuckooFilter>();
         registry.add::<CuckoofilterMutex>();
+        registry.add::<BlockedBloom>();
         registry.add::<Fastbloom>();
         registry.add::<ExactSet>();
         registry.add::<Roofline>();

@@ -3,6 +3,7 @@
 //! come as near to that as they can, and say so.
 
 mod atomic_cuckoo_filter;
+mod blocked_bloom;
 mod cuckoofilter;
 mod exact_set;
 mod fastbloom;
@@ -25,6 +26,7 @@ use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
 
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
+pub use blocked_bloom::BlockedBloom;
 pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
@@ -170,6 +172,25 @@ mod tests {
         );
     }
 
+    /// Four threads that insert only: each finds its keys at once, and all are found in the end.
+    fn threads_find_what_they_insert<S: Subject>() {
+        const THREADS: u64 = 4;
+        let subject = S::with_buckets(BUCKETS).unwrap();
+        let barrier = Barrier::new(THREADS as usize);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (subject, barrier) = (&subject, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for key in (thread..residents()).step_by(THREADS as usize) {
+                        assert!(subject.insert(&key) && subject.contains(&key), "{key}");
+                    }
+                });
+            }
+        });
+        each(&subject, 0..residents(), S::contains, "contains");
+    }
+
     fn is_a_correct_filter<S: Subject>() {
         keeps_what_it_is_given::<S>();
         counts_copies::<S>();
@@ -233,6 +254,12 @@ mod tests {
     }
 
     #[test]
+    fn bloom_filters_find_what_threads_inserted() {
+        threads_find_what_they_insert::<BlockedBloom>();
+        threads_find_what_they_insert::<Fastbloom>();
+    }
+
+    #[test]
     fn an_impossible_number_of_buckets_is_an_error() {
         fn refused<S: Subject>(buckets: usize) -> bool {
             S::with_buckets(buckets).is_err()
@@ -241,7 +268,7 @@ mod tests {
             assert!(refused::<LockFree>(buckets) && refused::<SegmentLock>(buckets));
             assert!(refused::<GlobalLock>(buckets) && refused::<Roofline>(buckets));
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
-            assert!(refused::<Fastbloom>(buckets));
+            assert!(refused::<Fastbloom>(buckets) && refused::<BlockedBloom>(buckets));
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
         }
@@ -261,6 +288,7 @@ mod tests {
             slots::<Fastbloom>(),
             slots::<Optimistic>(),
             slots::<RwLock>(),
+            slots::<BlockedBloom>(),
             slots::<ExactSet>(),
         ];
         assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
