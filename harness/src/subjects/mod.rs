@@ -16,6 +16,7 @@ mod random_walk;
 mod roofline;
 mod rwlock;
 mod segment_lock;
+mod spin;
 mod striped;
 mod two_phase;
 

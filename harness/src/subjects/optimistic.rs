@@ -37,7 +37,8 @@ use crossbeam_utils::Backoff;
 use filter::Class;
 use kcas::steps::step;
 
-use super::striped::{Stripe, Striped};
+use super::spin::Spin;
+use super::striped::Striped;
 use super::{Layout, locate};
 use crate::subject::Subject;
 
@@ -49,7 +50,7 @@ pub struct Optimistic(Striped<Version>);
 #[derive(Debug, Default)]
 struct Version(AtomicU64);
 
-impl Stripe for Version {
+impl Spin for Version {
     #[inline]
     fn try_take(&self) -> bool {
         // Acquire pairs with the release in `free`: what the last holder wrote is seen.

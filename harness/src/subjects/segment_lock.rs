@@ -17,7 +17,8 @@ use anyhow::Result;
 use filter::Class;
 
 use super::locate;
-use super::striped::{Stripe, Striped};
+use super::spin::Spin;
+use super::striped::Striped;
 use crate::subject::Subject;
 
 /// A cuckoo filter under striped locks.
@@ -28,7 +29,7 @@ pub struct SegmentLock(Striped<SpinLock>);
 #[derive(Debug, Default)]
 pub(super) struct SpinLock(AtomicBool);
 
-impl Stripe for SpinLock {
+impl Spin for SpinLock {
     #[inline]
     fn try_take(&self) -> bool {
         // Acquire pairs with the release in `free`: what the last holder wrote is seen.

@@ -2,8 +2,6 @@
 //!
 //! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
 //!
-//! - **Cheap waiting.** A waiter only reads until the lock looks free, backs off, and yields its core once
-//!   it has waited long, so that a holder that lost its core gets it back.
 //! - **As few locks as are correct.** A key can move between its two buckets only while both
 //!   stripes are held. A remove takes the lower stripe first and looks into that bucket: if the key is
 //!   there, it is done with one lock. Only otherwise it takes the higher stripe too, still holding the
@@ -22,11 +20,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use crossbeam_utils::{Backoff, CachePadded};
+use crossbeam_utils::CachePadded;
 use filter::hashing::Location;
 use filter::path::{self, MAX_CHAIN, Step};
 use kcas::steps::step;
 
+use super::spin::{Held, Spin};
 use super::{Geometry, Layout, geometry};
 use crate::subject::SLOTS_PER_BUCKET;
 
@@ -34,54 +33,6 @@ use crate::subject::SLOTS_PER_BUCKET;
 /// within a tenth of one another; fewer make threads meet, and more push the table out of the
 /// nearest caches.
 const STRIPES: usize = 1 << 10;
-
-/// The lock of one stripe's buckets. Every access to it is one step.
-pub(super) trait Stripe: Default {
-    /// Takes the stripe, unless somebody holds it: whether it did. Then what its last holder wrote is seen.
-    fn try_take(&self) -> bool;
-
-    /// Whether somebody holds it, at a glance.
-    fn is_held(&self) -> bool;
-
-    /// Frees the stripe, which the caller holds.
-    fn free(&self);
-}
-
-/// A stripe that is held; freed when dropped.
-struct Held<'a, S: Stripe>(&'a S);
-
-impl<'a, S: Stripe> Held<'a, S> {
-    #[inline]
-    fn take(stripe: &'a S) -> Self {
-        step();
-        if !stripe.try_take() {
-            Self::wait(stripe);
-        }
-        Self(stripe)
-    }
-
-    #[cold]
-    fn wait(stripe: &S) {
-        let backoff = Backoff::new();
-        loop {
-            while stripe.is_held() {
-                backoff.snooze();
-            }
-            step();
-            if stripe.try_take() {
-                return;
-            }
-        }
-    }
-}
-
-impl<S: Stripe> Drop for Held<'_, S> {
-    #[inline]
-    fn drop(&mut self) {
-        step();
-        self.0.free();
-    }
-}
 
 /// A cuckoo filter whose buckets are under striped locks.
 #[derive(Debug)]
@@ -93,7 +44,7 @@ pub(super) struct Striped<S> {
     stripes: Box<[CachePadded<S>]>,
 }
 
-impl<S: Stripe> Striped<S> {
+impl<S: Spin + Default> Striped<S> {
     /// An empty table.
     pub(super) fn new(buckets: usize) -> Result<Self> {
         let geometry = geometry(buckets)?;
