@@ -10,7 +10,7 @@ use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AtomicCuckooFilter, BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree,
-    LockFreeBatch, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
+    LockFreeBatch, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
 };
 
 /// A subject as the registry knows it.
@@ -77,6 +77,7 @@ impl Registry {
         registry.add::<GlobalLock>();
         registry.add::<RwLock>();
         registry.add::<TwoPhase>();
+        registry.add::<VectorQuotient>();
         registry.add::<AtomicCuckooFilter>();
         registry.add::<CuckoofilterMutex>();
         registry.add::<BlockedBloom>();

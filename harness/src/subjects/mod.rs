@@ -10,6 +10,7 @@ mod fastbloom;
 mod global_lock;
 mod lock_free;
 mod lock_free_batch;
+mod mini_filter;
 mod one_lock;
 mod optimistic;
 mod random_walk;
@@ -19,6 +20,7 @@ mod segment_lock;
 mod spin;
 mod striped;
 mod two_phase;
+mod vector_quotient;
 
 use std::hash::{BuildHasher, Hash};
 
@@ -39,6 +41,7 @@ pub use roofline::Roofline;
 pub use rwlock::RwLock;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
+pub use vector_quotient::VectorQuotient;
 
 use crate::subject::SLOTS_PER_BUCKET;
 
@@ -77,6 +80,8 @@ mod tests {
     /// Enough that chains of shifts are long at [`LOAD`], few enough that threads meet.
     const BUCKETS: usize = 500;
     const LOAD: f64 = 0.92;
+    /// How often threads fill and empty their part of a table.
+    const LAPS: u64 = 100;
 
     fn residents() -> u64 {
         (LOAD * (BUCKETS * SLOTS_PER_BUCKET) as f64) as u64
@@ -140,9 +145,8 @@ mod tests {
 
     /// Four threads, each of which never misses a key of its own while chains of shifts by all of
     /// them move it about.
-    fn threads_never_miss_their_keys<S: Subject>() {
+    fn threads_never_miss_their_keys<S: Subject>(laps: u64) {
         const THREADS: u64 = 4;
-        const LAPS: u64 = 100;
         let subject = S::with_buckets(BUCKETS).unwrap();
         let barrier = Barrier::new(THREADS as usize);
         let share = residents() / THREADS;
@@ -153,7 +157,7 @@ mod tests {
                     let start = thread * share;
                     let (half, end) = (start + share / 2, start + share);
                     barrier.wait();
-                    for _ in 0..LAPS {
+                    for _ in 0..laps {
                         each(subject, start..end, S::insert, "insert");
                         each(subject, start..end, S::contains, "contains");
                         each(subject, start..half, S::remove, "remove");
@@ -196,7 +200,7 @@ mod tests {
         keeps_what_it_is_given::<S>();
         counts_copies::<S>();
         refuses_rather_than_loses::<S>();
-        threads_never_miss_their_keys::<S>();
+        threads_never_miss_their_keys::<S>(LAPS);
     }
 
     #[test]
@@ -238,20 +242,25 @@ mod tests {
         refuses_rather_than_loses::<AtomicCuckooFilter>();
     }
 
+    #[test]
+    fn vector_quotient_is_a_correct_filter() {
+        is_a_correct_filter::<VectorQuotient>();
+    }
+
     /// An insert that is refused loses another key.
     #[test]
     fn cuckoofilter_mutex_is_a_correct_filter_until_it_refuses() {
         keeps_what_it_is_given::<CuckoofilterMutex>();
         counts_copies::<CuckoofilterMutex>();
-        threads_never_miss_their_keys::<CuckoofilterMutex>();
+        threads_never_miss_their_keys::<CuckoofilterMutex>(LAPS);
     }
 
-    /// It refuses nothing.
+    /// It refuses nothing. Papaya is slow when it is not optimised.
     #[test]
     fn exact_set_is_a_correct_filter_that_grows() {
         keeps_what_it_is_given::<ExactSet>();
         counts_copies::<ExactSet>();
-        threads_never_miss_their_keys::<ExactSet>();
+        threads_never_miss_their_keys::<ExactSet>(LAPS / 10);
     }
 
     #[test]
@@ -271,6 +280,7 @@ mod tests {
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
             assert!(refused::<Fastbloom>(buckets) && refused::<BlockedBloom>(buckets));
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
+            assert!(refused::<VectorQuotient>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
         }
     }
