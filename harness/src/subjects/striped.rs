@@ -237,12 +237,11 @@ mod tests {
     use super::*;
 
     /// Keys whose first bucket of two this is, and whose second is the other.
-    fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = u64> {
+    fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {
         let geometry = filter.geometry;
-        (0..).filter(move |key| {
-            let location = locate(&geometry, key);
-            location.first == bucket && location.second != bucket
-        })
+        (0..)
+            .map(move |key: u64| locate(&geometry, &key))
+            .filter(move |location| location.first == bucket && location.second != bucket)
     }
 
     /// While an insert reads one bucket after the other, the empty slot is always in the one that it does
@@ -255,7 +254,7 @@ mod tests {
         let mut seconds = preferring(&filter, 1);
         let comes = seconds.next().unwrap();
         for key in firsts.take(3).chain([leaves]).chain(seconds.take(3)) {
-            assert!(filter.insert(&key));
+            assert!(filter.insert(key));
         }
 
         let other = Rc::clone(&filter);
@@ -267,8 +266,8 @@ mod tests {
                 2 | 8 => (comes, leaves),
                 _ => return,
             };
-            assert!(other.remove(&goes) && other.insert(&comes));
+            assert!(other.remove(goes) && other.insert(comes));
         };
-        assert!(with_hook(hook, || filter.insert(&refused)));
+        assert!(with_hook(hook, || filter.insert(refused)));
     }
 }
