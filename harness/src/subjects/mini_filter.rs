@@ -36,6 +36,12 @@ pub(super) const EMPTY: u128 = u128::MAX;
 
 const _: () = assert!(SLOTS + BUCKETS == 128);
 
+/// One in each byte.
+const LOWEST: u64 = 0x0101_0101_0101_0101;
+
+/// The highest bit of each byte.
+const HIGHEST: u64 = 0x80 * LOWEST;
+
 /// Where a bucket's slots are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
@@ -84,10 +90,31 @@ pub(super) fn taken(unary: u128) -> usize {
     unary.count_zeros() as usize
 }
 
-/// The tag of a slot, from that one of the words of tags which holds it.
+/// The first of a bucket's slots that holds a tag; `read` gives a word of tags.
+///
+/// Eight tags are compared at once, and hardly any bucket has more: so nothing is to be guessed by the processor
+/// about how many there are.
 #[inline]
-pub(super) fn tag(word: u64, slot: usize) -> u8 {
-    (word >> (slot % TAGS_PER_WORD * TAG_BITS)) as u8
+pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option<usize> {
+    let word = |at| if at < TAG_WORDS { read(at) } else { 0 };
+    let mut passed = 0;
+    loop {
+        let slot = run.slot + passed;
+        let (at, shift) = (slot / TAGS_PER_WORD, slot % TAGS_PER_WORD * TAG_BITS);
+        // The tags from this slot on; the second shift in two parts, as it may be by all 64 bits.
+        let tags = word(at) >> shift | word(at + 1) << (63 - shift) << 1;
+        let of_others = u64::MAX.unbounded_shl(((run.len - passed) * TAG_BITS) as u32);
+        let difference = tags ^ (u64::from(tag) * LOWEST);
+        // The highest bit of each byte that is zero, and perhaps of some above the lowest of these.
+        let zero = difference.wrapping_sub(LOWEST) & !difference & HIGHEST & !of_others;
+        if zero != 0 {
+            return Some(slot + zero.trailing_zeros() as usize / TAG_BITS);
+        }
+        passed += TAGS_PER_WORD;
+        if passed >= run.len {
+            return None;
+        }
+    }
 }
 
 /// Puts a tag into a slot; what was there, and all after it, move on by one.
@@ -120,32 +147,37 @@ pub(super) fn remove_tag(words: &mut [u64; TAG_WORDS], slot: usize) {
 fn select(unary: u128, number: usize) -> usize {
     let (low, high) = (unary as u64, (unary >> 64) as u64);
     let ones = low.count_ones() as usize;
-    match number.checked_sub(ones) {
-        None => select_in_word(low, number),
-        Some(number) => 64 + select_in_word(high, number),
-    }
+    let (word, before, bit) = if number < ones {
+        (low, 0, 0)
+    } else {
+        (high, ones, 64)
+    };
+    bit + select_in_word(word, number - before)
 }
 
-/// As [`select`], after Vigna, *Broadword Implementation of Rank/Select Queries* (2008): the ones are counted in
-/// all bytes at once.
+/// As [`select`], without a branch, after Vigna, *Broadword Implementation of Rank/Select Queries* (2008).
 #[inline]
 fn select_in_word(word: u64, number: usize) -> usize {
-    /// One in each byte.
-    const LOWEST: u64 = 0x0101_0101_0101_0101;
-    const HIGHEST: u64 = 0x80 * LOWEST;
+    // The ones in each byte, and, in each byte, those in it and all below it.
     let pairs = word - ((word >> 1) & (0x55 * LOWEST));
     let fours = (pairs & (0x33 * LOWEST)) + ((pairs >> 2) & (0x33 * LOWEST));
     let bytes = (fours + (fours >> 4)) & (0x0f * LOWEST);
-    // In each byte, the ones in it and all below it: at most 64.
     let sums = bytes.wrapping_mul(LOWEST);
-    // The bytes that end before the one that is sought: their sums are not above its number.
-    let passed = (((number as u64 * LOWEST) | HIGHEST) - sums) & HIGHEST;
-    let shift = passed.count_ones() * 8;
-    let mut left = word >> shift;
-    for _ in (sums << 8) >> shift & 0xff..number as u64 {
-        left &= left - 1;
-    }
-    (shift + left.trailing_zeros()) as usize
+    let shift = bytes_up_to(sums, number) * 8;
+    // The byte with the one that is sought, and its number in there.
+    let byte = word >> shift & 0xff;
+    let number = number - ((sums << 8) >> shift & 0xff) as usize;
+    // The same with each bit of that byte in a byte of its own.
+    let spread = (byte * LOWEST) & 0x8040_2010_0804_0201;
+    let bits = (((spread | HIGHEST) - LOWEST) | spread) >> 7 & LOWEST;
+    shift + bytes_up_to(bits.wrapping_mul(LOWEST), number)
+}
+
+/// How many bytes of `sums`, which are 64 at most, are at most `number`, which is less than 64.
+#[inline]
+fn bytes_up_to(sums: u64, number: usize) -> usize {
+    let up_to = (((number as u64 * LOWEST) | HIGHEST) - sums) & HIGHEST;
+    ((up_to >> 7).wrapping_mul(LOWEST) >> 56) as usize
 }
 
 #[cfg(test)]
@@ -183,7 +215,7 @@ mod tests {
         let mut unary = EMPTY;
         let mut words = [0; TAG_WORDS];
         let mut lists = vec![Vec::new(); BUCKETS];
-        let mut was_full = 0;
+        let (mut was_full, mut most) = (0, 0);
         for step in 0..20_000 {
             let count: usize = lists.iter().map(Vec::len).sum();
             assert_eq!(taken(unary), count);
@@ -191,8 +223,11 @@ mod tests {
             // Fuller and emptier in turn.
             let grows =
                 count < SLOTS && (count == 0 || random.random_bool([0.7, 0.3][step / 500 % 2]));
+            most = most.max(Run::of(BUCKETS - 1, unary).len);
             if grows {
-                let (bucket, tag) = (random.random_range(0..BUCKETS), random.random());
+                // One bucket has many tags.
+                let bucket = random.random_range(0..BUCKETS + 20).min(BUCKETS - 1);
+                let tag = random.random();
                 let run = Run::of(bucket, unary);
                 insert_tag(&mut words, run.slot + run.len, tag);
                 unary = run.grown(unary);
@@ -210,14 +245,18 @@ mod tests {
             for (bucket, list) in lists.iter().enumerate() {
                 let run = Run::of(bucket, unary);
                 assert_eq!((run.slot, run.len), (slot, list.len()), "bucket {bucket}");
-                let tags: Vec<u8> = (slot..slot + run.len)
-                    .map(|slot| tag(words[slot / TAGS_PER_WORD], slot))
-                    .collect();
-                assert_eq!(&tags, list, "bucket {bucket}");
+                let first = |tag| {
+                    list.iter()
+                        .position(|&other| other == tag)
+                        .map(|at| slot + at)
+                };
+                for &tag in list.iter().chain(&[0, random.random()]) {
+                    assert_eq!(find_tag(run, tag, |word| words[word]), first(tag));
+                }
                 slot += run.len;
             }
             assert!(unary >> 127 == 1, "the last bit is not stored");
         }
-        assert!(was_full > 100, "{was_full}");
+        assert!(was_full > 100 && most > 8, "{was_full}, {most}");
     }
 }

@@ -19,7 +19,7 @@
 //! - **Lookups lock**, so that they are linearizable: a lookup that finds nothing has held both blocks at
 //!   one moment. It takes the lower block first, and the other only if it finds nothing.
 //! - **No vector instructions.** The paper compares all tags with AVX-512; here a bucket is *selected* with a few
-//!   operations on words, and its tags, less than one on average, are compared one by one.
+//!   operations on words, none of which is a branch, and its tags, less than one on average, are compared at once.
 //!
 //! It is linearizable, as every operation takes effect while it holds what it read. It is blocking. It does not tell
 //! the class of a key, as its classes are not those of a cuckoo filter; so `harness check` looks for missed keys
@@ -44,7 +44,7 @@ use filter::FixedState;
 use kcas::steps::step;
 
 use super::mini_filter::{
-    BUCKETS, EMPTY, Run, SLOTS, TAG_WORDS, TAGS_PER_WORD, insert_tag, remove_tag, tag, taken,
+    BUCKETS, EMPTY, Run, SLOTS, TAG_WORDS, TAGS_PER_WORD, find_tag, insert_tag, remove_tag, taken,
 };
 use super::spin::{Held, Spin};
 use super::{Geometry, geometry};
@@ -170,11 +170,7 @@ impl Held<'_, Block> {
     fn find(&self, place: Place) -> Option<Found> {
         let unary = self.0.unary();
         let run = Run::of(place.bucket, unary);
-        let holds = |&slot: &usize| {
-            let word = Block::read(&self.0.tags[slot / TAGS_PER_WORD]);
-            tag(word, slot) == place.tag
-        };
-        let slot = (run.slot..run.slot + run.len).find(holds)?;
+        let slot = find_tag(run, place.tag, |word| Block::read(&self.0.tags[word]))?;
         Some(Found { unary, run, slot })
     }
 
