@@ -27,23 +27,25 @@ impl<'a, S: Spin> Held<'a, S> {
     /// Waits until nobody holds the lock, and takes it.
     #[inline]
     pub(super) fn take(lock: &'a S) -> Self {
+        Self::try_take(lock).unwrap_or_else(|| Self::wait(lock))
+    }
+
+    /// Takes the lock, unless somebody holds it.
+    #[inline]
+    pub(super) fn try_take(lock: &'a S) -> Option<Self> {
         step();
-        if !lock.try_take() {
-            Self::wait(lock);
-        }
-        Self(lock)
+        lock.try_take().then(|| Self(lock))
     }
 
     #[cold]
-    fn wait(lock: &S) {
+    fn wait(lock: &'a S) -> Self {
         let backoff = Backoff::new();
         loop {
             while lock.is_held() {
                 backoff.snooze();
             }
-            step();
-            if lock.try_take() {
-                return;
+            if let Some(held) = Self::try_take(lock) {
+                return held;
             }
         }
     }

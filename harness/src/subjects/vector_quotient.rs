@@ -17,7 +17,7 @@
 //!   uses, `(g(tag, bucket) − block) mod m`, in place of an *xor*: so there can be any number of blocks. As keys that share
 //!   one block, bucket and tag thus share the other block, too, a remove never takes another key's copy.
 //! - **Lookups lock**, so that they are linearizable: a lookup that finds nothing has held both blocks at
-//!   one moment. It takes the lower block first, and the other only if it finds nothing.
+//!   one moment. It takes the first block, and the other, too, if it finds nothing there.
 //! - **No vector instructions.** The paper compares all tags with AVX-512; here a bucket is *selected* with a few
 //!   operations on words, none of which is a branch, and its tags, less than one on average, are compared at once.
 //!
@@ -215,19 +215,42 @@ impl VectorQuotient {
     /// Finds a copy of a key, and lets `then` have it, with its block held.
     #[inline]
     fn find<R>(&self, place: Place, then: impl FnOnce(&Held<'_, Block>, Found) -> R) -> Option<R> {
-        let [one, other] = place.blocks;
-        // In ascending order, so that threads cannot wait in a circle.
-        let (lower, higher) = (one.min(other), one.max(other));
-        let lower_held = self.hold(lower);
-        if let Some(found) = lower_held.find(place) {
-            return Some(then(&lower_held, found));
+        let [first, second] = place.blocks;
+        let held = self.hold(first);
+        if let Some(found) = held.find(place) {
+            return Some(then(&held, found));
         }
-        if lower == higher {
+        if first == second {
             return None;
         }
-        let higher_held = self.hold(higher);
-        let found = higher_held.find(place)?;
-        Some(then(&higher_held, found))
+        // Blocks are waited for in ascending order only, so that threads cannot wait in a circle.
+        let beside = match Held::try_take(&self.blocks[second]) {
+            Some(beside) => beside,
+            None if first < second => self.hold(second),
+            None => {
+                drop(held);
+                return self.find_in_either(place, then);
+            }
+        };
+        let found = beside.find(place)?;
+        Some(then(&beside, found))
+    }
+
+    /// As [`find`](Self::find), of two blocks the first of which is the higher.
+    #[cold]
+    fn find_in_either<R>(
+        &self,
+        place: Place,
+        then: impl FnOnce(&Held<'_, Block>, Found) -> R,
+    ) -> Option<R> {
+        let [higher, lower] = place.blocks.map(|block| &self.blocks[block]);
+        let lower = Held::take(lower);
+        let higher = Held::take(higher);
+        let (held, found) = match lower.find(place) {
+            Some(found) => (&lower, found),
+            None => (&higher, higher.find(place)?),
+        };
+        Some(then(held, found))
     }
 
     /// Inserts into the emptier of the two blocks; `false` if both are full.
@@ -402,5 +425,43 @@ mod tests {
             assert!(!kcas::steps::with_hook(hook, || filter.contains(&key)));
             assert_eq!(most.get(), 2);
         }
+    }
+
+    /// The copy hops from the second block to the first while the lookup waits for the second and must let go of
+    /// the first, which it has looked into.
+    #[cfg(feature = "steps")]
+    #[test]
+    fn a_lookup_that_lets_go_of_a_block_looks_into_it_again() {
+        use std::cell::Cell;
+        use std::rc::Rc;
+
+        let filter = Rc::new(VectorQuotient::with_buckets(2 * SLOTS / SLOTS_PER_BUCKET).unwrap());
+        let mut keys = (0_u64..).filter(|key| filter.place(key).blocks == [1, 0]);
+        let place = filter.place(&keys.next().unwrap());
+        assert!(filter.hold(0).insert(place));
+
+        let (other, done) = (Rc::clone(&filter), Rc::new(Cell::new(false)));
+        let hopped = Rc::clone(&done);
+        let hook = move |_| {
+            let [second, first] = &*other.blocks else {
+                unreachable!("there are two blocks");
+            };
+            match (first.is_held(), second.is_held()) {
+                _ if done.get() => {}
+                // The lookup has the first block: somebody else has the second.
+                (true, false) => assert!(second.try_take()),
+                // It waits: somebody else frees it, and the copy hops.
+                (false, true) => {
+                    second.free();
+                    assert!(other.hold(1).insert(place));
+                    let held = other.hold(0);
+                    held.remove(held.find(place).unwrap());
+                    done.set(true);
+                }
+                _ => {}
+            }
+        };
+        let found = kcas::steps::with_hook(hook, || filter.find(place, |_, _| ()));
+        assert!(hopped.get() && found.is_some());
     }
 }
