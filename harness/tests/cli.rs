@@ -504,6 +504,13 @@ fn check_finds_nothing_in_global_lock() {
 }
 
 #[test]
+fn check_finds_nothing_in_the_rivals_that_are_linearizable() {
+    for subject in ["optimistic", "rwlock", "vector-quotient", "exact-set"] {
+        checks_and_finds_nothing(subject);
+    }
+}
+
+#[test]
 fn check_repeats_a_round_of_a_seed() {
     let round = ["--seed", "5", "--round", "1000000"];
     let arguments = [

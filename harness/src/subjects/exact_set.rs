@@ -10,8 +10,9 @@
 //! is, not hashed again. The map is made with room for as many keys as there are slots, so that it need not grow
 //! until then; it never refuses a key, and grows beyond.
 //!
-//! It is linearizable, key by key. Lookups are wait-free but for the reclamation of memory, inserts and removes
-//! lock-free, but for those that meet a map that grows.
+//! It is linearizable. Lookups wait for nobody; inserts and removes may, while the map grows. There are no
+//! [steps](kcas::steps) in papaya: `harness check` disturbs threads between their calls only, and experiments that freeze
+//! threads cannot have it.
 
 use std::hash::{BuildHasher, Hash};
 

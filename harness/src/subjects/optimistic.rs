@@ -5,7 +5,7 @@
 //! The table and all that changes it are those of [`striped`](super::striped), as under `segment-lock`; the lock
 //! of a stripe is a *version*: a number that is odd while somebody holds the stripe, and that grows by two each
 //! time (a *sequence lock*). A lookup notes the version, reads the words, and begins anew if the version has
-//! changed meanwhile. Three things make it faster than what was published:
+//! changed meanwhile. Three things differ from what was published, so that a lookup does less:
 //!
 //! - **A find needs no version.** A bucket is one word, so one load tells that there was a copy at a moment.
 //!   Nothing is read again, and nobody waited for.
