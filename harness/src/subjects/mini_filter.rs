@@ -142,27 +142,19 @@ pub(super) fn remove_tag(words: &mut [u64; TAG_WORDS], slot: usize) {
     }
 }
 
-/// The bit that is the one of this number, from 0.
+/// The bit that is the one of this number, from 0. Without a branch, after Vigna, *Broadword Implementation of
+/// Rank/Select Queries* (2008).
 #[inline]
 fn select(unary: u128, number: usize) -> usize {
     let (low, high) = (unary as u64, (unary >> 64) as u64);
-    let ones = low.count_ones() as usize;
-    let (word, before, bit) = if number < ones {
-        (low, 0, 0)
+    let (low_sums, high_sums) = (byte_sums(low), byte_sums(high));
+    let ones = (low_sums >> 56) as usize;
+    let (word, sums, before, bit) = if number < ones {
+        (low, low_sums, 0, 0)
     } else {
-        (high, ones, 64)
+        (high, high_sums, ones, 64)
     };
-    bit + select_in_word(word, number - before)
-}
-
-/// As [`select`], without a branch, after Vigna, *Broadword Implementation of Rank/Select Queries* (2008).
-#[inline]
-fn select_in_word(word: u64, number: usize) -> usize {
-    // The ones in each byte, and, in each byte, those in it and all below it.
-    let pairs = word - ((word >> 1) & (0x55 * LOWEST));
-    let fours = (pairs & (0x33 * LOWEST)) + ((pairs >> 2) & (0x33 * LOWEST));
-    let bytes = (fours + (fours >> 4)) & (0x0f * LOWEST);
-    let sums = bytes.wrapping_mul(LOWEST);
+    let number = number - before;
     let shift = bytes_up_to(sums, number) * 8;
     // The byte with the one that is sought, and its number in there.
     let byte = word >> shift & 0xff;
@@ -170,7 +162,16 @@ fn select_in_word(word: u64, number: usize) -> usize {
     // The same with each bit of that byte in a byte of its own.
     let spread = (byte * LOWEST) & 0x8040_2010_0804_0201;
     let bits = (((spread | HIGHEST) - LOWEST) | spread) >> 7 & LOWEST;
-    shift + bytes_up_to(bits.wrapping_mul(LOWEST), number)
+    bit + shift + bytes_up_to(bits.wrapping_mul(LOWEST), number)
+}
+
+/// In each byte, how many ones are in it and all below it.
+#[inline]
+fn byte_sums(word: u64) -> u64 {
+    let pairs = word - ((word >> 1) & (0x55 * LOWEST));
+    let fours = (pairs & (0x33 * LOWEST)) + ((pairs >> 2) & (0x33 * LOWEST));
+    let bytes = (fours + (fours >> 4)) & (0x0f * LOWEST);
+    bytes.wrapping_mul(LOWEST)
 }
 
 /// How many bytes of `sums`, which are 64 at most, are at most `number`, which is less than 64.
