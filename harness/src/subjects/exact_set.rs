@@ -92,7 +92,7 @@ impl Subject for ExactSet {
     }
 
     /// The table, as papaya makes it for so many keys, and the entries of the keys that it holds: papaya does not
-    /// tell, and `harness/tests/exact_set_memory.rs` holds this against what the process takes. Removed entries
+    /// tell, and `harness/tests/exact_set_memory.rs` holds this against what is asked of the allocator. Removed entries
     /// that wait to be freed are not counted.
     fn memory_bytes(&self) -> usize {
         let keys = self.copies.len();
