@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, Fastbloom, GlobalLock, LockFree, LockFreeBatch, LockFreeFitted, Roofline,
-    SegmentLock, TwoPhase,
+    AtomicCuckooFilter, BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree,
+    LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
+    VectorQuotient,
 };
 
 /// A subject as the registry knows it.
@@ -74,10 +75,16 @@ impl Registry {
         registry.add::<LockFreeBatch>();
         registry.add::<LockFreeFitted>();
         registry.add::<SegmentLock>();
+        registry.add::<Optimistic>();
         registry.add::<GlobalLock>();
+        registry.add::<RwLock>();
         registry.add::<TwoPhase>();
+        registry.add::<VectorQuotient>();
         registry.add::<AtomicCuckooFilter>();
+        registry.add::<CuckoofilterMutex>();
+        registry.add::<BlockedBloom>();
         registry.add::<Fastbloom>();
+        registry.add::<ExactSet>();
         registry.add::<Roofline>();
         registry
     }
@@ -130,7 +137,9 @@ mod tests {
         let error = Registry::standard().get("bloom").unwrap_err().to_string();
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
-            error.contains("lock-free, lock-free-batch, lock-free-fitted, segment-lock, global-lock, two-phase, "),
+            error.contains(
+                "lock-free, lock-free-batch, lock-free-fitted, segment-lock, optimistic, "
+            ),
             "{error}"
         );
     }

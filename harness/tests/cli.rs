@@ -440,7 +440,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"bloom\"",
-            "lock-free, lock-free-batch, segment-lock, global-lock, two-phase, atomic-cuckoo-filter, fastbloom, roofline",
+            "lock-free, lock-free-batch, segment-lock, optimistic, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, exact-set, roofline",
         ],
     );
 }
@@ -547,6 +547,13 @@ fn check_finds_nothing_in_global_lock() {
 }
 
 #[test]
+fn check_finds_nothing_in_the_rivals_that_are_linearizable() {
+    for subject in ["optimistic", "rwlock", "vector-quotient", "exact-set"] {
+        checks_and_finds_nothing(subject);
+    }
+}
+
+#[test]
 fn check_repeats_a_round_of_a_seed() {
     let round = ["--seed", "5", "--round", "1000000"];
     let arguments = [
@@ -597,7 +604,7 @@ fn what_cannot_be_checked_is_an_error_that_says_what_can() {
         (
             ["--subject", "bloom", "--threads", "2"],
             1,
-            "segment-lock, global-lock",
+            "segment-lock, optimistic",
         ),
         (["--subject", "lock-free", "--threads", "0"], 2, "1 to 64"),
         (["--subject", "lock-free", "--threads", "65"], 2, "1 to 64"),

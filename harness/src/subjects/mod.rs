@@ -3,15 +3,25 @@
 //! come as near to that as they can, and say so.
 
 mod atomic_cuckoo_filter;
+mod blocked_bloom;
+mod cuckoofilter;
+mod exact_set;
 mod fastbloom;
 mod global_lock;
 mod lock_free;
 mod lock_free_batch;
 mod lock_free_fitted;
+mod mini_filter;
+mod one_lock;
+mod optimistic;
 mod random_walk;
 mod roofline;
+mod rwlock;
 mod segment_lock;
+mod spin;
+mod striped;
 mod two_phase;
+mod vector_quotient;
 
 use std::hash::{BuildHasher, Hash};
 
@@ -20,14 +30,20 @@ use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
 
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
+pub use blocked_bloom::BlockedBloom;
+pub use cuckoofilter::CuckoofilterMutex;
+pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
 pub use lock_free_fitted::LockFreeFitted;
+pub use optimistic::Optimistic;
 pub use roofline::Roofline;
+pub use rwlock::RwLock;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
+pub use vector_quotient::VectorQuotient;
 
 use crate::subject::SLOTS_PER_BUCKET;
 
@@ -66,6 +82,8 @@ mod tests {
     /// Enough that chains of shifts are long at [`LOAD`], few enough that threads meet.
     const BUCKETS: usize = 500;
     const LOAD: f64 = 0.92;
+    /// How often threads fill and empty their part of a table.
+    const LAPS: u64 = 100;
 
     fn residents() -> u64 {
         (LOAD * (BUCKETS * SLOTS_PER_BUCKET) as f64) as u64
@@ -129,9 +147,8 @@ mod tests {
 
     /// Four threads, each of which never misses a key of its own while chains of shifts by all of
     /// them move it about.
-    fn threads_never_miss_their_keys<S: Subject>() {
+    fn threads_never_miss_their_keys<S: Subject>(laps: u64) {
         const THREADS: u64 = 4;
-        const LAPS: u64 = 100;
         let subject = S::with_buckets(BUCKETS).unwrap();
         let barrier = Barrier::new(THREADS as usize);
         let share = residents() / THREADS;
@@ -142,7 +159,7 @@ mod tests {
                     let start = thread * share;
                     let (half, end) = (start + share / 2, start + share);
                     barrier.wait();
-                    for _ in 0..LAPS {
+                    for _ in 0..laps {
                         each(subject, start..end, S::insert, "insert");
                         each(subject, start..end, S::contains, "contains");
                         each(subject, start..half, S::remove, "remove");
@@ -162,11 +179,30 @@ mod tests {
         );
     }
 
+    /// Four threads that insert only: each finds its keys at once, and all are found in the end.
+    fn threads_find_what_they_insert<S: Subject>() {
+        const THREADS: u64 = 4;
+        let subject = S::with_buckets(BUCKETS).unwrap();
+        let barrier = Barrier::new(THREADS as usize);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (subject, barrier) = (&subject, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for key in (thread..residents()).step_by(THREADS as usize) {
+                        assert!(subject.insert(&key) && subject.contains(&key), "{key}");
+                    }
+                });
+            }
+        });
+        each(&subject, 0..residents(), S::contains, "contains");
+    }
+
     fn is_a_correct_filter<S: Subject>() {
         keeps_what_it_is_given::<S>();
         counts_copies::<S>();
         refuses_rather_than_loses::<S>();
-        threads_never_miss_their_keys::<S>();
+        threads_never_miss_their_keys::<S>(LAPS);
     }
 
     #[test]
@@ -187,6 +223,16 @@ mod tests {
     }
 
     #[test]
+    fn rwlock_is_a_correct_filter() {
+        is_a_correct_filter::<RwLock>();
+    }
+
+    #[test]
+    fn optimistic_is_a_correct_filter() {
+        is_a_correct_filter::<Optimistic>();
+    }
+
+    #[test]
     fn two_phase_is_a_correct_filter() {
         is_a_correct_filter::<TwoPhase>();
     }
@@ -200,6 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn vector_quotient_is_a_correct_filter() {
+        is_a_correct_filter::<VectorQuotient>();
+    }
+
+    /// An insert that is refused loses another key.
+    #[test]
+    fn cuckoofilter_mutex_is_a_correct_filter_until_it_refuses() {
+        keeps_what_it_is_given::<CuckoofilterMutex>();
+        counts_copies::<CuckoofilterMutex>();
+        threads_never_miss_their_keys::<CuckoofilterMutex>(LAPS);
+    }
+
+    /// It refuses nothing. Papaya is slow when it is not optimised.
+    #[test]
+    fn exact_set_is_a_correct_filter_that_grows() {
+        keeps_what_it_is_given::<ExactSet>();
+        counts_copies::<ExactSet>();
+        threads_never_miss_their_keys::<ExactSet>(LAPS / 10);
+    }
+
+    #[test]
+    fn bloom_filters_find_what_threads_inserted() {
+        threads_find_what_they_insert::<BlockedBloom>();
+        threads_find_what_they_insert::<Fastbloom>();
+    }
+
+    #[test]
     fn an_impossible_number_of_buckets_is_an_error() {
         fn refused<S: Subject>(buckets: usize) -> bool {
             S::with_buckets(buckets).is_err()
@@ -208,7 +281,10 @@ mod tests {
             assert!(refused::<LockFree>(buckets) && refused::<SegmentLock>(buckets));
             assert!(refused::<GlobalLock>(buckets) && refused::<Roofline>(buckets));
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
-            assert!(refused::<Fastbloom>(buckets));
+            assert!(refused::<Fastbloom>(buckets) && refused::<BlockedBloom>(buckets));
+            assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
+            assert!(refused::<VectorQuotient>(buckets));
+            assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
         }
     }
 
@@ -225,7 +301,12 @@ mod tests {
             slots::<TwoPhase>(),
             slots::<Roofline>(),
             slots::<Fastbloom>(),
+            slots::<Optimistic>(),
+            slots::<RwLock>(),
+            slots::<BlockedBloom>(),
+            slots::<ExactSet>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 7]);
+        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 11]);
+        assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }
 }

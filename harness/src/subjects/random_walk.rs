@@ -16,7 +16,7 @@ const MAX_KICKS: usize = 500;
 
 /// A sequential cuckoo filter.
 #[derive(Debug)]
-pub(super) struct RandomWalk {
+pub struct RandomWalk {
     geometry: Geometry,
     words: Box<[u64]>,
     /// The fingerprint in hand when an insert gave up, with one of its buckets. While there is one,
