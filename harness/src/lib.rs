@@ -10,6 +10,8 @@
 
 pub mod check;
 pub mod cli;
+pub mod contest;
+pub mod engines;
 pub mod experiment;
 pub mod judge;
 pub mod keys;
