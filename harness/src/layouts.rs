@@ -9,9 +9,10 @@ use filter::hashing::Geometry;
 use filter::layout::Layout;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
+use crate::record::columns;
 use crate::statistics::Summary;
 
 /// How much is measured.
@@ -27,21 +28,9 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// Declares [`Row`] and [`COLUMNS`] from one list.
-macro_rules! columns {
-    ($($(#[doc = $line:literal])+ $name:ident: $kind:ty,)+) => {
-        /// What was measured of one layout.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        pub struct Row {
-            $($(#[doc = $line])+ pub $name: $kind,)+
-        }
-
-        /// Name and meaning of every column, in the order of the file.
-        pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
-    };
-}
-
 columns! {
+    /// What was measured of one layout.
+    Row:
     /// Slots of a bucket.
     slots: usize,
     /// Bits of a fingerprint.
