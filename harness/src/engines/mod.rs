@@ -10,6 +10,7 @@ use kcas::WordArray;
 mod crate_kcas;
 #[cfg(target_arch = "x86_64")]
 mod crate_mwcas;
+mod epoch;
 mod mutex;
 mod reused;
 
@@ -142,6 +143,7 @@ impl Entry {
 /// Every engine; ours first.
 pub const ENGINES: &[Entry] = &[
     reused::ENTRY,
+    epoch::ENTRY,
     crate_kcas::ENTRY,
     #[cfg(target_arch = "x86_64")]
     crate_mwcas::ENTRY,
