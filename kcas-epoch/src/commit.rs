@@ -244,3 +244,54 @@ fn settle(word: &Word, kcas: &Kcas, expected: u64, guard: &Guard) {
         }
     }
 }
+
+#[cfg(all(test, feature = "steps"))]
+mod tests {
+    use std::sync::Arc;
+
+    use kcas::Op;
+    use kcas::steps::freeze;
+
+    use super::*;
+
+    /// More than an operation on two words has, and more than it takes to help one.
+    const STEPS: u64 = 30;
+
+    fn all_values(words: &[Word]) -> bool {
+        words.iter().all(|word| is_value(word.peek()))
+    }
+
+    /// A helper installs an operation that is about to fail, in the word on which it fails, as that has been repaired;
+    /// and sleeps. When the operation's owner is told of the failure, nothing of it is left in the words.
+    #[test]
+    fn a_failed_operation_leaves_nothing_behind() {
+        let mut installed_late = 0;
+        for (owner_stops, helper_stops) in (0..STEPS).flat_map(|a| (0..STEPS).map(move |b| (a, b)))
+        {
+            let words: Arc<[Word]> = [0, 5].map(Word::new).into();
+            let (for_owner, for_helper) = (Arc::clone(&words), Arc::clone(&words));
+            let op = |index| Op {
+                index,
+                expected: 0,
+                new: 1,
+            };
+            let ops = Ops::from_iter([op(0), op(1)]);
+            let Ok(owner) = freeze(owner_stops, move || kcas(&for_owner, ops)) else {
+                break;
+            };
+            let _ = compare_exchange(&words, 1, 5, 0);
+            let helper = freeze(helper_stops, move || {
+                compare_exchange(&for_helper, 0, 0, 7).is_ok()
+            });
+            let installed = !is_value(words[1].peek());
+            let succeeded = owner.thaw();
+            installed_late += u64::from(installed && !succeeded);
+            assert!(all_values(&words), "steps {owner_stops}, {helper_stops}");
+            if let Ok(helper) = helper {
+                helper.thaw();
+            }
+            assert!(all_values(&words), "steps {owner_stops}, {helper_stops}");
+        }
+        assert!(installed_late > 0, "no helper got so far");
+    }
+}
