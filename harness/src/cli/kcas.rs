@@ -258,7 +258,6 @@ fn verdicts(effort: &Effort) -> Result<String> {
     };
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(["engine", "k", "words only grow", "values return"]);
     let verdict = |entry, changes, entries| -> Result<String> {
         Ok(match check(entry, changes, entries, threads, &longer)? {
             Verdict::Right => "right".into(),
@@ -266,12 +265,20 @@ fn verdicts(effort: &Effort) -> Result<String> {
             Verdict::Stuck(threads) => format!("{threads} threads STUCK"),
         })
     };
+    let cases = [
+        (Changes::Increments, "words only grow"),
+        (Changes::Returning, "values return"),
+    ];
+    table.set_header(["engine", "k", cases[0].1, cases[1].1]);
     let mut lines = Vec::new();
-    for changes in [Changes::Increments, Changes::Returning] {
+    for (changes, case) in cases {
         for entry in ENGINES {
             for entries in CHECKED {
-                eprintln!("  {}, k = {entries}, {changes:?}", entry.name);
-                lines.push(verdict(entry, changes, entries)?);
+                // At once: an engine that is wrong may also end the process.
+                eprint!("  {case}, {}, k = {entries}: ", entry.name);
+                let verdict = verdict(entry, changes, entries)?;
+                eprintln!("{verdict}");
+                lines.push(verdict);
             }
         }
     }
