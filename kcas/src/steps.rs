@@ -8,7 +8,7 @@
 //! [`step`] itself). A thread that is stopped by its hook has done all the steps before this one, and
 //! nothing of this one.
 //!
-//! A hook may ask what kind of [`Access`] a step is; [`count`] adds them up.
+//! A hook may ask what kind of [`Access`] a step is; `count` adds them up.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 pub use hooks::{Counts, Frozen, count, freeze, step, with_access_hook, with_hook, within};

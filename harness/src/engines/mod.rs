@@ -40,7 +40,7 @@ impl Change {
     }
 }
 
-/// An array of words that threads share: what a file here implements.
+/// An array of words that threads share: what a file here implements, and an [`Engine`] with it.
 trait Words: Send + Sync + Sized + 'static {
     /// One thread's access to the words.
     type Session<'a>: Session;
@@ -62,7 +62,7 @@ trait Session {
     fn try_change(&mut self, changes: &[Change]) -> bool;
 }
 
-/// [`Words`], whatever their type.
+/// An array of words that threads share, whatever its type.
 pub trait Engine: Send + Sync {
     /// Makes operation after operation, each as often as it takes to succeed, until `running` is false: the
     /// operations of this schedule, of so many entries each, over and over again.
