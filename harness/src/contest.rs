@@ -266,6 +266,60 @@ mod tests {
         }
     }
 
+    /// Does nothing; tells of one operation, or never comes back.
+    struct Flawed {
+        ends: bool,
+    }
+
+    impl Engine for Flawed {
+        fn work(&self, _: &[Change], _: usize, _: &AtomicBool) -> Tally {
+            while !self.ends {
+                thread::park();
+            }
+            Tally {
+                operations: 1,
+                attempts: 1,
+            }
+        }
+
+        fn change(&self, _: &[Change]) {}
+
+        fn value(&self, index: usize) -> Option<u64> {
+            (index > 0).then_some(START)
+        }
+    }
+
+    fn flawed(build: fn(usize, usize) -> Box<dyn Engine>) -> Entry {
+        Entry {
+            build,
+            ..ENGINES[0]
+        }
+    }
+
+    #[test]
+    fn updates_that_are_lost_are_found() {
+        let contest = contest(Workload::Contended, Changes::Increments, 8);
+        let entry = flawed(|_, _| Box::new(Flawed { ends: true }));
+        let outcome = contest.run(&entry, &Cores::detect()).unwrap();
+        assert_eq!(outcome.tally.operations, 4);
+        // Those that the four operations were to change, and the one that has no value.
+        let mut missed: Vec<_> = (0..4)
+            .flat_map(|thread| contest.schedule(thread)[..8].to_vec())
+            .collect();
+        missed.sort_unstable_by_key(|change| change.index);
+        missed.dedup();
+        let without_value = usize::from(missed[0].index > 0);
+        assert_eq!(outcome.wrong_words, missed.len() + without_value);
+    }
+
+    #[test]
+    fn threads_that_do_not_end_are_left_behind() {
+        let contest = contest(Workload::Contended, Changes::Increments, 1);
+        let entry = flawed(|_, _| Box::new(Flawed { ends: false }));
+        let error = contest.run(&entry, &Cores::detect()).unwrap_err();
+        assert_eq!(error.downcast_ref(), Some(&Stuck { threads: 4 }));
+    }
+
     #[test]
     fn disjoint_operations_never_fail() {
         let cores = Cores::detect();

@@ -240,6 +240,7 @@ impl WordArray {
 ///
 /// # Errors
 /// All of [`Error`] that is misuse.
+#[inline]
 pub fn ascending(ops: &[Op], len: usize) -> Result<Ops, Error> {
     let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;
     sorted.sort_unstable_by_key(|op| op.index);

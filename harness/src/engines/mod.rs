@@ -126,7 +126,7 @@ pub struct Entry {
     /// Whether its accesses to shared memory are [steps](kcas::steps), and so can be counted.
     pub counted: bool,
     /// So many words, for operations of so many entries.
-    build: fn(len: usize, entries: usize) -> Box<dyn Engine>,
+    pub(crate) build: fn(len: usize, entries: usize) -> Box<dyn Engine>,
 }
 
 impl Entry {
