@@ -241,7 +241,7 @@ fn exchanges() -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     format!(
-        "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted.\n"
+        "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
     )
 }
 

@@ -123,7 +123,8 @@ enum Command {
     /// within each round, in an order that rotates, and ratios are taken within rounds. After each measurement every
     /// word is held against what the operations add up to.
     ///
-    /// Prints one table, and leaves kcas.csv, kcas.machine.toml and kcas.svg.
+    /// Prints one table, and leaves kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes, and needs the cores
+    /// to itself.
     ///
     /// Before it trusts an engine, a careful reader runs `harness kcas --check`: it lets threads also reduce words, so
     /// that values return, which not every engine survives.
