@@ -273,8 +273,10 @@ mod tests {
 
     impl Engine for Flawed {
         fn work(&self, _: &[Change], _: usize, _: &AtomicBool) -> Tally {
-            while !self.ends {
-                thread::park();
+            if !self.ends {
+                loop {
+                    thread::park();
+                }
             }
             Tally {
                 operations: 1,
