@@ -28,7 +28,7 @@ export RUST_BACKTRACE=0
 fresh_copy() {
     copy_to "$copy"
     if [ "$histories" ]; then
-        cp -R "$root/harness" "$root/Cargo.toml" "$copy"
+        cp -R "$root/kcas-epoch" "$root/harness" "$root/Cargo.toml" "$copy"
     fi
 }
 

@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
+use crate::record::columns;
 use crate::statistics::Summary;
 
 /// How much is measured.
@@ -28,21 +29,9 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// Declares [`Row`] and [`COLUMNS`] from one list.
-macro_rules! columns {
-    ($($(#[doc = $line:literal])+ $name:ident: $kind:ty,)+) => {
-        /// What was measured of one layout.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        pub struct Row {
-            $($(#[doc = $line])+ pub $name: $kind,)+
-        }
-
-        /// Name and meaning of every column, in the order of the file.
-        pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
-    };
-}
-
 columns! {
+    /// What was measured of one layout.
+    Row:
     /// Slots of a bucket.
     slots: usize,
     /// Bits of a fingerprint.

@@ -10,8 +10,11 @@
 
 pub mod check;
 pub mod cli;
+pub mod contest;
+pub mod engines;
 pub mod experiment;
 pub mod judge;
+pub mod kcas_cost;
 pub mod keys;
 pub mod layouts;
 pub mod machine;
@@ -20,6 +23,7 @@ pub mod perturbation;
 pub mod phase;
 pub mod pinning;
 pub mod plot;
+pub mod plot_kcas;
 pub mod plot_layouts;
 pub mod record;
 pub mod recorder;

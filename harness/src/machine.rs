@@ -4,6 +4,7 @@
 //! elsewhere. It holds no host name, no user name and no directory: of every path only the file name.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::path::Path;
 use std::process::Command;
 
@@ -222,6 +223,16 @@ pub fn available_memory() -> Result<u64> {
     let mut system = System::new().context("cannot ask the system for its memory")?;
     system.refresh_memory();
     Ok(system.available_memory())
+}
+
+/// The command line of this process as a description shows it, without directories.
+pub fn command_line() -> String {
+    let arguments: Vec<String> = env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let arguments = without_directories(arguments.iter().map(String::as_str));
+    format!("harness {arguments}")
 }
 
 /// Joins words, such as those of a command line, and shortens every path in them to its file name.

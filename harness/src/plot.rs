@@ -163,10 +163,21 @@ fn axis_label(axis: Axis, others: usize) -> String {
 }
 
 /// How a subject is drawn, in every panel and in the legend.
-struct Style<'a> {
-    subject: &'a str,
+pub(crate) struct Style<'a> {
+    pub(crate) subject: &'a str,
     colour: RGBColor,
     marker: &'static [(i32, i32)],
+}
+
+impl<'a> Style<'a> {
+    /// The style of this number, for a subject.
+    pub(crate) fn numbered(index: usize, subject: &'a str) -> Self {
+        Style {
+            subject,
+            colour: COLOURS[index % COLOURS.len()],
+            marker: MARKERS[index % MARKERS.len()],
+        }
+    }
 }
 
 fn styles<'a>(subjects: &[&'a str]) -> Vec<Style<'a>> {
@@ -174,17 +185,13 @@ fn styles<'a>(subjects: &[&'a str]) -> Vec<Style<'a>> {
     let style = |&subject: &&'a str| {
         let fixed = FIXED_STYLES.iter().position(|name| *name == subject);
         let index = fixed.or_else(|| others.next()).unwrap_or_default();
-        Style {
-            subject,
-            colour: COLOURS[index % COLOURS.len()],
-            marker: MARKERS[index % MARKERS.len()],
-        }
+        Style::numbered(index, subject)
     };
     subjects.iter().map(style).collect()
 }
 
 /// Places legend entries in columns of one width; returns their corners and the height of all rows.
-fn place_legend(styles: &[Style], width: i32) -> (Vec<(i32, i32)>, i32) {
+pub(crate) fn place_legend(styles: &[Style], width: i32) -> (Vec<(i32, i32)>, i32) {
     let entry = |style: &Style| 40 + text_width(style.subject, TEXT_SIZE) + 24;
     let widest = styles.iter().map(entry).max().unwrap_or(1);
     let columns = (width / widest).max(1) as usize;
@@ -199,7 +206,7 @@ fn place_legend(styles: &[Style], width: i32) -> (Vec<(i32, i32)>, i32) {
     )
 }
 
-fn draw_legend_entry(area: &Area, (x, y): (i32, i32), style: &Style) -> Result<()> {
+pub(crate) fn draw_legend_entry(area: &Area, (x, y): (i32, i32), style: &Style) -> Result<()> {
     let middle = y + LEGEND_ROW / 2;
     let line = vec![(x, middle), (x + 32, middle)];
     area.draw(&PathElement::new(line, style.colour.stroke_width(2)))
@@ -312,35 +319,49 @@ fn draw_panel(
             let dot = |place| Circle::new(place, 2, style.colour.mix(0.4).filled());
             chart.draw_series(rounds.map(dot)).map_err(drawing)?;
         }
-        let line = points.iter().map(|&(x, summary)| (x, summary.median));
-        chart
-            .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
-            .map_err(drawing)?;
-        for &(x, Summary { lower, upper, .. }) in &points {
-            let bar = style.colour.stroke_width(1);
-            let cap = |y| EmptyElement::at((x, y)) + PathElement::new(vec![(-4, 0), (4, 0)], bar);
-            chart
-                .draw_series([PathElement::new(vec![(x, lower), (x, upper)], bar)])
-                .map_err(drawing)?;
-            chart
-                .draw_series([cap(lower), cap(upper)])
-                .map_err(drawing)?;
-        }
-        chart
-            .draw_series(line.map(|place| EmptyElement::at(place) + marker(style)))
-            .map_err(drawing)?;
+        draw_line(&mut chart, &points, style)?;
     }
     Ok(())
 }
 
+/// A line through medians, with bars from quartile to quartile.
+pub(crate) fn draw_line<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    points: &[(f64, Summary)],
+    style: &Style,
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let line = points.iter().map(|&(x, summary)| (x, summary.median));
+    chart
+        .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
+        .map_err(drawing)?;
+    for &(x, Summary { lower, upper, .. }) in points {
+        let bar = style.colour.stroke_width(1);
+        let cap = |y| EmptyElement::at((x, y)) + PathElement::new(vec![(-4, 0), (4, 0)], bar);
+        chart
+            .draw_series([PathElement::new(vec![(x, lower), (x, upper)], bar)])
+            .map_err(drawing)?;
+        chart
+            .draw_series([cap(lower), cap(upper)])
+            .map_err(drawing)?;
+    }
+    chart
+        .draw_series(line.map(|place| EmptyElement::at(place) + marker(style)))
+        .map_err(drawing)?;
+    Ok(())
+}
+
 /// The horizontal axis: numbers of threads as equal steps, the first at 0.
-struct Categories {
+pub(crate) struct Categories {
     labels: Vec<String>,
 }
 
 impl Categories {
     /// Leaves out labels evenly where not all fit the width.
-    fn fit(threads: &[usize], width: i32) -> Self {
+    pub(crate) fn fit(threads: &[usize], width: i32) -> Self {
         let width_of = |threads: &usize| text_width(&threads.to_string(), TEXT_SIZE) + 8;
         let widest = threads.iter().map(width_of).max().unwrap_or(1);
         let room = (width / widest).max(1) as usize;

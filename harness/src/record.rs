@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Declares [`Row`] and [`COLUMNS`] from one list, so that the documentation written beside every CSV
-/// file is that of the fields themselves.
+/// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
+/// of the fields themselves.
 macro_rules! columns {
-    ($($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
-        /// One measurement: one subject, under one workload, at one number of threads, running and
-        /// frozen, in one round.
+    ($(#[doc = $what:literal])+ Row:
+     $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
+        $(#[doc = $what])+
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Row {
@@ -27,8 +27,12 @@ macro_rules! columns {
         pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
     };
 }
+pub(crate) use columns;
 
 columns! {
+    /// One measurement: one subject, under one workload, at one number of threads, running and frozen, in one
+    /// round.
+    Row:
     /// Name of the experiment the row belongs to.
     experiment: String,
     /// Name of the structure that was measured.

@@ -607,18 +607,18 @@ fn share(range: Range<usize>, thread: usize, threads: usize) -> Range<usize> {
 
 /// Lets threads through when all have arrived. They wait without sleeping, so that they start
 /// together.
-struct Gate {
+pub(crate) struct Gate {
     awaited: AtomicUsize,
     opened: OnceLock<Instant>,
 }
 
 /// One thread's arrival. A thread that panics on its way arrives too, so that the others do not
 /// wait for ever.
-struct Arrival<'a>(&'a Gate);
+pub(crate) struct Arrival<'a>(pub(crate) &'a Gate);
 
 impl Gate {
     /// A gate that waits for one [`Arrival`] of every thread.
-    fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize) -> Self {
         Self {
             awaited: AtomicUsize::new(threads),
             opened: OnceLock::new(),
@@ -635,7 +635,7 @@ impl Arrival<'_> {
     }
 
     /// Waits for all others. Returns the time at which the gate opened, the same for all.
-    fn wait(self) -> Instant {
+    pub(crate) fn wait(self) -> Instant {
         let gate = self.0;
         drop(self);
         let backoff = Backoff::new();

@@ -99,5 +99,5 @@ pub mod thread_id;
 mod thread_id_models;
 mod words;
 
-pub use op::Op;
-pub use words::{Error, OutOfMemory, WordArray};
+pub use op::{Op, Ops};
+pub use words::{Error, OutOfMemory, WordArray, ascending};

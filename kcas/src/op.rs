@@ -18,5 +18,5 @@ pub struct Op {
     pub new: u64,
 }
 
-/// Entries of one operation, in ascending order of index.
-pub(crate) type Ops = ArrayVec<Op, MAX_OPS>;
+/// Entries of one operation, in ascending order of index: see [`ascending`](crate::ascending).
+pub type Ops = ArrayVec<Op, MAX_OPS>;

@@ -7,24 +7,51 @@
 //! A *step* is one access to an atomic of [`sync`](crate::sync) (or a place where other code calls
 //! [`step`] itself). A thread that is stopped by its hook has done all the steps before this one, and
 //! nothing of this one.
+//!
+//! A hook may ask what kind of [`Access`] a step is; `count` adds them up.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub use hooks::{Frozen, freeze, step, with_hook, within};
+pub use hooks::{Counts, Frozen, count, freeze, step, with_access_hook, with_hook, within};
+
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+pub(crate) use hooks::access;
+
+/// What a step does to shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads.
+    Load,
+    /// It writes, whatever was there.
+    Store,
+    /// It reads and writes at one moment: a compare-and-swap, whether it succeeds or fails, or another
+    /// read-modify-write.
+    Exchange,
+    /// It is for other code to know, which called [`step`].
+    Other,
+}
 
 /// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
 #[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
 pub fn step() {}
 
+/// [`step`], of a known kind.
+#[cfg(not(any(feature = "steps", kcas_loom)))]
+#[inline(always)]
+pub(crate) fn access(_: Access) {}
+
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 mod hooks {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
     use std::sync::mpsc::{self, Sender};
     use std::thread::{self, JoinHandle};
 
+    use super::Access;
+
     struct Hook {
         steps: u64,
-        run: Box<dyn FnMut(u64)>,
+        run: Box<dyn FnMut(u64, Access)>,
     }
 
     std::thread_local! {
@@ -34,24 +61,38 @@ mod hooks {
     /// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
     #[inline]
     pub fn step() {
+        access(Access::Other);
+    }
+
+    /// [`step`], of a known kind.
+    #[inline]
+    pub(crate) fn access(access: Access) {
         // A thread that is being torn down has no hook any more.
         let hook = HOOK.try_with(|hook| hook.borrow_mut().take());
         if let Ok(Some(hook)) = hook {
-            run(hook);
+            run(hook, access);
         }
     }
 
     /// While the hook runs, the thread has none: what the hook does itself are not steps.
     #[cold]
-    fn run(mut hook: Hook) {
-        (hook.run)(hook.steps);
+    fn run(mut hook: Hook, access: Access) {
+        (hook.run)(hook.steps, access);
         hook.steps += 1;
         HOOK.set(Some(hook));
     }
 
     /// Runs `action`, and before each step of it `hook`, which gets the number of the step, from 0.
     /// The hook that the thread had before, if any, rests meanwhile.
-    pub fn with_hook<R>(hook: impl FnMut(u64) + 'static, action: impl FnOnce() -> R) -> R {
+    pub fn with_hook<R>(mut hook: impl FnMut(u64) + 'static, action: impl FnOnce() -> R) -> R {
+        with_access_hook(move |step, _| hook(step), action)
+    }
+
+    /// [`with_hook`], whose hook is told the kind of the step, too.
+    pub fn with_access_hook<R>(
+        hook: impl FnMut(u64, Access) + 'static,
+        action: impl FnOnce() -> R,
+    ) -> R {
         struct Restore(Option<Hook>);
         impl Drop for Restore {
             fn drop(&mut self) {
@@ -61,6 +102,37 @@ mod hooks {
         let run = Box::new(hook);
         let _restore = Restore(HOOK.replace(Some(Hook { steps: 0, run })));
         action()
+    }
+
+    /// How many steps of each kind there were.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Counts {
+        /// [`Access::Load`].
+        pub loads: u64,
+        /// [`Access::Store`].
+        pub stores: u64,
+        /// [`Access::Exchange`].
+        pub exchanges: u64,
+        /// [`Access::Other`].
+        pub others: u64,
+    }
+
+    /// Runs `action`, and counts its steps.
+    pub fn count<R>(action: impl FnOnce() -> R) -> (R, Counts) {
+        let counts = Rc::new(Cell::new(Counts::default()));
+        let counter = Rc::clone(&counts);
+        let hook = move |_, access| {
+            let mut counts = counter.get();
+            *match access {
+                Access::Load => &mut counts.loads,
+                Access::Store => &mut counts.stores,
+                Access::Exchange => &mut counts.exchanges,
+                Access::Other => &mut counts.others,
+            } += 1;
+            counter.set(counts);
+        };
+        let result = with_access_hook(hook, action);
+        (result, counts.get())
     }
 
     /// Runs `action`, which must end after `limit` steps at most.
@@ -133,7 +205,8 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    use super::with_hook;
+    use super::{Counts, count, step, with_hook};
+    use crate::sync::{AtomicU64, OnFirstUse, Ordering};
     use crate::{Op, WordArray};
 
     fn steps_of(action: impl FnOnce()) -> u64 {
@@ -152,16 +225,59 @@ mod tests {
             1
         );
         assert_eq!(words.load(0), 5, "and has its effect");
-        let words = WordArray::new(3);
-        let ops = [0, 1, 2].map(|index| Op {
-            index,
-            expected: 0,
-            new: 1,
+    }
+
+    #[test]
+    fn steps_are_counted_by_kind() {
+        let atomic = AtomicU64::new(0);
+        let made = OnFirstUse::new(|| 1);
+        let ((), counts) = count(|| {
+            atomic.load(Ordering::SeqCst);
+            made.get();
+            made.get_or_make();
+            (0..2).for_each(|value| atomic.store(value, Ordering::SeqCst));
+            atomic.fetch_and(0, Ordering::SeqCst);
+            atomic.fetch_sub(1, Ordering::SeqCst);
+            for current in [0, u64::MAX, 7, 8] {
+                let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+                let _ = atomic.compare_exchange(current, 7, success, failure);
+            }
+            step();
         });
-        words.kcas(&ops).unwrap();
-        let steps = steps_of(|| words.kcas(&ops.map(|op| Op { expected: 1, ..op })).unwrap());
-        // At least the 3k + 1 exchanges, and what is written to the record.
-        assert!((3 * 3 + 1..100).contains(&steps), "{steps}");
+        let expected = Counts {
+            loads: 3,
+            stores: 2,
+            exchanges: 6,
+            others: 1,
+        };
+        assert_eq!(counts, expected);
+        assert_eq!(count(|| ()), ((), Counts::default()));
+    }
+
+    /// What the docs of [`WordArray::kcas`] promise.
+    #[test]
+    fn undisturbed_operations_cost_3k_plus_1_exchanges() {
+        let words = WordArray::new(WordArray::MAX_OPS);
+        let ops = |entries, expected, new| -> Vec<_> {
+            let op = |index| Op {
+                index,
+                expected,
+                new,
+            };
+            (0..entries).map(op).collect()
+        };
+        // The thread's first operation also claims an id.
+        words.kcas(&ops(2, 0, 0)).unwrap();
+        for entries in 1..=WordArray::MAX_OPS {
+            let (result, counts) = count(|| words.kcas(&ops(entries, 0, 1)));
+            assert_eq!(result, Ok(()));
+            let expected = if entries == 1 { 1 } else { 3 * entries + 1 };
+            assert_eq!(
+                counts.exchanges, expected as u64,
+                "{entries} entries: {counts:?}"
+            );
+            words.kcas(&ops(entries, 1, 0)).unwrap();
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
 
+#[cfg(not(kcas_loom))]
+use crate::steps::{Access, access};
+
 /// An atomic with something done before each access: a [step](crate::steps) with the feature `steps`,
 /// and what follows under loom.
 ///
@@ -32,6 +35,8 @@ mod observed {
     use std::sync::atomic;
 
     use atomic::Ordering;
+
+    use crate::steps::Access;
 
     /// A 64-bit atomic with the operations of the standard one that are used here.
     #[derive(Debug)]
@@ -59,32 +64,32 @@ mod observed {
             }
         }
 
-        fn before_access(&self) -> &atomic::AtomicU64 {
+        fn before(&self, _access: Access) -> &atomic::AtomicU64 {
             #[cfg(kcas_loom)]
             self.companion.swap(false, Ordering::Relaxed);
             #[cfg(not(kcas_loom))]
-            crate::steps::step();
+            crate::steps::access(_access);
             &self.value
         }
 
         /// The current value, or an older one that `order` still allows.
         pub fn load(&self, order: Ordering) -> u64 {
-            self.before_access().load(order)
+            self.before(Access::Load).load(order)
         }
 
         /// Replaces the value.
         pub fn store(&self, value: u64, order: Ordering) {
-            self.before_access().store(value, order);
+            self.before(Access::Store).store(value, order);
         }
 
         /// Ands `value` in, and returns what was there.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
-            self.before_access().fetch_and(value, order)
+            self.before(Access::Exchange).fetch_and(value, order)
         }
 
         /// Subtracts `value`, wrapping, and returns what was there.
         pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
-            self.before_access().fetch_sub(value, order)
+            self.before(Access::Exchange).fetch_sub(value, order)
         }
 
         /// Replaces `current` by `new`; returns what was there.
@@ -95,7 +100,7 @@ mod observed {
             success: Ordering,
             failure: Ordering,
         ) -> Result<u64, u64> {
-            self.before_access()
+            self.before(Access::Exchange)
                 .compare_exchange(current, new, success, failure)
         }
     }
@@ -145,13 +150,13 @@ impl<T> OnFirstUse<T> {
 
     /// The value, if someone has asked for it before. Wait-free: one load.
     pub fn get(&self) -> Option<&T> {
-        crate::steps::step();
+        access(Access::Load);
         self.made.get()
     }
 
     /// The value; the first caller makes it. Wait-free, but for the allocator at first use.
     pub fn get_or_make(&self) -> &T {
-        crate::steps::step();
+        access(Access::Load);
         self.made.get_or_init(|| Box::new((self.make)()))
     }
 }

@@ -204,7 +204,7 @@ impl WordArray {
     /// # Errors
     /// [`Error::Mismatch`] when some word differs; the others are misuse, found before any word changes.
     pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
-        let ops = self.checked(ops)?;
+        let ops = ascending(ops, self.len())?;
         match ops.as_slice() {
             [] => Ok(()),
             [op] => match commit::compare_exchange(&self.words, op.index, op.expected, op.new) {
@@ -233,32 +233,37 @@ impl WordArray {
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.words
     }
+}
 
-    /// The entries in ascending order of index, if they can be run at all.
-    fn checked(&self, ops: &[Op]) -> Result<Ops, Error> {
-        let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;
-        sorted.sort_unstable_by_key(|op| op.index);
-        for op in &sorted {
-            if op.index >= self.len() {
-                return Err(Error::IndexOutOfRange {
-                    index: op.index,
-                    len: self.len(),
-                });
-            }
-            for value in [op.expected, op.new] {
-                if !tagged::is_value(value) {
-                    return Err(Error::ValueTooWide { value });
-                }
+/// The entries in ascending order of index, if they can be run at all on an array of `len` words: what
+/// [`kcas`](WordArray::kcas) begins with, for an engine of another kind, too.
+///
+/// # Errors
+/// All of [`Error`] that is misuse.
+#[inline]
+pub fn ascending(ops: &[Op], len: usize) -> Result<Ops, Error> {
+    let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;
+    sorted.sort_unstable_by_key(|op| op.index);
+    for op in &sorted {
+        if op.index >= len {
+            return Err(Error::IndexOutOfRange {
+                index: op.index,
+                len,
+            });
+        }
+        for value in [op.expected, op.new] {
+            if !tagged::is_value(value) {
+                return Err(Error::ValueTooWide { value });
             }
         }
-        match sorted
-            .windows(2)
-            .find(|pair| pair[0].index == pair[1].index)
-        {
-            Some(pair) => Err(Error::DuplicateIndex {
-                index: pair[0].index,
-            }),
-            None => Ok(sorted),
-        }
+    }
+    match sorted
+        .windows(2)
+        .find(|pair| pair[0].index == pair[1].index)
+    {
+        Some(pair) => Err(Error::DuplicateIndex {
+            index: pair[0].index,
+        }),
+        None => Ok(sorted),
     }
 }

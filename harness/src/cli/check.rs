@@ -52,7 +52,7 @@ fn threads(text: &str) -> Result<usize> {
     Ok(threads)
 }
 
-fn seconds(text: &str) -> Result<Duration> {
+pub(super) fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse().context("that is not a number")?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() => Ok(time),

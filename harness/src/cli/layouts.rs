@@ -1,7 +1,6 @@
 //! `layouts`: measures the filter's layouts against theory, and leaves table, rows and figure.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -92,17 +91,12 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {
-    let arguments: Vec<String> = env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
-    let command = machine::without_directories(arguments.iter().map(String::as_str));
     let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
     Ok(Sidecar {
         run: Run {
             title: "False positives and memory of the layouts".into(),
             started: machine::now(),
-            command: format!("harness {command}"),
+            command: machine::command_line(),
             seed: options.seed,
             keys: format!("generated from seed {}", options.seed),
             pinning: "one thread, not pinned: nothing is timed".into(),

@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::registry::Registry;
 
 mod check;
+mod kcas;
 mod layouts;
 mod list;
 mod plot;
@@ -115,6 +116,23 @@ enum Command {
     ///
     /// Prints one table, and leaves layouts.csv, layouts.machine.toml and layouts.svg. Takes some minutes.
     Layouts(layouts::Options),
+    /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at once.
+    ///
+    /// An operation reads k words and increases each by one, at one moment, again and again until it succeeds; k
+    /// goes from 1 to 8. Threads have words of their own (disjoint), or all share 16 (contended). Engines take turns
+    /// within each round, in an order that rotates, and ratios are taken within rounds. After each measurement every
+    /// word is held against what the operations add up to.
+    ///
+    /// Prints one table, and leaves kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes, and needs the cores
+    /// to itself.
+    ///
+    /// Before it trusts an engine, a careful reader runs `harness kcas --check`: it lets threads also reduce words, so
+    /// that values return, which not every engine survives.
+    ///
+    /// Compare-and-swaps of one operation are counted, not derived, in a build that sees each access to shared
+    /// memory, and printed first: `cargo run --release -p harness --features steps -- kcas --rounds 1`. Such a build
+    /// is no measure of speed.
+    Kcas(kcas::Options),
     /// Show the subjects, workloads and experiments there are.
     List {
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
@@ -154,6 +172,7 @@ pub fn main(registry: &Registry) -> ExitCode {
             options,
         } => sweep_named(registry, SPEED, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
+        Command::Kcas(options) => kcas::kcas(&options),
         Command::Layouts(options) => layouts::layouts(&options),
         Command::List { experiments } => list::list(registry, experiments),
     };

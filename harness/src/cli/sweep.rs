@@ -1,7 +1,6 @@
 //! `sweep` and `reproduce`: measures what experiment files describe, and leaves the results.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -150,11 +149,6 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan) {
 }
 
 fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> Result<Sidecar> {
-    let arguments: Vec<String> = env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
-    let command = machine::without_directories(arguments.iter().map(String::as_str));
     let mut subjects = BTreeMap::new();
     for name in &experiment.subjects {
         let entry = registry.get(name)?;
@@ -170,7 +164,7 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
         run: Run {
             title: experiment.title.clone(),
             started: machine::now(),
-            command: format!("harness {command}"),
+            command: machine::command_line(),
             seed: experiment.seed,
             keys: keys.describe().to_owned(),
             pinning: Cores::detect().describe(),

@@ -1,0 +1,297 @@
+//! `kcas`: measures K-CAS itself, ours against others, and leaves table, rows and figure.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Args, value_parser};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Ending, stop_on_ctrl_c};
+use crate::contest::{Changes, Workload};
+use crate::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
+use crate::kcas_cost::{COLUMNS, Case, Effort, Results, Row, Verdict, check, measure, steps};
+use crate::machine::{self, Compiler, Machine, Run, Sidecar, Source};
+use crate::outputs::Outputs;
+use crate::pinning::Cores;
+use crate::plot_kcas;
+use crate::statistics::Summary;
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Numbers of threads, separated by commas.
+    #[arg(
+        long,
+        value_name = "N,N,…",
+        value_delimiter = ',',
+        default_value = "1,2,4,8",
+        value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64)
+    )]
+    threads: Vec<u16>,
+    /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Seconds of one measurement; there are 16 for each engine, number of threads and round.
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = super::check::seconds)]
+    seconds: Duration,
+    /// Which words an operation changes follows from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Measure nothing: look for updates that are lost or done twice, and for operations that never end, once where
+    /// words only grow and once where values return.
+    ///
+    /// With the greatest number of threads, for ten times as long as a measurement, once for k = 1, 2, 4 and 8.
+    #[arg(long)]
+    check: bool,
+    /// Where the results go; created if need be.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+}
+
+impl Options {
+    fn effort(&self) -> Effort {
+        let mut threads: Vec<usize> = self.threads.iter().copied().map(usize::from).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        Effort {
+            threads,
+            rounds: self.rounds as usize,
+            time: self.seconds,
+            seed: self.seed,
+        }
+    }
+}
+
+pub(super) fn kcas(options: &Options) -> Result<Ending> {
+    if cfg!(debug_assertions) {
+        eprintln!("note: this build is not optimised; measure with `cargo run --release`");
+    }
+    let effort = options.effort();
+    if options.check {
+        println!("{}", verdicts(&effort)?);
+        return Ok(Ending::Complete);
+    }
+    #[cfg(feature = "steps")]
+    println!("{}", exchanges());
+    let stop = stop_on_ctrl_c()?;
+    let sidecar = describe(options)?;
+    let bar = ProgressBar::new(steps(&effort));
+    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let mut last = String::new();
+    let rows = measure(&effort, &mut |now| {
+        if last != now {
+            if bar.is_hidden() {
+                eprintln!("  {now}");
+            }
+            bar.set_message(now.to_owned());
+            last = now.to_owned();
+        }
+        bar.inc(1);
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish_and_clear();
+    let rows = rows?;
+    if rows.is_empty() {
+        println!("Nothing was measured.");
+        return Ok(Ending::Interrupted);
+    }
+
+    let (outputs, moved) = Outputs::claim(&options.out, "kcas")?;
+    if let Some(moved) = moved {
+        eprintln!("  earlier results are now {}", moved.display());
+    }
+    sidecar.write(&outputs.sidecar)?;
+    let cannot_write = || format!("cannot write the results file {}", outputs.csv.display());
+    let mut csv = csv::Writer::from_path(&outputs.csv).with_context(cannot_write)?;
+    for row in &rows {
+        csv.serialize(row).with_context(cannot_write)?;
+    }
+    csv.flush().with_context(cannot_write)?;
+    plot_kcas::draw(&rows, &sidecar, &outputs.figure)?;
+    println!("{}", table(&rows));
+    for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
+        println!("{}", file.display());
+    }
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("Interrupted; the measurements that were done are kept.");
+        return Ok(Ending::Interrupted);
+    }
+    Ok(Ending::Complete)
+}
+
+fn describe(options: &Options) -> Result<Sidecar> {
+    let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
+    let subject = |entry: &Entry| {
+        let meaning = format!("{}; {}", entry.description, entry.guarantees);
+        (entry.name.to_owned(), meaning)
+    };
+    Ok(Sidecar {
+        run: Run {
+            title: "Changing k words at one moment".into(),
+            started: machine::now(),
+            command: machine::command_line(),
+            seed: options.seed,
+            keys: format!("words drawn from seed {}", options.seed),
+            pinning: Cores::detect().describe(),
+        },
+        machine: Machine::describe()?,
+        compiler: Compiler::describe(),
+        source: Source::describe(),
+        subjects: ENGINES.iter().map(subject).collect::<BTreeMap<_, _>>(),
+        workloads: Vec::new(),
+        columns: COLUMNS.iter().map(column).collect(),
+    })
+}
+
+/// Our throughput, and how many times that of each other engine it is.
+fn table(rows: &[Row]) -> String {
+    let results = Results(rows);
+    let ours = ENGINES[0].name;
+    let engines = results.engines();
+    let others: Vec<_> = engines
+        .iter()
+        .map(|entry| entry.name)
+        .filter(|&name| name != ours)
+        .collect();
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let fixed = ["workload", "threads", "k", "ours, million/s"].map(str::to_owned);
+    let over = others.iter().map(|other| format!("ours / {other}"));
+    table.set_header(fixed.into_iter().chain(over));
+    let spread = |summary: Option<Summary>| match summary {
+        Some(Summary {
+            lower,
+            median,
+            upper,
+            ..
+        }) => {
+            format!("{median:.2} [{lower:.2}–{upper:.2}]")
+        }
+        None => "–".into(),
+    };
+    for workload in Workload::ALL {
+        for threads in results.threads() {
+            for entries in 1..=MAX_ENTRIES {
+                let case = Case {
+                    workload: workload.label().into(),
+                    threads,
+                    entries,
+                };
+                let Some(throughput) = results.throughput(&case, ours) else {
+                    continue;
+                };
+                let mut line = vec![
+                    case.workload.clone(),
+                    threads.to_string(),
+                    entries.to_string(),
+                ];
+                line.push(spread(Some(throughput)));
+                line.extend(
+                    others
+                        .iter()
+                        .map(|other| spread(results.ratio(&case, ours, other))),
+                );
+                table.add_row(line);
+            }
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text = format!(
+        "{table}\n\nMedian [first to third quartile] over the rounds; ratios taken within rounds. Words found wrong \
+         after a measurement:"
+    );
+    for entry in &engines {
+        text += &format!(
+            "\n  {}: {}; {}",
+            entry.name,
+            results.wrong_words(entry.name),
+            entry.guarantees
+        );
+    }
+    text + "\n"
+}
+
+/// Compare-and-swaps of an operation, as they were counted.
+#[cfg(feature = "steps")]
+fn exchanges() -> String {
+    let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
+        .map(|entry| (entry.name, crate::kcas_cost::exchanges(entry)))
+        .collect();
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let names = counted.iter().map(|(name, _)| *name);
+    table.set_header(["k", "3k + 1"].into_iter().chain(names));
+    for entries in 1..=MAX_ENTRIES {
+        let theory = 3 * entries as u64 + 1;
+        let counts = counted.iter().map(|(_, counts)| counts[entries - 1]);
+        let numbers = [entries as u64, theory].into_iter().chain(counts);
+        table.add_row(numbers.map(|number| number.to_string()));
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
+    )
+}
+
+/// Sizes of operations that are checked.
+const CHECKED: [usize; 4] = [1, 2, 4, 8];
+
+/// What each engine was found to be. Increments first, of which none gets stuck: who does leaves
+/// threads behind.
+fn verdicts(effort: &Effort) -> Result<String> {
+    let threads = effort.threads.last().copied().unwrap_or(1);
+    let longer = Effort {
+        time: effort.time * 10,
+        ..effort.clone()
+    };
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let verdict = |entry, changes, entries| -> Result<String> {
+        Ok(match check(entry, changes, entries, threads, &longer)? {
+            Verdict::Right => "right".into(),
+            Verdict::Wrong(words) => format!("{words} words WRONG"),
+            Verdict::Stuck(threads) => format!("{threads} threads STUCK"),
+        })
+    };
+    let cases = [
+        (Changes::Increments, "words only grow"),
+        (Changes::Returning, "values return"),
+    ];
+    table.set_header(["engine", "k", cases[0].1, cases[1].1]);
+    let mut lines = Vec::new();
+    for (changes, case) in cases {
+        for entry in ENGINES {
+            for entries in CHECKED {
+                // At once: an engine that is wrong may also end the process.
+                eprint!("  {case}, {}, k = {entries}: ", entry.name);
+                let verdict = verdict(entry, changes, entries)?;
+                eprintln!("{verdict}");
+                lines.push(verdict);
+            }
+        }
+    }
+    let (growing, returning) = lines.split_at(lines.len() / 2);
+    let cases = ENGINES
+        .iter()
+        .flat_map(|entry| CHECKED.map(|entries| (entry.name, entries)));
+    for ((name, entries), (growing, returning)) in cases.zip(growing.iter().zip(returning)) {
+        table.add_row([name, &entries.to_string(), growing, returning]);
+    }
+    Ok(format!(
+        "{table}\n\n{threads} threads on the same 16 words, {} seconds each; words held against the sums of the \
+         operations that took effect.\n",
+        longer.time.as_secs_f64()
+    ))
+}

@@ -1,0 +1,96 @@
+//! The crate `kcas` 0.1.0 of crates.io: Harris, Fraser & Pratt's shape with a record for each thread, and without
+//! the conditional installation.
+//!
+//! **It is not sound where values return.** With words that are increased and reduced, threads are soon found in
+//! endless loops inside an operation, and words that hold the marker of an operation which is long over; or an
+//! update is done twice. (A slow helper puts a marker into a word that holds its expected value *again*; see
+//! [`kcas`] on why installing takes two steps.) Where values only grow, no update was ever seen to be lost, and
+//! that is what is measured. `harness kcas --check` shows both.
+//!
+//! It has no way to read a word: who meets a marker has to try again until somebody else has removed it. The number
+//! of entries is part of its types.
+
+use std::array;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kcas_crate::{KCasWord, RefStateWrapper, State, is_value_a_kcas_marker};
+
+use super::{Change, Engine, Entry, MAX_THREADS, START, Session, Words, boxed};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "crate kcas",
+    description: "kcas 0.1.0 of crates.io: descriptors reused, unconditional installation",
+    guarantees: "loses updates or hangs where a word's value returns; readers wait for operations under way",
+    counted: false,
+    build,
+};
+
+fn build(len: usize, entries: usize) -> Box<dyn Engine> {
+    match entries {
+        1 => boxed::<Shared<1>>(len),
+        2 => boxed::<Shared<2>>(len),
+        3 => boxed::<Shared<3>>(len),
+        4 => boxed::<Shared<4>>(len),
+        5 => boxed::<Shared<5>>(len),
+        6 => boxed::<Shared<6>>(len),
+        7 => boxed::<Shared<7>>(len),
+        _ => boxed::<Shared<8>>(len),
+    }
+}
+
+struct Shared<const ENTRIES: usize> {
+    words: Vec<AtomicUsize>,
+    state: Box<State<MAX_THREADS, ENTRIES>>,
+}
+
+struct Thread<'a, const ENTRIES: usize> {
+    words: &'a [AtomicUsize],
+    state: RefStateWrapper<'a, MAX_THREADS, ENTRIES>,
+}
+
+impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
+    type Session<'a> = Thread<'a, ENTRIES>;
+
+    fn new(len: usize) -> Self {
+        Shared {
+            words: (0..len).map(|_| AtomicUsize::new(START as usize)).collect(),
+            state: Box::new(State::new()),
+        }
+    }
+
+    fn session(&self) -> Thread<'_, ENTRIES> {
+        Thread {
+            words: &self.words,
+            state: RefStateWrapper::construct(&self.state).expect("no more than so many threads"),
+        }
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        read(&self.words[index]).map(|value| value as u64)
+    }
+}
+
+/// The value of a word, if it does not hold a marker.
+fn read(word: &AtomicUsize) -> Option<usize> {
+    let value = word.load(Ordering::Acquire);
+    (!is_value_a_kcas_marker::<MAX_THREADS>(value)).then_some(value)
+}
+
+impl<const ENTRIES: usize> Session for Thread<'_, ENTRIES> {
+    #[inline]
+    fn try_change(&mut self, changes: &[Change]) -> bool {
+        let mut values = [0; ENTRIES];
+        for (value, change) in values.iter_mut().zip(changes) {
+            match read(&self.words[change.index]) {
+                Some(read) => *value = read,
+                None => return false,
+            }
+        }
+        let words = array::from_fn(|entry| {
+            let (change, value) = (changes[entry], values[entry]);
+            let new = change.of(value as u64) as usize;
+            KCasWord::new(&self.words[change.index], value, new)
+        });
+        self.state.kcas(words).is_ok()
+    }
+}

@@ -1,0 +1,56 @@
+//! The crate `mwcas` 0.2.0 of crates.io: descriptors on the heap, reclaimed by crossbeam-epoch, after Wang, Levandoski
+//! & Larson (*Easy Lock-Free Indexing in Non-Volatile Memory*, ICDE 2018), and without their conditional
+//! installation.
+//!
+//! **It is not sound where values return.** With words that are increased and reduced by four threads, sums are wrong
+//! within a second: a slow helper installs a decided operation once more in a word that holds its expected value
+//! *again*, and the new value is written a second time. Where values only grow, no update was ever seen to be lost,
+//! and that is what is measured. `harness kcas --check` shows both. (The same late installation puts a pointer
+//! into shared memory after its target was handed over to be freed, which is more than epochs allow.)
+//!
+//! It is for x86-64 only.
+
+use crossbeam_epoch::pin;
+use mwcas::{MwCas, U64Pointer};
+
+use super::{Change, Entry, START, Session, Words, boxed};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "crate mwcas",
+    description: "mwcas 0.2.0 of crates.io: descriptors on the heap under epochs, unconditional installation",
+    guarantees: "loses updates where a word's value returns; readers help",
+    counted: false,
+    build: |len, _| boxed::<Pointers>(len),
+};
+
+struct Pointers(Vec<U64Pointer>);
+
+impl Words for Pointers {
+    type Session<'a> = &'a Pointers;
+
+    fn new(len: usize) -> Self {
+        Pointers((0..len).map(|_| U64Pointer::new(START)).collect())
+    }
+
+    fn session(&self) -> &Pointers {
+        self
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        Some(self.0[index].read(&pin()))
+    }
+}
+
+impl Session for &Pointers {
+    #[inline]
+    fn try_change(&mut self, changes: &[Change]) -> bool {
+        let guard = pin();
+        let mut operation = MwCas::new();
+        for &change in changes {
+            let word = &self.0[change.index];
+            let value = word.read(&guard);
+            operation.compare_exchange_u64(word, value, change.of(value));
+        }
+        operation.exec(&guard)
+    }
+}

@@ -1,0 +1,44 @@
+//! What a program gets without any of this: an array under one lock.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{Change, Entry, START, Session, Words, boxed};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "mutex",
+    description: "an array under one mutex, which is held while the words are read and written",
+    guarantees: "linearizable; blocking",
+    counted: false,
+    build: |len, _| boxed::<Locked>(len),
+};
+
+struct Locked(Mutex<Vec<u64>>);
+
+impl Words for Locked {
+    type Session<'a> = &'a Locked;
+
+    fn new(len: usize) -> Self {
+        Locked(Mutex::new(vec![START; len]))
+    }
+
+    fn session(&self) -> &Locked {
+        self
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)[index])
+    }
+}
+
+impl Session for &Locked {
+    /// Nobody comes between.
+    #[inline]
+    fn try_change(&mut self, changes: &[Change]) -> bool {
+        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for &change in changes {
+            let word = &mut words[change.index];
+            *word = change.of(*word);
+        }
+        true
+    }
+}

@@ -1,0 +1,51 @@
+//! Our K-CAS: a record for each thread, which it uses again and again.
+
+use arrayvec::ArrayVec;
+use kcas::{Op, WordArray};
+
+use super::{Change, Entry, MAX_ENTRIES, START, Session, Words, boxed};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "ours",
+    description: "the crate `kcas` of this workspace: 3k + 1 compare-and-swaps, descriptors reused",
+    guarantees: "linearizable; lock-free; readers never write",
+    counted: true,
+    build: |len, _| boxed::<WordArray>(len),
+};
+
+impl Words for WordArray {
+    type Session<'a> = &'a WordArray;
+
+    fn new(len: usize) -> Self {
+        WordArray::from_values(vec![START; len])
+    }
+
+    fn session(&self) -> &WordArray {
+        self
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        Some(self.load(index))
+    }
+}
+
+impl Session for &WordArray {
+    #[inline]
+    fn try_change(&mut self, changes: &[Change]) -> bool {
+        self.kcas(&ops(changes, |index| self.load(index))).is_ok()
+    }
+}
+
+/// The entries of the operation on words that are read so.
+#[inline]
+pub(super) fn ops(changes: &[Change], load: impl Fn(usize) -> u64) -> ArrayVec<Op, MAX_ENTRIES> {
+    let op = |change: &Change| {
+        let expected = load(change.index);
+        Op {
+            index: change.index,
+            expected,
+            new: change.of(expected),
+        }
+    };
+    changes.iter().map(op).collect()
+}

@@ -1,0 +1,297 @@
+//! Install → decide → release, as in `kcas`, whose docs say why each step is safe where it is.
+
+use crossbeam_epoch::{Guard, pin};
+use kcas::Ops;
+use kcas::sync::Ordering;
+
+use crate::word::{Content, Install, Kcas, Role, Word, is_value};
+
+/// Where an operation stands. It leaves `Undecided` once, and never comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Undecided = 0,
+    Succeeded = 1,
+    Failed = 2,
+}
+
+impl Kcas {
+    fn state(&self) -> State {
+        match self.status.load(Ordering::SeqCst) {
+            0 => State::Undecided,
+            1 => State::Succeeded,
+            _ => State::Failed,
+        }
+    }
+
+    /// Decides the operation, unless somebody has.
+    fn decide(&self, state: State) {
+        let _ = self.status.compare_exchange(
+            State::Undecided as u64,
+            state as u64,
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The logical value of the word at `index`, which was seen to hold this.
+    fn value_at(&self, index: usize) -> u64 {
+        let op = self.ops.iter().find(|op| op.index == index);
+        let op = op.expect("an operation is in its own words only");
+        match self.state() {
+            State::Undecided | State::Failed => op.expected,
+            State::Succeeded => op.new,
+        }
+    }
+}
+
+/// The logical value of the word at `index`. Writes nothing but, if an operation is under way there, the thread's own
+/// note of the epoch.
+#[inline]
+pub(crate) fn load(words: &[Word], index: usize) -> u64 {
+    let raw = words[index].peek();
+    if is_value(raw) {
+        raw
+    } else {
+        load_through(words, index, &pin())
+    }
+}
+
+/// [`load`], of a word on which an operation was seen.
+#[cold]
+fn load_through(words: &[Word], index: usize, guard: &Guard) -> u64 {
+    match words[index].load(guard) {
+        Content::Value(value) => value,
+        Content::Kcas(kcas) => kcas.value_at(index),
+        Content::Install(install) => install.expected,
+    }
+}
+
+/// Exchanges one word as if no operation were under way on it; an error is the value that it holds instead.
+pub(crate) fn compare_exchange(
+    words: &[Word],
+    index: usize,
+    current: u64,
+    new: u64,
+) -> Result<u64, u64> {
+    loop {
+        match words[index].compare_exchange_values(current, new) {
+            Ok(_) => return Ok(current),
+            Err(raw) if is_value(raw) => return Err(raw),
+            Err(_) => {
+                let guard = &pin();
+                let logical = load_through(words, index, guard);
+                if logical != current {
+                    return Err(logical);
+                }
+                match words[index].load(guard) {
+                    Content::Value(_) => {}
+                    Content::Install(install) => {
+                        finish_install(&words[index], install, guard);
+                    }
+                    Content::Kcas(kcas) => help(words, kcas, guard),
+                }
+            }
+        }
+    }
+}
+
+/// Runs the K-CAS `ops` (ascending indices, all in range) to its end; true when it succeeded.
+pub(crate) fn kcas(words: &[Word], ops: Ops) -> bool {
+    let guard = &pin();
+    let kcas = Kcas::new(State::Undecided as u64, ops, guard);
+    while let Some(other) = install_and_decide(words, kcas, Role::Owner, guard) {
+        help(words, other, guard);
+    }
+    let succeeded = kcas.state() == State::Succeeded;
+    if succeeded {
+        release(words, kcas, guard);
+    } else {
+        for op in &kcas.ops {
+            settle(&words[op.index], kcas, op.expected, guard);
+        }
+    }
+    // SAFETY: it was made above. It has left its words, and cannot come back: after a success each word held it when
+    // it was decided, so every installation of before had ended, and who finishes one of later reads the decision;
+    // after a failure by `settle`. Installations of this thread's own have left their words, see `install`.
+    unsafe { kcas.retire(guard) };
+    succeeded
+}
+
+/// Runs the K-CAS `met` to its end, and before it whatever stands in its way, without recursion.
+fn help(words: &[Word], met: &Kcas, guard: &Guard) {
+    let mut current = met;
+    loop {
+        if let Some(other) = install_and_decide(words, current, Role::Helper, guard) {
+            current = other;
+            continue;
+        }
+        release(words, current, guard);
+        if current.is(met) {
+            return;
+        }
+        current = met;
+    }
+}
+
+/// Installs a K-CAS in each of its words and decides it. Returns the K-CAS that stands in its way, if one does;
+/// otherwise it is decided.
+fn install_and_decide<'g>(
+    words: &[Word],
+    kcas: &'g Kcas,
+    role: Role,
+    guard: &'g Guard,
+) -> Option<&'g Kcas> {
+    let mut verdict = State::Succeeded;
+    for op in &kcas.ops {
+        match install(&words[op.index], kcas, op.expected, role, guard) {
+            Installed::Yes => {}
+            Installed::Decided => break,
+            Installed::Differs => {
+                verdict = State::Failed;
+                break;
+            }
+            Installed::Blocked(other) if kcas.state() == State::Undecided => return Some(other),
+            Installed::Blocked(_) => break,
+        }
+    }
+    kcas.decide(verdict);
+    None
+}
+
+/// What became of an attempt to put a K-CAS into one word.
+enum Installed<'g> {
+    /// The word holds it, or held it and it is decided.
+    Yes,
+    /// It was decided before.
+    Decided,
+    /// The word holds another value than it expects.
+    Differs,
+    /// Another K-CAS owns the word.
+    Blocked(&'g Kcas),
+}
+
+/// Puts `target` into a word that holds `expected`, on condition that `target` is undecided (DCSS).
+fn install<'g>(
+    word: &Word,
+    target: &'g Kcas,
+    expected: u64,
+    role: Role,
+    guard: &'g Guard,
+) -> Installed<'g> {
+    let mine = Install::new(target, expected, role, guard);
+    let blocked = loop {
+        match word.compare_exchange(Content::Value(expected), Content::Install(mine), guard) {
+            Ok(()) => {
+                let installed = finish_install(word, mine, guard);
+                // SAFETY: it was made above, was put into one word once, and has left it.
+                unsafe { mine.retire(guard) };
+                return match installed {
+                    true => Installed::Yes,
+                    false => Installed::Decided,
+                };
+            }
+            Err(Content::Value(_)) => break Installed::Differs,
+            Err(Content::Kcas(kcas)) if kcas.is(target) => break Installed::Yes,
+            Err(Content::Kcas(kcas)) => break Installed::Blocked(kcas),
+            Err(Content::Install(other)) => {
+                finish_install(word, other, guard);
+            }
+        }
+    };
+    // SAFETY: it was made above, and put into no word.
+    unsafe { mine.free() };
+    blocked
+}
+
+/// Turns an installation into its target while that is undecided (true), else back into the value that it replaced
+/// (false).
+fn finish_install(word: &Word, install: &Install, guard: &Guard) -> bool {
+    let target = install.target(guard);
+    let undecided = target.state() == State::Undecided;
+    let next = match undecided {
+        true => Content::Kcas(target),
+        false => Content::Value(install.expected),
+    };
+    // An error says that somebody else finished it.
+    let _ = word.compare_exchange(Content::Install(install), next, guard);
+    undecided
+}
+
+/// Replaces a decided operation by what the decision says, wherever it still stands.
+fn release(words: &[Word], kcas: &Kcas, guard: &Guard) {
+    let succeeded = kcas.state() == State::Succeeded;
+    for op in &kcas.ops {
+        let outcome = if succeeded { op.new } else { op.expected };
+        // An error says that somebody else released it.
+        let _ =
+            words[op.index].compare_exchange(Content::Kcas(kcas), Content::Value(outcome), guard);
+    }
+}
+
+/// Makes sure, before a *failed* operation is retired, that it is not in `word` and cannot come there any more: see
+/// the function of this name in `kcas`.
+fn settle(word: &Word, kcas: &Kcas, expected: u64, guard: &Guard) {
+    let mut content = word.load(guard);
+    loop {
+        let next = match content {
+            Content::Kcas(found) if found.is(kcas) => Content::Value(expected),
+            Content::Install(found) if found.target(guard).is(kcas) => Content::Value(expected),
+            other => other,
+        };
+        match word.compare_exchange(content, next, guard) {
+            Ok(()) => return,
+            Err(now) => content = now,
+        }
+    }
+}
+
+#[cfg(all(test, feature = "steps"))]
+mod tests {
+    use std::sync::Arc;
+
+    use kcas::Op;
+    use kcas::steps::freeze;
+
+    use super::*;
+
+    /// More than an operation on two words has, and more than it takes to help one.
+    const STEPS: u64 = 30;
+
+    fn all_values(words: &[Word]) -> bool {
+        words.iter().all(|word| is_value(word.peek()))
+    }
+
+    /// A helper installs an operation that is about to fail, in the word on which it fails, as that has been repaired;
+    /// and sleeps. When the operation's owner is told of the failure, nothing of it is left in the words.
+    #[test]
+    fn a_failed_operation_leaves_nothing_behind() {
+        let mut installed_late = 0;
+        for (owner_stops, helper_stops) in (0..STEPS).flat_map(|a| (0..STEPS).map(move |b| (a, b)))
+        {
+            let words: Arc<[Word]> = [0, 5].map(Word::new).into();
+            let (for_owner, for_helper) = (Arc::clone(&words), Arc::clone(&words));
+            let op = |index| Op {
+                index,
+                expected: 0,
+                new: 1,
+            };
+            let ops = Ops::from_iter([op(0), op(1)]);
+            let Ok(owner) = freeze(owner_stops, move || kcas(&for_owner, ops)) else {
+                break;
+            };
+            let _ = compare_exchange(&words, 1, 5, 0);
+            let helper = freeze(helper_stops, move || {
+                compare_exchange(&for_helper, 0, 0, 7).is_ok()
+            });
+            let installed = !is_value(words[1].peek());
+            let succeeded = owner.thaw();
+            installed_late += u64::from(installed && !succeeded);
+            assert!(all_values(&words), "steps {owner_stops}, {helper_stops}");
+            if let Ok(helper) = helper {
+                helper.thaw();
+            }
+            assert!(all_values(&words), "steps {owner_stops}, {helper_stops}");
+        }
+        assert!(installed_late > 0, "no helper got so far");
+    }
+}

@@ -1,0 +1,242 @@
+//! A word and what it holds: a value, or the address of a descriptor on the heap. All unsafe code is here.
+//!
+//! ```text
+//! bit  63   62 … 4          3..0
+//!      0    ── value, 63 bits ──
+//!      1    address         0     owned by a K-CAS
+//!      1    address         1     an installation in progress (DCSS)
+//! ```
+
+use std::ptr;
+use std::sync::Arc;
+
+use crossbeam_epoch::Guard;
+use kcas::Ops;
+use kcas::sync::{AtomicU64, Ordering};
+
+const TAG: u64 = 1 << 63;
+const INSTALL: u64 = 1;
+
+/// True when a word holds a value and no operation is under way on it.
+#[inline]
+pub(crate) fn is_value(raw: u64) -> bool {
+    raw & TAG == 0
+}
+
+/// One word.
+#[derive(Debug)]
+pub(crate) struct Word(AtomicU64);
+
+/// What a word holds, and who looks at it may use while its guard lives.
+#[derive(Clone, Copy)]
+pub(crate) enum Content<'g> {
+    /// No operation is under way here.
+    Value(u64),
+    /// Owned by this K-CAS until it is decided and released.
+    Kcas(&'g Kcas),
+    /// Somebody is installing a K-CAS here, if it is still undecided.
+    Install(&'g Install),
+}
+
+/// A K-CAS. The low bits of its address are free for the kind of the tag.
+#[repr(align(16))]
+pub(crate) struct Kcas {
+    /// [`State`](crate::commit::State), as a number.
+    pub(crate) status: AtomicU64,
+    pub(crate) ops: Ops,
+}
+
+/// An installation of a K-CAS in one word, by one thread.
+#[repr(align(16))]
+pub(crate) struct Install {
+    target: *const Kcas,
+    /// The value that it replaces.
+    pub(crate) expected: u64,
+    /// Keeps the target for as long as the installation, if its maker is not the target's owner, who does so anyway.
+    _kept: Option<Arc<Kcas>>,
+}
+
+/// Whose operation a thread installs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Its own.
+    Owner,
+    /// Another's.
+    Helper,
+}
+
+impl Word {
+    pub(crate) fn new(value: u64) -> Word {
+        Word(AtomicU64::new(value))
+    }
+
+    /// The word as it stands: its value, or a number of 2^63 or more.
+    #[inline]
+    pub(crate) fn peek(&self) -> u64 {
+        // SeqCst, as all accesses here: see the docs of `kcas`, "Orderings".
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Exchanges values. An error is the word as it stands.
+    #[inline]
+    pub(crate) fn compare_exchange_values(&self, current: u64, new: u64) -> Result<u64, u64> {
+        self.0
+            .compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+    }
+
+    pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Content<'g> {
+        Content::of(self.peek(), guard)
+    }
+
+    pub(crate) fn compare_exchange<'g>(
+        &self,
+        current: Content<'g>,
+        new: Content<'g>,
+        guard: &'g Guard,
+    ) -> Result<(), Content<'g>> {
+        match self.compare_exchange_values(current.raw(), new.raw()) {
+            Ok(_) => Ok(()),
+            Err(raw) => Err(Content::of(raw, guard)),
+        }
+    }
+}
+
+impl<'g> Content<'g> {
+    /// What was read from a word under this guard.
+    fn of(raw: u64, _: &'g Guard) -> Self {
+        let address = (raw & !(TAG | INSTALL)) as usize;
+        if is_value(raw) {
+            Content::Value(raw)
+        } else if raw & INSTALL == 0 {
+            // SAFETY: `raw` says that a `Kcas` is at this address: only `raw()` of one is ever put into a word. It
+            // stood in a word while this thread was pinned, so its owner had not let go of it (`Kcas::retire`) when
+            // the thread was pinned, and it stays for as long as the guard lives. It was written before its address
+            // was put into the word (SeqCst), and only its status, an atomic, is written since.
+            Content::Kcas(unsafe { &*ptr::with_exposed_provenance(address) })
+        } else {
+            // SAFETY: as above, with `Install`, which is never written.
+            Content::Install(unsafe { &*ptr::with_exposed_provenance(address) })
+        }
+    }
+
+    /// The word that holds this.
+    fn raw(self) -> u64 {
+        let tag = |address: usize| {
+            let address = address as u64;
+            debug_assert_eq!(
+                address & (TAG | INSTALL),
+                0,
+                "an address of user space, aligned"
+            );
+            address | TAG
+        };
+        match self {
+            Content::Value(value) => value,
+            Content::Kcas(kcas) => tag(address(kcas)),
+            Content::Install(install) => tag(address(install)) | INSTALL,
+        }
+    }
+}
+
+/// The address of a descriptor, for a tag and for who frees it.
+fn address<T>(descriptor: &T) -> usize {
+    ptr::from_ref(descriptor).expose_provenance()
+}
+
+impl Kcas {
+    /// A new operation, for as long as its guard lives, or until it is [retired](Kcas::retire).
+    pub(crate) fn new(status: u64, ops: Ops, _: &Guard) -> &Kcas {
+        let status = AtomicU64::new(status);
+        let at = Arc::into_raw(Arc::new(Kcas { status, ops }));
+        at.expose_provenance();
+        // SAFETY: it was just made, and whoever lets go of it (`retire`) tells that it is used no more.
+        unsafe { &*at }
+    }
+
+    pub(crate) fn is(&self, other: &Kcas) -> bool {
+        ptr::eq(self, other)
+    }
+
+    /// Lets go of the operation once those who are pinned now are not. Installations of it by helpers keep it for
+    /// longer.
+    ///
+    /// # Safety
+    ///
+    /// It comes from [`Kcas::new`], and this is its owner, for the first time. No word holds it, and none ever will; nor
+    /// does any hold an installation of it by its owner.
+    pub(crate) unsafe fn retire(&self, guard: &Guard) {
+        let address = address(self);
+        guard.defer(move || {
+            let at: *const Kcas = ptr::with_exposed_provenance(address);
+            // SAFETY: it was made by `Arc::into_raw`, and this count is given back once. Whoever found it in a word, or in
+            // an installation by its owner, was pinned before it left there, and is no more.
+            drop(unsafe { Arc::from_raw(at) });
+        });
+    }
+
+    /// For a helper, who found it in a word.
+    fn keep(&self, _: &Guard) -> Arc<Kcas> {
+        let at: *const Kcas = ptr::with_exposed_provenance(address(self));
+        // SAFETY: it was made by `Arc::into_raw`, and its owner's count is not given back while the guard lives.
+        unsafe {
+            Arc::increment_strong_count(at);
+            Arc::from_raw(at)
+        }
+    }
+}
+
+impl Install {
+    /// A new installation, for as long as its guard lives, or until it is retired or freed.
+    pub(crate) fn new<'g>(
+        target: &'g Kcas,
+        expected: u64,
+        role: Role,
+        guard: &'g Guard,
+    ) -> &'g Install {
+        let at = Box::into_raw(Box::new(Install {
+            target: ptr::from_ref(target),
+            expected,
+            _kept: (role == Role::Helper).then(|| target.keep(guard)),
+        }));
+        at.expose_provenance();
+        // SAFETY: it was just made, and whoever frees it (`retire`, `free`) tells that it is used no more.
+        unsafe { &*at }
+    }
+
+    /// The operation that it serves.
+    pub(crate) fn target<'g>(&'g self, _: &'g Guard) -> &'g Kcas {
+        // SAFETY: a helper's installation keeps its target until it is freed itself. An owner's has left its word
+        // before the owner lets go of the target, and whoever is here found it in the word (or made it), pinned.
+        unsafe { &*self.target }
+    }
+
+    /// Frees the installation once those who are pinned now are not.
+    ///
+    /// # Safety
+    ///
+    /// It comes from [`Install::new`] and was neither retired nor freed before. No word holds it, and none ever will.
+    pub(crate) unsafe fn retire(&self, guard: &Guard) {
+        let address = address(self);
+        // SAFETY: it is not freed elsewhere, and whoever found it in a word was pinned before it left.
+        guard.defer(move || unsafe { Install::free_at(address) });
+    }
+
+    /// Frees the installation at once.
+    ///
+    /// # Safety
+    ///
+    /// As for [`retire`](Install::retire); and no word ever held it. It is not used again.
+    pub(crate) unsafe fn free(&self) {
+        // SAFETY: it is not freed elsewhere, and nobody but its maker ever knew of it.
+        unsafe { Install::free_at(address(self)) };
+    }
+
+    /// # Safety
+    ///
+    /// An installation is at this address, and nobody uses it any more.
+    unsafe fn free_at(address: usize) {
+        let at: *mut Install = ptr::with_exposed_provenance_mut(address);
+        // SAFETY: it was made by `Box`, as the caller says that it is an installation; and he says the rest.
+        drop(unsafe { Box::from_raw(at) });
+    }
+}

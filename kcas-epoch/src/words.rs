@@ -1,0 +1,122 @@
+//! The public face: [`WordArray`].
+
+use kcas::{Error, Op, OutOfMemory, ascending};
+
+use crate::commit;
+use crate::word::{Word, is_value};
+
+/// [`kcas::WordArray`], the other way: same interface, same guarantees.
+///
+/// ```
+/// use kcas_epoch::{Op, WordArray};
+///
+/// let words = WordArray::from_values(vec![100, 0]);
+/// let ops = [Op { index: 0, expected: 100, new: 70 }, Op { index: 1, expected: 0, new: 30 }];
+/// words.kcas(&ops).unwrap();
+/// assert_eq!((words.load(0), words.load(1)), (70, 30));
+/// ```
+#[derive(Debug)]
+pub struct WordArray {
+    words: Box<[Word]>,
+}
+
+impl WordArray {
+    /// Most entries of one [`kcas`](Self::kcas).
+    pub const MAX_OPS: usize = kcas::WordArray::MAX_OPS;
+
+    /// Width of a value in bits: 63.
+    pub const VALUE_BITS: u32 = kcas::WordArray::VALUE_BITS;
+
+    /// An array of `len` words, all zero.
+    ///
+    /// # Panics
+    /// When there is no memory for `len` words. See [`try_new`](Self::try_new).
+    pub fn new(len: usize) -> WordArray {
+        match WordArray::try_new(len) {
+            Ok(array) => array,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// An array of `len` words, all zero, or the reason why there is no memory for it.
+    ///
+    /// # Errors
+    /// When the allocator refuses `8 × len` bytes.
+    pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
+        let mut words = Vec::new();
+        if words.try_reserve_exact(len).is_err() {
+            return Err(OutOfMemory { len });
+        }
+        words.resize_with(len, || Word::new(0));
+        Ok(WordArray {
+            words: words.into(),
+        })
+    }
+
+    /// An array of these values.
+    ///
+    /// # Panics
+    /// When a value is wider than 63 bits.
+    pub fn from_values(values: Vec<u64>) -> WordArray {
+        let word = |value| {
+            assert!(is_value(value), "a value is wider than 63 bits: {value:#x}");
+            Word::new(value)
+        };
+        WordArray {
+            words: values.into_iter().map(word).collect(),
+        }
+    }
+
+    /// Number of words.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// True when there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The value of the word at `index`. Never helps. One load when no operation is under way on the word; otherwise
+    /// the epoch is pinned, which writes memory of the thread's own.
+    ///
+    /// # Panics
+    /// When `index` is out of range.
+    #[inline]
+    pub fn load(&self, index: usize) -> u64 {
+        commit::load(&self.words, index)
+    }
+
+    /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the value that it
+    /// holds instead. Lock-free, but for the allocator.
+    ///
+    /// # Panics
+    /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than 63 bits.
+    #[inline]
+    pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
+        assert!(
+            is_value(current | new),
+            "a value is wider than 63 bits: {current:#x} or {new:#x}"
+        );
+        commit::compare_exchange(&self.words, index, current, new)
+    }
+
+    /// Replaces all the words that `ops` names, if each holds its expected value at one moment; otherwise none.
+    /// Lock-free, but for the allocator.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when some word differs; the others are misuse, found before any word changes.
+    pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
+        let ops = ascending(ops, self.len())?;
+        let done = match ops.as_slice() {
+            [] => true,
+            [op] => commit::compare_exchange(&self.words, op.index, op.expected, op.new).is_ok(),
+            _ => commit::kcas(&self.words, ops),
+        };
+        match done {
+            true => Ok(()),
+            false => Err(Error::Mismatch),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Descriptors are freed, also those of threads that end, and also while others go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use kcas_epoch::{Op, WordArray};
+use memory_stats::memory_stats;
+
+/// Adds one to both words, or does not.
+fn add(words: &WordArray) -> bool {
+    let ops = [0, 1].map(|index| {
+        let expected = words.load(index);
+        Op {
+            index,
+            expected,
+            new: expected + 1,
+        }
+    });
+    words.kcas(&ops).is_ok()
+}
+
+/// In a process of its own, and one test: whatever else runs would be counted, too.
+#[test]
+fn memory_stays_with_threads_that_come_and_go() {
+    const THREADS: u64 = 3_000;
+    const OPERATIONS: u64 = 300;
+    // An operation on two words takes three descriptors, of 300 bytes together at least.
+    const UNFREED: usize = (THREADS * OPERATIONS) as usize * 300;
+
+    let resident = || memory_stats().expect("the system tells").physical_mem;
+    let words = WordArray::new(2);
+    let running = AtomicBool::new(true);
+    let grown = thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut added = 0;
+            while running.load(Ordering::Relaxed) {
+                added += u64::from(add(&words));
+            }
+            added
+        });
+        let before = resident();
+        let mut added = 0;
+        for _ in 0..THREADS {
+            let run = || (0..OPERATIONS).filter(|_| add(&words)).count() as u64;
+            added += scope.spawn(run).join().unwrap();
+        }
+        let grown = resident().saturating_sub(before);
+        running.store(false, Ordering::Relaxed);
+        added += other.join().unwrap();
+        assert_eq!((words.load(0), words.load(1)), (added, added));
+        grown
+    });
+    println!(
+        "{} KiB more, of {} KiB that were taken",
+        grown >> 10,
+        UNFREED >> 10
+    );
+    assert!(grown < UNFREED / 10, "{grown} bytes more");
+}
