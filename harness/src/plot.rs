@@ -76,7 +76,23 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 4] = ["lock-free", "segment-lock", "global-lock", "roofline"];
+const FIXED_STYLES: [&str; 15] = [
+    "lock-free",
+    "segment-lock",
+    "global-lock",
+    "roofline",
+    "two-phase",
+    "optimistic",
+    "vector-quotient",
+    "rwlock",
+    "atomic-cuckoo-filter",
+    "fastbloom",
+    "blocked-bloom",
+    "exact-set",
+    "cuckoofilter-mutex",
+    "lock-free-batch",
+    "lock-free-fitted",
+];
 
 const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
@@ -676,7 +692,10 @@ mod tests {
 
     #[test]
     fn many_subjects_are_told_apart() {
-        let names: Vec<String> = (0..52).map(|number| format!("subject-{number}")).collect();
+        let others = COLOURS.len() * MARKERS.len() - FIXED_STYLES.len();
+        let names: Vec<String> = (0..others)
+            .map(|number| format!("subject-{number}"))
+            .collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.extend(FIXED_STYLES);
         let styles = styles(&names);
@@ -685,6 +704,13 @@ mod tests {
                 let same = style.colour == other.colour && style.marker == other.marker;
                 assert!(!same, "{} looks like {}", style.subject, other.subject);
             }
+        }
+    }
+
+    #[test]
+    fn every_subject_of_ours_has_a_style_of_its_own() {
+        for name in crate::registry::Registry::standard().names() {
+            assert!(FIXED_STYLES.contains(&name), "{name}");
         }
     }
 

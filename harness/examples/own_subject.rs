@@ -1,0 +1,98 @@
+//! A structure of your own, measured and checked beside ours: a hash map in shards, each behind a mutex.
+//!
+//! ```sh
+//! cargo run --release -p harness --example own_subject -- sweep harness/examples/own_subject.toml
+//! cargo run --release -p harness --example own_subject -- check --subject sharded-map
+//! ```
+//!
+//! In a project of your own, this file is `src/main.rs`, and `Cargo.toml` depends on `harness` (by path or git)
+//! and `anyhow`. For figures that you mean to show, take over `[profile.release]` from this repository's
+//! `Cargo.toml`.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Result, ensure};
+use harness::cli;
+use harness::registry::Registry;
+use harness::subject::{SLOTS_PER_BUCKET, Subject};
+
+const SHARDS: usize = 64;
+
+/// How many copies there are of each key, by the key's hash.
+pub(crate) struct ShardedMap {
+    hasher: RandomState,
+    shards: Vec<Mutex<HashMap<u64, u64>>>,
+    slots: usize,
+}
+
+impl ShardedMap {
+    /// The hash of a key, and the shard that holds it, locked.
+    fn shard_of<K: Hash + ?Sized>(&self, key: &K) -> (u64, MutexGuard<'_, HashMap<u64, u64>>) {
+        let hash = self.hasher.hash_one(key);
+        let shard = &self.shards[hash as usize % SHARDS];
+        (hash, shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Subject for ShardedMap {
+    const NAME: &'static str = "sharded-map";
+    const DESCRIPTION: &'static str = "hash maps of 64-bit hashes, each behind a mutex";
+    const GUARANTEES: &'static str = "linearizable; blocking";
+
+    /// Sizes are asked for in buckets of [`SLOTS_PER_BUCKET`] keys, as our filters have them.
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        ensure!(buckets > 0, "a map has room for some keys");
+        let slots = buckets * SLOTS_PER_BUCKET;
+        let shard = || Mutex::new(HashMap::with_capacity(slots / SHARDS));
+        Ok(Self {
+            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            slots,
+        })
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let (hash, mut shard) = self.shard_of(key);
+        *shard.entry(hash).or_default() += 1;
+        true
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let (hash, shard) = self.shard_of(key);
+        shard.contains_key(&hash)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let (hash, mut shard) = self.shard_of(key);
+        match shard.get_mut(&hash) {
+            None => return false,
+            Some(1) => {
+                shard.remove(&hash);
+            }
+            Some(copies) => *copies -= 1,
+        }
+        true
+    }
+
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn memory_bytes(&self) -> usize {
+        // Hash, count, and a byte of the table, for each place.
+        let places = |shard: &Mutex<HashMap<u64, u64>>| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.capacity() * 17
+        };
+        self.shards.iter().map(places).sum()
+    }
+}
+
+fn main() -> ExitCode {
+    let mut registry = Registry::standard();
+    registry.add::<ShardedMap>();
+    cli::main(&registry)
+}
