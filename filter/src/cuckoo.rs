@@ -6,7 +6,6 @@ use kcas::OutOfMemory;
 use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::Buckets;
-use crate::fitted::FittedBuilder;
 use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
 use crate::length::Length;
@@ -397,8 +396,8 @@ fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
-    size: Option<Size>,
-    hasher: S,
+    pub(crate) size: Option<Size>,
+    pub(crate) hasher: S,
 }
 
 /// How large a table shall be.
@@ -480,16 +479,6 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         Builder {
             size: self.size,
             hasher,
-        }
-    }
-
-    /// Instead of a layout chosen at compile time, the one that takes the least memory and is wrong about at
-    /// most `rate` of the keys that are not in the filter, however full it is: for example 0.01, one in a hundred.
-    pub fn false_positive_rate(self, rate: f64) -> FittedBuilder<S> {
-        FittedBuilder {
-            size: self.size,
-            rate,
-            hasher: self.hasher,
         }
     }
 

@@ -134,9 +134,21 @@ fitted! {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct FittedBuilder<S = FixedState> {
-    pub(crate) size: Option<Size>,
-    pub(crate) rate: f64,
-    pub(crate) hasher: S,
+    size: Option<Size>,
+    rate: f64,
+    hasher: S,
+}
+
+impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
+    /// Instead of a layout chosen at compile time, the one that takes the least memory and is wrong about at
+    /// most `rate` of the keys that are not in the filter, however full it is: for example 0.01, one in a hundred.
+    pub fn false_positive_rate(self, rate: f64) -> FittedBuilder<S> {
+        FittedBuilder {
+            size: self.size,
+            rate,
+            hasher: self.hasher,
+        }
+    }
 }
 
 /// Why no layout fits.
