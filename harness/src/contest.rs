@@ -232,6 +232,9 @@ impl Contest {
 }
 
 #[cfg(test)]
+pub(crate) use tests::endless;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::engines::ENGINES;
@@ -247,11 +250,12 @@ mod tests {
         }
     }
 
-    /// Every engine, with what is measured.
+    /// Every engine that claims to be sound, with what is measured. (Others may not come to an end, by chance.)
     #[test]
     fn no_increment_is_lost() {
         let cores = Cores::detect();
-        for entry in ENGINES {
+        let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
+        for entry in ENGINES.iter().filter(claims) {
             for workload in Workload::ALL {
                 for entries in [1, 2, 5, 8] {
                     let contest = contest(workload, Changes::Increments, entries);
@@ -298,6 +302,11 @@ mod tests {
         }
     }
 
+    /// An engine whose operations never end.
+    pub(crate) fn endless() -> Entry {
+        flawed(|_, _| Box::new(Flawed { ends: false }))
+    }
+
     #[test]
     fn updates_that_are_lost_are_found() {
         let contest = contest(Workload::Contended, Changes::Increments, 8);
@@ -317,7 +326,7 @@ mod tests {
     #[test]
     fn threads_that_do_not_end_are_left_behind() {
         let contest = contest(Workload::Contended, Changes::Increments, 1);
-        let entry = flawed(|_, _| Box::new(Flawed { ends: false }));
+        let entry = endless();
         let error = contest.run(&entry, &Cores::detect()).unwrap_err();
         assert_eq!(error.downcast_ref(), Some(&Stuck { threads: 4 }));
     }

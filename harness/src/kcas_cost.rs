@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::contest::{Changes, Contest, Outcome, Stuck, Workload};
@@ -16,6 +16,8 @@ use crate::statistics::Summary;
 /// How much is measured.
 #[derive(Clone, Debug)]
 pub struct Effort {
+    /// The engines.
+    pub engines: Vec<Entry>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
     /// How often everything is measured.
@@ -55,19 +57,22 @@ columns! {
     mops: f64,
 }
 
-/// Measures every engine, as often as [`steps`] says; `progress` is told before each what comes, and may break it
-/// off. What is done so far is returned.
-///
-/// # Errors
-///
-/// An engine whose threads do not come to an end.
-pub fn measure(
-    effort: &Effort,
-    progress: &mut impl FnMut(&str) -> ControlFlow<()>,
-) -> Result<Vec<Row>> {
+/// What was measured.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// All that was.
+    pub rows: Vec<Row>,
+    /// Why there are not more, unless it was broken off on request: an engine whose threads did not come to an end.
+    /// They are left behind, and would disturb whatever is measured after them.
+    pub ended_by: Option<anyhow::Error>,
+}
+
+/// Measures the engines, as often as [`steps`] says; `progress` is told before each what comes, and may break it
+/// off.
+pub fn measure(effort: &Effort, progress: &mut impl FnMut(&str) -> ControlFlow<()>) -> Measured {
     let cores = Cores::detect();
-    let mut rows = Vec::new();
-    let mut engines = ENGINES.to_vec();
+    let mut measured = Measured::default();
+    let mut engines = effort.engines.clone();
     for round in 1..=effort.rounds {
         for workload in Workload::ALL {
             for entries in 1..=MAX_ENTRIES {
@@ -76,7 +81,7 @@ pub fn measure(
                         let label = workload.label();
                         let now = format!("round {round}, {label}, k = {entries}");
                         if progress(&now).is_break() {
-                            return Ok(rows);
+                            return measured;
                         }
                         let contest = Contest {
                             workload,
@@ -86,26 +91,31 @@ pub fn measure(
                             time: effort.time,
                             seed: effort.seed,
                         };
-                        let outcome = contest.run(engine, &cores).with_context(|| {
-                            format!("engine {}, {now}, {threads} threads", engine.name)
-                        })?;
+                        let outcome = match contest.run(engine, &cores) {
+                            Ok(outcome) => outcome,
+                            Err(error) => {
+                                let at = format!("{}, {now}, {threads} threads", engine.name);
+                                measured.ended_by = Some(error.context(at));
+                                return measured;
+                            }
+                        };
                         let mut row = row(engine, &contest, &outcome);
                         row.round = round;
                         row.oversubscribed = threads > cores.count();
-                        rows.push(row);
+                        measured.rows.push(row);
                     }
                 }
             }
         }
         engines.rotate_left(1);
     }
-    Ok(rows)
+    measured
 }
 
 /// How often [`measure`] tells of progress, if it is not broken off.
 pub fn steps(effort: &Effort) -> u64 {
-    (effort.rounds * Workload::ALL.len() * MAX_ENTRIES * effort.threads.len() * ENGINES.len())
-        as u64
+    let cases = Workload::ALL.len() * MAX_ENTRIES * effort.threads.len();
+    (effort.rounds * cases * effort.engines.len()) as u64
 }
 
 fn row(engine: &Entry, contest: &Contest, outcome: &Outcome) -> Row {
@@ -256,8 +266,11 @@ pub fn exchanges(entry: &Entry) -> Vec<u64> {
 mod tests {
     use super::*;
 
+    /// Of the engines that claim to be sound: others may not come to an end.
     fn effort() -> Effort {
+        let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
         Effort {
+            engines: ENGINES.iter().filter(claims).copied().collect(),
             threads: vec![1, 3],
             rounds: 2,
             time: Duration::from_millis(1),
@@ -268,19 +281,21 @@ mod tests {
     #[test]
     fn rounds_interleave_and_rotate_the_engines() {
         let mut told = 0;
-        let rows = measure(&effort(), &mut |_| {
+        let engines = effort().engines;
+        assert!(engines.len() > 2);
+        let Measured { rows, ended_by } = measure(&effort(), &mut |_| {
             told += 1;
             ControlFlow::Continue(())
         });
-        let rows = rows.unwrap();
+        assert!(ended_by.is_none(), "{ended_by:?}");
         assert_eq!(
             (rows.len() as u64, told),
             (steps(&effort()), steps(&effort()))
         );
-        let names: Vec<_> = ENGINES.iter().map(|entry| entry.name).collect();
-        for (number, same) in rows.chunks(ENGINES.len()).enumerate() {
+        let names: Vec<_> = engines.iter().map(|entry| entry.name).collect();
+        for (number, same) in rows.chunks(engines.len()).enumerate() {
             let mut expected = names.clone();
-            expected.rotate_left(2 * number / (rows.len() / ENGINES.len()));
+            expected.rotate_left(2 * number / (rows.len() / engines.len()));
             let measured: Vec<_> = same.iter().map(|row| row.engine.as_str()).collect();
             assert_eq!(measured, expected);
             let case = |row: &Row| (row.workload.clone(), row.entries, row.threads, row.round);
@@ -288,7 +303,7 @@ mod tests {
         }
         let results = Results(&rows);
         assert_eq!(results.threads(), [1, 3]);
-        assert_eq!(results.engines().len(), ENGINES.len());
+        assert_eq!(results.engines().len(), engines.len());
         for row in &rows {
             assert_eq!(row.wrong_words, 0, "{row:?}");
         }
@@ -297,14 +312,29 @@ mod tests {
     #[test]
     fn what_is_broken_off_keeps_what_is_done() {
         let mut left = 3;
-        let rows = measure(&effort(), &mut |_| match left {
+        let measured = measure(&effort(), &mut |_| match left {
             0 => ControlFlow::Break(()),
             _ => {
                 left -= 1;
                 ControlFlow::Continue(())
             }
         });
-        assert_eq!(rows.unwrap().len(), 3);
+        assert_eq!(measured.rows.len(), 3);
+    }
+
+    #[test]
+    fn an_engine_that_does_not_end_costs_nothing_that_is_done() {
+        let Effort { mut engines, .. } = effort();
+        engines.truncate(1);
+        engines.push(crate::contest::endless());
+        let effort = Effort {
+            engines,
+            ..effort()
+        };
+        let Measured { rows, ended_by } = measure(&effort, &mut |_| ControlFlow::Continue(()));
+        assert_eq!(rows.len(), 1);
+        let told = format!("{:#}", ended_by.expect("it does not end"));
+        assert!(told.contains("round 1, disjoint, k = 1"), "{told}");
     }
 
     #[test]
@@ -348,14 +378,12 @@ mod tests {
     /// Those that claim it. (What the others are told to do, they do by chance: `harness kcas --check`.)
     #[test]
     fn no_update_is_lost_where_values_return() {
-        let sound = ENGINES
-            .iter()
-            .filter(|entry| entry.guarantees.starts_with("linearizable"));
+        let sound = effort().engines;
         let effort = Effort {
             time: Duration::from_millis(200),
             ..effort()
         };
-        for entry in sound {
+        for entry in &sound {
             for entries in [1, 2, 4, 8] {
                 let verdict = check(entry, Changes::Returning, entries, 8, &effort);
                 assert_eq!(verdict.unwrap(), Verdict::Right, "{} {entries}", entry.name);

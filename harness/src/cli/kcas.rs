@@ -14,7 +14,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::{Ending, stop_on_ctrl_c};
 use crate::contest::{Changes, Workload};
 use crate::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
-use crate::kcas_cost::{COLUMNS, Case, Effort, Results, Row, Verdict, check, measure, steps};
+use crate::kcas_cost::{
+    COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
+};
 use crate::machine::{self, Compiler, Machine, Run, Sidecar, Source};
 use crate::outputs::Outputs;
 use crate::pinning::Cores;
@@ -58,6 +60,7 @@ impl Options {
         threads.sort_unstable();
         threads.dedup();
         Effort {
+            engines: ENGINES.to_vec(),
             threads,
             rounds: self.rounds as usize,
             time: self.seconds,
@@ -83,7 +86,7 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut last = String::new();
-    let rows = measure(&effort, &mut |now| {
+    let Measured { rows, ended_by } = measure(&effort, &mut |now| {
         if last != now {
             if bar.is_hidden() {
                 eprintln!("  {now}");
@@ -98,8 +101,10 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
         }
     });
     bar.finish_and_clear();
-    let rows = rows?;
     if rows.is_empty() {
+        if let Some(error) = ended_by {
+            return Err(error);
+        }
         println!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
@@ -119,6 +124,9 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     println!("{}", table(&rows));
     for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
         println!("{}", file.display());
+    }
+    if let Some(error) = ended_by {
+        return Err(error.context("what was measured before is kept, and nothing after"));
     }
     if stop.load(Ordering::Relaxed) {
         eprintln!("Interrupted; the measurements that were done are kept.");

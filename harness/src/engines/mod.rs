@@ -115,7 +115,7 @@ impl<W: Words> Engine for W {
 }
 
 /// An engine as it is known by name.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The name by which CSV and figures call it.
     pub name: &'static str,
