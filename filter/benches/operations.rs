@@ -19,7 +19,7 @@
 //! | lookups in batches of 32 | cache misses overlap | 31 million keys: 34–42, not 19; in the cache 163, not 160 |
 //!
 //! Later, with the harness on another machine of two cores, over the roofline (which hashes and loads the same and
-//! does nothing else), three runs each:
+//! does nothing else), three runs each but for the batches, which had one:
 //!
 //! | change | expected | came out |
 //! |---|---|---|

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::contest::{Changes, Contest, Outcome, Stuck, Workload};
+use crate::contest::{Changes, Contest, Stuck, Workload};
 use crate::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::pinning::Cores;
 use crate::record::columns;
@@ -99,10 +99,20 @@ pub fn measure(effort: &Effort, progress: &mut impl FnMut(&str) -> ControlFlow<(
                                 return measured;
                             }
                         };
-                        let mut row = row(engine, &contest, &outcome);
-                        row.round = round;
-                        row.oversubscribed = threads > cores.count();
-                        measured.rows.push(row);
+                        measured.rows.push(Row {
+                            engine: engine.name.into(),
+                            workload: label.into(),
+                            entries,
+                            threads,
+                            round,
+                            oversubscribed: threads > cores.count(),
+                            pinned: outcome.pinned,
+                            operations: outcome.tally.operations,
+                            attempts: outcome.tally.attempts,
+                            wrong_words: outcome.wrong_words,
+                            seconds: outcome.seconds,
+                            mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
+                        });
                     }
                 }
             }
@@ -116,23 +126,6 @@ pub fn measure(effort: &Effort, progress: &mut impl FnMut(&str) -> ControlFlow<(
 pub fn steps(effort: &Effort) -> u64 {
     let cases = Workload::ALL.len() * MAX_ENTRIES * effort.threads.len();
     (effort.rounds * cases * effort.engines.len()) as u64
-}
-
-fn row(engine: &Entry, contest: &Contest, outcome: &Outcome) -> Row {
-    Row {
-        engine: engine.name.into(),
-        workload: contest.workload.label().into(),
-        entries: contest.entries,
-        threads: contest.threads,
-        round: 1,
-        oversubscribed: false,
-        pinned: outcome.pinned,
-        operations: outcome.tally.operations,
-        attempts: outcome.tally.attempts,
-        wrong_words: outcome.wrong_words,
-        seconds: outcome.seconds,
-        mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
-    }
 }
 
 /// Where engines are compared with each other.

@@ -116,6 +116,20 @@ pub struct Source {
 }
 
 impl Sidecar {
+    /// That of a run of this program, on this machine, that leaves these columns; without subjects and workloads.
+    pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
+        let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
+        Ok(Self {
+            run,
+            machine: Machine::describe()?,
+            compiler: Compiler::describe(),
+            source: Source::describe(),
+            subjects: BTreeMap::new(),
+            workloads: Vec::new(),
+            columns: columns.iter().map(column).collect(),
+        })
+    }
+
     /// Writes the file, with a line of explanation on top.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = toml::to_string(self)?;

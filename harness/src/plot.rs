@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;
@@ -287,14 +288,8 @@ fn draw_panel(
             .draw_series([Rectangle::new(corners, SHADE.filled())])
             .map_err(drawing)?;
     }
-    chart
-        .configure_mesh()
+    plain(&mut chart.configure_mesh())
         .disable_x_mesh()
-        .bold_line_style(RGBColor(205, 205, 205))
-        .light_line_style(TRANSPARENT)
-        .axis_style(RGBColor(70, 70, 70))
-        .label_style(text_style(TEXT_SIZE - 1))
-        .axis_desc_style(text_style(TEXT_SIZE))
         .x_desc(axis_label(results.axis(), case.others))
         .y_desc(if leftmost {
             "million operations per second"
@@ -523,6 +518,17 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
     String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
+/// Axes and lines of the grid as they are in every figure.
+pub(crate) fn plain<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
+    mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
+) -> &'m mut MeshStyle<'a, 'b, X, Y, B> {
+    mesh.bold_line_style(RGBColor(205, 205, 205))
+        .light_line_style(TRANSPARENT)
+        .axis_style(RGBColor(70, 70, 70))
+        .label_style(text_style(TEXT_SIZE - 1))
+        .axis_desc_style(text_style(TEXT_SIZE))
 }
 
 pub(crate) fn text_style<'a>(size: u32) -> TextStyle<'a> {

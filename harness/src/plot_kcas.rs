@@ -12,7 +12,8 @@ use crate::kcas_cost::{Case, Results, Row};
 use crate::machine::Sidecar;
 use crate::plot::{
     Area, CAPTION_SIZE, Categories, MARGIN, Style, TEXT_SIZE, TITLE_SIZE, draw_legend_entry,
-    draw_line, drawing, line_height, machine_line, place_legend, text_style, wrap, write_lines,
+    draw_line, drawing, line_height, machine_line, place_legend, plain, text_style, wrap,
+    write_lines,
 };
 use crate::statistics::Summary;
 
@@ -126,14 +127,8 @@ fn draw_panel(
             (lowest / 1.25..highest * 1.25).log_scale(),
         )
         .map_err(drawing)?;
-    chart
-        .configure_mesh()
+    plain(&mut chart.configure_mesh())
         .disable_x_mesh()
-        .bold_line_style(RGBColor(205, 205, 205))
-        .light_line_style(TRANSPARENT)
-        .axis_style(RGBColor(70, 70, 70))
-        .label_style(text_style(TEXT_SIZE - 1))
-        .axis_desc_style(text_style(TEXT_SIZE))
         .x_desc("k: words of an operation")
         .y_desc(if leftmost {
             "million operations per second"

@@ -11,7 +11,7 @@ use crate::layouts::Row;
 use crate::machine::Sidecar;
 use crate::plot::{
     CAPTION_SIZE, COLOURS, MARGIN, TEXT_SIZE, TITLE_SIZE, drawing, line_height, machine_line,
-    text_style, wrap, write_lines,
+    plain, text_style, wrap, write_lines,
 };
 
 const WIDTH: u32 = 840;
@@ -64,13 +64,7 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
             .y_label_area_size(76)
             .build_cartesian_2d(0.0..most_bits, (lowest..1.0).log_scale())
             .map_err(drawing)?;
-        chart
-            .configure_mesh()
-            .bold_line_style(RGBColor(205, 205, 205))
-            .light_line_style(TRANSPARENT)
-            .axis_style(RGBColor(70, 70, 70))
-            .label_style(text_style(TEXT_SIZE - 1))
-            .axis_desc_style(text_style(TEXT_SIZE))
+        plain(&mut chart.configure_mesh())
             .x_desc("bits a key")
             .y_desc("false positive rate ε")
             .x_label_formatter(&|bits| format!("{bits:.0}"))

@@ -425,7 +425,8 @@ impl Draft<'_> {
         let groups = self.choose(4, KEYS_OF_HOPPER, |group| {
             group.has_buckets([0, 1]) && group.keys.len() >= KEYS_OF_HOPPER
         })?;
-        let (knocking, residing) = groups.split_first()?;
+        // The first class knocks, the others reside.
+        let residing = &groups[1..];
         let mut residents = self.residents(residing, self.room - 1);
         for key in &mut residents {
             key.group += 1;
@@ -439,8 +440,8 @@ impl Draft<'_> {
             .collect();
         let knocks: Vec<Action> = (0..shortened(1_000, self.threads))
             .map(|_| Action::Renew {
-                insert: self.key_of(std::slice::from_ref(knocking), 0),
-                remove: self.key_of(std::slice::from_ref(knocking), 0),
+                insert: self.key_of(&groups, 0),
+                remove: self.key_of(&groups, 0),
             })
             .collect();
         let (mix, all) = (self.mix(0..1, 0..1), indices(&groups));

@@ -1,24 +1,20 @@
 //! `kcas`: measures K-CAS itself, ours against others, and leaves table, rows and figure.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Ending, stop_on_ctrl_c};
+use super::{Ending, results, stop_on_ctrl_c};
 use crate::contest::{Changes, Workload};
 use crate::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::kcas_cost::{
     COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
 };
-use crate::machine::{self, Compiler, Machine, Run, Sidecar, Source};
-use crate::outputs::Outputs;
+use crate::machine::{self, Run, Sidecar};
 use crate::pinning::Cores;
 use crate::plot_kcas;
 use crate::statistics::Summary;
@@ -82,25 +78,10 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     println!("{}", exchanges());
     let stop = stop_on_ctrl_c()?;
     let sidecar = describe(options)?;
-    let bar = ProgressBar::new(steps(&effort));
-    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut last = String::new();
-    let Measured { rows, ended_by } = measure(&effort, &mut |now| {
-        if last != now {
-            if bar.is_hidden() {
-                eprintln!("  {now}");
-            }
-            bar.set_message(now.to_owned());
-            last = now.to_owned();
-        }
-        bar.inc(1);
-        match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
-    bar.finish_and_clear();
+    let Measured { rows, ended_by } =
+        results::with_progress(steps(&effort), &stop, |mut progress| {
+            measure(&effort, &mut progress)
+        });
     if rows.is_empty() {
         if let Some(error) = ended_by {
             return Err(error);
@@ -109,22 +90,10 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
         return Ok(Ending::Interrupted);
     }
 
-    let (outputs, moved) = Outputs::claim(&options.out, "kcas")?;
-    if let Some(moved) = moved {
-        eprintln!("  earlier results are now {}", moved.display());
-    }
-    sidecar.write(&outputs.sidecar)?;
-    let cannot_write = || format!("cannot write the results file {}", outputs.csv.display());
-    let mut csv = csv::Writer::from_path(&outputs.csv).with_context(cannot_write)?;
-    for row in &rows {
-        csv.serialize(row).with_context(cannot_write)?;
-    }
-    csv.flush().with_context(cannot_write)?;
+    let outputs = results::leave(&options.out, "kcas", &rows, &sidecar)?;
     plot_kcas::draw(&rows, &sidecar, &outputs.figure)?;
     println!("{}", table(&rows));
-    for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
-        println!("{}", file.display());
-    }
+    results::name_files(&outputs);
     if let Some(error) = ended_by {
         return Err(error.context("what was measured before is kept, and nothing after"));
     }
@@ -136,26 +105,21 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {
-    let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
     let subject = |entry: &Entry| {
         let meaning = format!("{}; {}", entry.description, entry.guarantees);
         (entry.name.to_owned(), meaning)
     };
+    let run = Run {
+        title: "Changing k words at one moment".into(),
+        started: machine::now(),
+        command: machine::command_line(),
+        seed: options.seed,
+        keys: format!("words drawn from seed {}", options.seed),
+        pinning: Cores::detect().describe(),
+    };
     Ok(Sidecar {
-        run: Run {
-            title: "Changing k words at one moment".into(),
-            started: machine::now(),
-            command: machine::command_line(),
-            seed: options.seed,
-            keys: format!("words drawn from seed {}", options.seed),
-            pinning: Cores::detect().describe(),
-        },
-        machine: Machine::describe()?,
-        compiler: Compiler::describe(),
-        source: Source::describe(),
-        subjects: ENGINES.iter().map(subject).collect::<BTreeMap<_, _>>(),
-        workloads: Vec::new(),
-        columns: COLUMNS.iter().map(column).collect(),
+        subjects: ENGINES.iter().map(subject).collect(),
+        ..Sidecar::describe(run, COLUMNS)?
     })
 }
 
@@ -256,7 +220,7 @@ fn exchanges() -> String {
 /// Sizes of operations that are checked.
 const CHECKED: [usize; 4] = [1, 2, 4, 8];
 
-/// What each engine was found to be. Increments first, of which none gets stuck: who does leaves
+/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does leaves
 /// threads behind.
 fn verdicts(effort: &Effort) -> Result<String> {
     let threads = effort.threads.last().copied().unwrap_or(1);

@@ -1,19 +1,15 @@
 //! `layouts`: measures the filter's layouts against theory, and leaves table, rows and figure.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Ending, stop_on_ctrl_c};
+use super::{Ending, results, stop_on_ctrl_c};
 use crate::layouts::{COLUMNS, Effort, Row, measure, steps};
-use crate::machine::{self, Compiler, Machine, Run, Sidecar, Source};
-use crate::outputs::Outputs;
+use crate::machine::{self, Run, Sidecar};
 use crate::plot_layouts;
 
 #[derive(Debug, Args)]
@@ -44,45 +40,18 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
     };
     let stop = stop_on_ctrl_c()?;
     let sidecar = describe(options)?;
-    let bar = ProgressBar::new(steps(effort));
-    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut last = String::new();
-    let rows = measure(effort, &mut |now| {
-        if bar.is_hidden() && last != now {
-            eprintln!("  {now}");
-            last = now.to_owned();
-        }
-        bar.set_message(now.to_owned());
-        bar.inc(1);
-        match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
-    bar.finish_and_clear();
-    let rows = rows?;
+    let rows = results::with_progress(steps(effort), &stop, |mut progress| {
+        measure(effort, &mut progress)
+    })?;
     if rows.is_empty() {
         println!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
 
-    let (outputs, moved) = Outputs::claim(&options.out, "layouts")?;
-    if let Some(moved) = moved {
-        eprintln!("  earlier results are now {}", moved.display());
-    }
-    sidecar.write(&outputs.sidecar)?;
-    let cannot_write = || format!("cannot write the results file {}", outputs.csv.display());
-    let mut csv = csv::Writer::from_path(&outputs.csv).with_context(cannot_write)?;
-    for row in &rows {
-        csv.serialize(row).with_context(cannot_write)?;
-    }
-    csv.flush().with_context(cannot_write)?;
+    let outputs = results::leave(&options.out, "layouts", &rows, &sidecar)?;
     plot_layouts::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table(&rows));
-    for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
-        println!("{}", file.display());
-    }
+    results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {
         eprintln!("Interrupted; the layouts that were done are kept.");
         return Ok(Ending::Interrupted);
@@ -91,23 +60,15 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {
-    let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
-    Ok(Sidecar {
-        run: Run {
-            title: "False positives and memory of the layouts".into(),
-            started: machine::now(),
-            command: machine::command_line(),
-            seed: options.seed,
-            keys: format!("generated from seed {}", options.seed),
-            pinning: "one thread, not pinned: nothing is timed".into(),
-        },
-        machine: Machine::describe()?,
-        compiler: Compiler::describe(),
-        source: Source::describe(),
-        subjects: BTreeMap::new(),
-        workloads: Vec::new(),
-        columns: COLUMNS.iter().map(column).collect(),
-    })
+    let run = Run {
+        title: "False positives and memory of the layouts".into(),
+        started: machine::now(),
+        command: machine::command_line(),
+        seed: options.seed,
+        keys: format!("generated from seed {}", options.seed),
+        pinning: "one thread, not pinned: nothing is timed".into(),
+    };
+    Sidecar::describe(run, COLUMNS)
 }
 
 fn table(rows: &[Row]) -> String {

@@ -15,6 +15,7 @@ mod kcas;
 mod layouts;
 mod list;
 mod plot;
+mod results;
 mod sweep;
 
 /// The experiments of `reproduce --quick` and `reproduce --full`.

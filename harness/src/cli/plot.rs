@@ -28,15 +28,15 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     };
     let sidecar = sidecar.as_ref();
     if layouts::is_of_layouts(csv)? {
-        plot_layouts::draw(&some(layouts::read(csv)?, csv)?, sidecar, &out)?;
+        plot_layouts::draw(&not_empty(layouts::read(csv)?, csv)?, sidecar, &out)?;
     } else {
-        plot::draw(&some(record::read(csv)?, csv)?, sidecar, &out)?;
+        plot::draw(&not_empty(record::read(csv)?, csv)?, sidecar, &out)?;
     }
     println!("{}", out.display());
     Ok(Ending::Complete)
 }
 
-fn some<Row>(rows: Vec<Row>, csv: &Path) -> Result<Vec<Row>> {
+fn not_empty<Row>(rows: Vec<Row>, csv: &Path) -> Result<Vec<Row>> {
     ensure!(
         !rows.is_empty(),
         "{} has a header but no rows to draw",

@@ -9,11 +9,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-use super::{Ending, stop_on_ctrl_c};
+use super::{Ending, results, stop_on_ctrl_c};
 use crate::experiment::{self, Experiment};
 use crate::keys::KeySource;
-use crate::machine::{self, Compiler, Machine, Panel, Run, Sidecar, Source};
-use crate::outputs::Outputs;
+use crate::machine::{self, Panel, Run, Sidecar};
 use crate::pinning::Cores;
 use crate::record::{COLUMNS, Row, Writer};
 use crate::registry::Registry;
@@ -87,10 +86,7 @@ fn run(
     let plan = runner::plan(&experiment, registry)?;
     announce(&experiment, &keys, &plan);
 
-    let (outputs, moved) = Outputs::claim(&options.out, &experiment.name)?;
-    if let Some(moved) = moved {
-        eprintln!("  earlier results are now {}", moved.display());
-    }
+    let outputs = results::claim(&options.out, &experiment.name)?;
     let sidecar = describe(registry, &experiment, &keys)?;
     sidecar.write(&outputs.sidecar)?;
     let mut writer = Writer::create(&outputs.csv)?;
@@ -115,9 +111,7 @@ fn run(
         if let Some(table) = table::summary(&rows) {
             println!("\n{table}");
         }
-        for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
-            println!("{}", file.display());
-        }
+        results::name_files(&outputs);
     }
     if stop.load(Ordering::Relaxed) {
         let (done, all) = (rows.len(), plan.measurements.len());
@@ -159,22 +153,18 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
         load_factor: workload.load(),
         title: workload.describe(),
     };
-    let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
+    let run = Run {
+        title: experiment.title.clone(),
+        started: machine::now(),
+        command: machine::command_line(),
+        seed: experiment.seed,
+        keys: keys.describe().to_owned(),
+        pinning: Cores::detect().describe(),
+    };
     Ok(Sidecar {
-        run: Run {
-            title: experiment.title.clone(),
-            started: machine::now(),
-            command: machine::command_line(),
-            seed: experiment.seed,
-            keys: keys.describe().to_owned(),
-            pinning: Cores::detect().describe(),
-        },
-        machine: Machine::describe()?,
-        compiler: Compiler::describe(),
-        source: Source::describe(),
         subjects,
         workloads: experiment.workloads.iter().map(panel).collect(),
-        columns: COLUMNS.iter().map(column).collect(),
+        ..Sidecar::describe(run, COLUMNS)?
     })
 }
 

@@ -1,0 +1,74 @@
+//! What the measuring commands have in common: progress, and the files that they leave.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::machine::Sidecar;
+use crate::outputs::Outputs;
+
+/// Runs a measurement of so many steps, which tells before each what comes next, and is told when to stop.
+pub(super) fn with_progress<R>(
+    steps: u64,
+    stop: &AtomicBool,
+    measure: impl FnOnce(&mut dyn FnMut(&str) -> ControlFlow<()>) -> R,
+) -> R {
+    let bar = ProgressBar::new(steps);
+    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let mut last = String::new();
+    let measured = measure(&mut |now| {
+        if last != now {
+            if bar.is_hidden() {
+                eprintln!("  {now}");
+            }
+            bar.set_message(now.to_owned());
+            last = now.to_owned();
+        }
+        bar.inc(1);
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish_and_clear();
+    measured
+}
+
+/// The files of a run: [`Outputs::claim`], which tells where earlier ones went.
+pub(super) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
+    let (outputs, moved) = Outputs::claim(directory, name)?;
+    if let Some(moved) = moved {
+        eprintln!("  earlier results are now {}", moved.display());
+    }
+    Ok(outputs)
+}
+
+/// Leaves the rows and the sidecar of a measurement that is over. The figure is the caller's to draw.
+pub(super) fn leave<Row: Serialize>(
+    directory: &Path,
+    name: &str,
+    rows: &[Row],
+    sidecar: &Sidecar,
+) -> Result<Outputs> {
+    let outputs = claim(directory, name)?;
+    sidecar.write(&outputs.sidecar)?;
+    let cannot_write = || format!("cannot write the results file {}", outputs.csv.display());
+    let mut csv = csv::Writer::from_path(&outputs.csv).with_context(cannot_write)?;
+    for row in rows {
+        csv.serialize(row).with_context(cannot_write)?;
+    }
+    csv.flush().with_context(cannot_write)?;
+    Ok(outputs)
+}
+
+/// Says which files there are now.
+pub(super) fn name_files(outputs: &Outputs) {
+    for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
+        println!("{}", file.display());
+    }
+}
