@@ -12,6 +12,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
+use crate::statistics::{Axis, Case};
+
 /// All that is known about a run. What cannot be found out says so, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +42,13 @@ pub struct Panel {
     pub label: String,
     /// Load factor, as in the CSV.
     pub load_factor: f64,
-    /// Title of the panel.
+    /// Hit ratio, as in the CSV.
+    #[serde(default)]
+    pub hit: u8,
+    /// Skew, as in the CSV.
+    #[serde(default)]
+    pub skew: f64,
+    /// What the threads do, without those values.
     pub title: String,
 }
 
@@ -147,11 +155,15 @@ impl Sidecar {
         toml::from_str(&text).with_context(|| format!("in the sidecar {}", path.display()))
     }
 
-    /// Title of the workload that the CSV names so.
-    pub fn panel_title(&self, label: &str, load_factor: f64) -> Option<&str> {
-        let mut panels = self.workloads.iter();
-        let panel = panels.find(|panel| panel.label == label && panel.load_factor == load_factor);
-        panel.map(|panel| panel.title.as_str())
+    /// The first workload that the CSV names so, with values as in the case, but for that on the axis.
+    pub fn panel(&self, axis: Axis, case: &Case) -> Option<&Panel> {
+        let fits = |of: Axis, value: f64| axis == of || case.value(of) == Some(value);
+        self.workloads.iter().find(|panel| {
+            panel.label == case.workload
+                && fits(Axis::Load, panel.load_factor)
+                && fits(Axis::Hit, panel.hit.into())
+                && fits(Axis::Skew, panel.skew)
+        })
     }
 }
 
@@ -343,6 +355,8 @@ mod tests {
             workloads: vec![Panel {
                 label: "lookup-hit".into(),
                 load_factor: 0.92,
+                hit: 0,
+                skew: 0.0,
                 title: "Lookups that hit".into(),
             }],
             columns: BTreeMap::new(),

@@ -11,23 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
-/// of the fields themselves.
-macro_rules! columns {
-    ($(#[doc = $what:literal])+ Row:
-     $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
-        $(#[doc = $what])+
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct Row {
-            $($(#[doc = $line])+ $(#[serde($absent)])? pub $name: $kind,)+
-        }
-
-        /// Name and meaning of every column, in the order of the file.
-        pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
-    };
-}
-pub(crate) use columns;
+use crate::rows::columns;
 
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and frozen, in one

@@ -1,10 +1,11 @@
 //! Rows → the table a sweep ends with: how many times the throughput of each other subject the lock-free
 //! filter has; or, where threads were frozen, what throughput each subject has left.
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table, presets};
 
+use crate::plot::duration;
 use crate::record::Row;
-use crate::statistics::{Axis, Case, Results, Summary, mean};
+use crate::statistics::{Axis, Case, Quantity, Results, Summary, mean};
 
 /// The subject whose throughput is divided by that of the others.
 const OURS: &str = "lock-free";
@@ -18,43 +19,107 @@ const PAPER_LOOKUP_RATIO: f64 = 1.94;
 
 /// The table that suits the rows; `None` where there is nothing to compare.
 pub fn summary(rows: &[Row]) -> Option<String> {
-    match Results::of(rows).axis() {
-        Axis::Threads => ratios(rows),
-        Axis::Frozen => Some(throughputs(rows)),
+    let results = Results::of(rows);
+    match results.axis() {
+        _ if results.timed() => Some(latencies(&results)),
+        Axis::Frozen => Some(throughputs(&results)),
+        _ => ratios(&results),
     }
 }
 
 /// Throughputs by the number of frozen threads. No ratios: those over a subject that stopped mean nothing.
-fn throughputs(rows: &[Row]) -> String {
-    let results = Results::of(rows);
-    let subjects = results.subjects();
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    let fixed = ["workload", "load", "threads", "frozen"];
-    table.set_header(fixed.iter().chain(&subjects));
-    for case in results.cases() {
-        for frozen in results.places(&case) {
-            let mut line = vec![
-                case.workload.clone(),
-                case.load_factor.to_string(),
-                case.others.to_string(),
-                frozen.to_string(),
-            ];
-            let cells = subjects.iter().map(|subject| {
-                let throughput = results.throughput(&case, frozen, subject);
-                throughput.map_or("–".into(), spread_of_throughput)
-            });
-            line.extend(cells);
-            table.add_row(line);
-        }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+fn throughputs(results: &Results) -> String {
+    let table = by_subject(results, |case, place, subject| {
+        results
+            .throughput(case, place, subject)
+            .map(spread_of_throughput)
+    });
     format!(
         "Throughput of the threads that are not frozen, in million operations per second.\n\n{table}\n\n\
          Median [first to third quartile] over the rounds.\n"
     )
+}
+
+/// Latencies of each subject. No ratios: what matters is how long one waits.
+fn latencies(results: &Results) -> String {
+    let table = by_subject(results, |case, place, subject| {
+        let of = |&quantity: &Quantity| results.summary(case, place, subject, quantity);
+        let medians: Option<Vec<_>> = Quantity::LATENCIES.iter().map(of).collect();
+        let shown = medians?.into_iter().map(|summary| duration(summary.median));
+        Some(shown.collect::<Vec<_>>().join(" / "))
+    });
+    format!(
+        "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.\n\n{table}\n"
+    )
+}
+
+/// A table with a line for each place of each case, and a column for each subject.
+fn by_subject(results: &Results, cell: impl Fn(&Case, f64, &str) -> Option<String>) -> Table {
+    let subjects = results.subjects();
+    let axes = shown(results);
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let fixed = axes.iter().map(|&axis| column(axis));
+    table.set_header(
+        ["workload"]
+            .into_iter()
+            .chain(fixed)
+            .chain(subjects.iter().copied()),
+    );
+    for case in results.cases() {
+        for place in results.places(&case) {
+            let cells = subjects.iter();
+            let cells = cells.map(|subject| cell(&case, place, subject).unwrap_or("–".into()));
+            table.add_row(where_at(&axes, &case, &place.to_string()).chain(cells));
+        }
+    }
+    align(&mut table);
+    table
+}
+
+/// The axes that a table has columns for: load factor and threads, and those that differ between its lines.
+fn shown(results: &Results) -> Vec<Axis> {
+    let differs = |axis: Axis| {
+        let mut places = results.all().iter().map(|row| axis.place(row));
+        let first = places.next();
+        places.any(|place| Some(place) != first)
+    };
+    let always = [Axis::Load, Axis::Threads];
+    // A hit ratio that only tells kinds of lookups apart is in their names.
+    let others = [Axis::Frozen, Axis::Offered, Axis::Hit, Axis::Skew].into_iter();
+    let needed = others.filter(|&axis| match axis {
+        Axis::Hit => results.axis() == Axis::Hit,
+        _ => differs(axis),
+    });
+    always.into_iter().chain(needed).collect()
+}
+
+fn column(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Threads => "threads",
+        Axis::Frozen => "frozen",
+        Axis::Offered => "M/s due",
+        Axis::Load => "load",
+        Axis::Hit => "% present",
+        Axis::Skew => "skew",
+    }
+}
+
+/// The cells that say where a line of a table stands; `place` is that on the axis of the results.
+fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = String> {
+    let at = |&axis: &Axis| match case.value(axis) {
+        Some(value) => value.to_string(),
+        None => place.to_owned(),
+    };
+    let places: Vec<_> = axes.iter().map(at).collect();
+    [case.workload.clone()].into_iter().chain(places)
+}
+
+/// Numbers to the right.
+fn align(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
 }
 
 fn spread_of_throughput(summary: Summary) -> String {
@@ -74,8 +139,9 @@ fn spread_of_throughput(summary: Summary) -> String {
 }
 
 /// The table with its footnotes; `None` unless the rows hold the lock-free filter and another subject.
-fn ratios(rows: &[Row]) -> Option<String> {
-    let results = Results::of(rows);
+fn ratios(results: &Results) -> Option<String> {
+    let rows = results.all();
+    let axes = shown(results);
     let mut others = results.subjects();
     let measured = others.len();
     others.retain(|subject| *subject != OURS);
@@ -86,38 +152,31 @@ fn ratios(rows: &[Row]) -> Option<String> {
     let mut table = Table::new();
     // Pastes into Markdown as it is, and never wraps a ratio over two lines.
     table.load_style(presets::ASCII_MARKDOWN);
-    let mut header = vec![
-        "workload".to_owned(),
-        "load".to_owned(),
-        "threads".to_owned(),
-    ];
+    let mut header = vec!["workload".to_owned()];
+    header.extend(axes.iter().map(|&axis| column(axis).to_owned()));
     header.extend(others.iter().map(|other| format!("over {other}")));
-    let paper = others.contains(&FINE_GRAINED);
+    let paper = others.contains(&FINE_GRAINED) && results.axis() == Axis::Threads;
     if paper {
         header.push("paper".to_owned());
     }
     table.set_header(header);
     for case in results.cases() {
-        for threads in results.places(&case) {
-            let mark = if results.oversubscribed(&case, threads) {
+        for place in results.places(&case) {
+            let mark = if results.oversubscribed(&case, place) {
                 "*"
             } else {
                 ""
             };
-            let ratios = others
-                .iter()
-                .map(|other| ratio_cell(&results, &case, threads, other));
-            add_row(&mut table, &case, format!("{threads}{mark}"), ratios);
+            let ratios = (others.iter()).map(|other| ratio_cell(results, &case, place, other));
+            table.add_row(where_at(&axes, &case, &format!("{place}{mark}")).chain(ratios));
         }
-        if is_lookup(&case) {
-            let means = others.iter().map(|other| mean_cell(&results, &case, other));
+        if is_lookup(&case) && results.axis() == Axis::Threads {
+            let means = others.iter().map(|other| mean_cell(results, &case, other));
             let paper = paper.then(|| format!("{PAPER_LOOKUP_RATIO}"));
-            add_row(&mut table, &case, "mean".into(), means.chain(paper));
+            table.add_row(where_at(&axes, &case, "mean").chain(means).chain(paper));
         }
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align(&mut table);
 
     let mut text = format!(
         "Throughput of {OURS} over that of each other subject.\n\n{table}\n\n\
@@ -126,7 +185,7 @@ fn ratios(rows: &[Row]) -> Option<String> {
     if rows.iter().any(|row| row.oversubscribed) {
         text += "* More threads than cores.\n";
     }
-    if results.cases().iter().any(is_lookup) {
+    if results.axis() == Axis::Threads && results.cases().iter().any(is_lookup) {
         text += "mean: arithmetic mean of the medians over the numbers of threads.\n";
         if paper {
             text += &format!(
@@ -140,19 +199,14 @@ fn ratios(rows: &[Row]) -> Option<String> {
             "{BOUND} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten.\n"
         );
     }
-    for line in refusals(&results) {
+    for line in refusals(results) {
         text += &line;
     }
     Some(text)
 }
 
-fn add_row(table: &mut Table, case: &Case, threads: String, ratios: impl Iterator<Item = String>) {
-    let fixed = [case.workload.clone(), case.load_factor.to_string(), threads];
-    table.add_row(fixed.into_iter().chain(ratios).map(Cell::new));
-}
-
-fn ratio_cell(results: &Results, case: &Case, threads: usize, other: &str) -> String {
-    match results.ratio(case, threads, OURS, other) {
+fn ratio_cell(results: &Results, case: &Case, place: f64, other: &str) -> String {
+    match results.ratio(case, place, OURS, other) {
         Some(ratio) => format!(
             "{:.2} [{:.2}–{:.2}]",
             ratio.median, ratio.lower, ratio.upper
@@ -172,6 +226,14 @@ fn is_lookup(case: &Case) -> bool {
     case.workload.starts_with("lookup-")
 }
 
+/// The workload, with its load factor if that is one.
+fn named(case: &Case) -> String {
+    match case.value(Axis::Load) {
+        Some(load) => format!("{} (load factor {load})", case.workload),
+        None => case.workload.clone(),
+    }
+}
+
 /// One line for each subject and case in which inserts were refused: throughput was then that of doing less.
 fn refusals(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
@@ -183,8 +245,8 @@ fn refusals(results: &Results) -> Vec<String> {
             });
             if refused > 0 {
                 lines.push(format!(
-                    "{subject} refused {refused} inserts under {} (load factor {}), {operations} operations in all.\n",
-                    case.workload, case.load_factor
+                    "{subject} refused {refused} inserts under {}, {operations} operations in all.\n",
+                    named(&case)
                 ));
             }
         }
@@ -220,7 +282,7 @@ mod tests {
             row("lock-free", "insert", 1, 1, 8.0),
             row("segment-lock", "insert", 1, 1, 4.0),
         ];
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap();
         assert_eq!(
             line(&table, "lookup-hit", "1"),
             [
@@ -252,7 +314,7 @@ mod tests {
             row("lock-free", "insert", 1, 1, 8.0),
             row("global-lock", "insert", 1, 1, 4.0),
         ];
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap();
         for absent in ["paper", "roofline", "* More", "mean", "refused"] {
             assert!(!table.contains(absent), "{absent} in\n{table}");
         }
@@ -269,7 +331,7 @@ mod tests {
             row("global-lock", "insert", 1, 1, 4.0),
             full,
         ];
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap();
         assert!(
             table.contains(
                 "global-lock refused 25 inserts under insert (load factor 0.92), 2000 operations"
@@ -313,12 +375,12 @@ mod tests {
 
     #[test]
     fn without_two_sides_there_is_no_table() {
-        assert_eq!(ratios(&[]), None);
-        assert_eq!(ratios(&[row("lock-free", "insert", 1, 1, 1.0)]), None);
+        assert_eq!(summary(&[]), None);
+        assert_eq!(summary(&[row("lock-free", "insert", 1, 1, 1.0)]), None);
         let others = [
             row("global-lock", "insert", 1, 1, 1.0),
             row("segment-lock", "insert", 1, 1, 1.0),
         ];
-        assert_eq!(ratios(&others), None);
+        assert_eq!(summary(&others), None);
     }
 }

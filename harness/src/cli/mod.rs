@@ -58,7 +58,7 @@ enum Command {
     },
     /// Draw the figure of a CSV file again.
     Plot {
-        /// Rows of a sweep, or of layouts. NAME.machine.toml beside it gives title and caption.
+        /// Rows of a sweep, of layouts or of kcas. NAME.machine.toml beside it gives title and caption.
         csv: PathBuf,
         /// The figure; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]

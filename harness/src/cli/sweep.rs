@@ -107,7 +107,7 @@ fn run(
     if rows.is_empty() {
         println!("Nothing was measured.");
     } else {
-        plot::draw(&rows, Some(&sidecar), &outputs.figure)?;
+        plot::sweep::draw(&rows, Some(&sidecar), &outputs.figure)?;
         if let Some(table) = table::summary(&rows) {
             println!("\n{table}");
         }
@@ -151,6 +151,8 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
     let panel = |workload: &Workload| Panel {
         label: workload.label(),
         load_factor: workload.load(),
+        hit: 0,
+        skew: 0.0,
         title: workload.describe(),
     };
     let run = Run {
