@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Deserialize;
 
-use crate::experiment::{Experiment, Threads};
+use crate::experiment::{Count, Experiment, Threads};
 use crate::record::Row;
 use crate::statistics::{Axis, Case, Results, Summary};
 
@@ -94,8 +94,12 @@ impl Target {
             let over = self.over_threads.map(|threads| ("over_threads", threads));
             for (field, threads) in self.threads.iter().map(of).chain(over) {
                 ensure!(
-                    list.contains(&threads),
-                    "field `{field}`: the experiment does not measure {threads} threads, but {list:?}"
+                    list.contains(&Count::Exactly(threads)),
+                    "field `{field}`: the experiment does not measure {threads} threads, but {}",
+                    list.iter()
+                        .map(Count::to_string)
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 );
             }
         }
