@@ -8,11 +8,13 @@
 //! over all of it, and takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a
 //! structure of yours beside those that are here.
 
+pub mod bootstrap;
 pub mod check;
 pub mod cli;
 pub mod contest;
 pub mod engines;
 pub mod experiment;
+pub mod headline;
 pub mod judge;
 pub mod kcas_cost;
 pub mod keys;
@@ -35,4 +37,5 @@ pub mod subject;
 pub mod subjects;
 pub mod table;
 pub mod targets;
+pub mod verdict;
 pub mod workload;

@@ -4,8 +4,9 @@
 //! other, so a ratio taken within a round is disturbed far less than a ratio of two medians; the median
 //! of those ratios is what is reported.
 
-use statrs::statistics::{Data, Distribution, Max, Min, OrderStatistics};
+use statrs::statistics::{Data, Max, Min, OrderStatistics};
 
+use crate::bootstrap;
 use crate::record::Row;
 
 /// Median and spread of some measurements.
@@ -23,26 +24,28 @@ pub struct Summary {
     pub upper: f64,
     /// The largest.
     pub max: f64,
+    /// The lower end of the median's [95 % interval](bootstrap::of_median).
+    pub low: f64,
+    /// The upper end of it.
+    pub high: f64,
 }
 
 impl Summary {
     /// Summarises the values; `None` if there are none.
     pub fn of(values: Vec<f64>) -> Option<Self> {
+        let (low, high) = bootstrap::of_median(&values)?;
         let mut data = Data::new(values);
-        (!data.is_empty()).then(|| Self {
+        Some(Self {
             count: data.len(),
             min: data.min(),
             lower: data.lower_quartile(),
             median: data.median(),
             upper: data.upper_quartile(),
             max: data.max(),
+            low,
+            high,
         })
     }
-}
-
-/// Arithmetic mean; `None` if there are no values.
-pub fn mean(values: Vec<f64>) -> Option<f64> {
-    Data::new(values).mean().filter(|mean| mean.is_finite())
 }
 
 /// What may differ between measurements of the same subject and workload. One of them is the horizontal axis of
@@ -235,12 +238,23 @@ impl<'a> Results<'a> {
     /// Throughput of one subject at one place over that of another, or of the same one, elsewhere, taken within
     /// each round that has both.
     pub fn ratio_across(&self, case: &Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
-        let pairs = self.rounds(case, a.0, a.1).filter_map(|of_a| {
+        let ratios = self.ratios_by_round(case, a, b);
+        Summary::of(ratios.into_iter().map(|(_, ratio)| ratio).collect())
+    }
+
+    /// The ratios that [`ratio_across`](Self::ratio_across) summarises, each with its round.
+    pub fn ratios_by_round(
+        &self,
+        case: &Case,
+        a: (f64, &str),
+        b: (f64, &str),
+    ) -> Vec<(usize, f64)> {
+        let pair = |of_a: &Row| {
             self.rounds(case, b.0, b.1)
                 .find(|of_b| of_b.round == of_a.round)
-                .map(|of_b| of_a.mops / of_b.mops)
-        });
-        Summary::of(pairs.collect())
+                .map(|of_b| (of_a.round, of_a.mops / of_b.mops))
+        };
+        self.rounds(case, a.0, a.1).filter_map(pair).collect()
     }
 
     /// All rows.
@@ -293,8 +307,10 @@ mod tests {
         assert!((1.0..=2.0).contains(&summary.lower), "{summary:?}");
         assert!((4.0..=5.0).contains(&summary.upper), "{summary:?}");
         assert_eq!(Summary::of(vec![2.0, 4.0]).unwrap().median, 3.0);
+        assert_eq!((summary.low, summary.high), (1.0, 5.0));
         let single = Summary::of(vec![7.0]).unwrap();
         assert_eq!((single.lower, single.median, single.upper), (7.0, 7.0, 7.0));
+        assert_eq!((single.low, single.high), (7.0, 7.0));
         assert_eq!(Summary::of(vec![]), None);
     }
 
@@ -414,11 +430,5 @@ mod tests {
             ..at(0.95, 0)
         };
         assert_eq!(axis(&[at(0.9, 0), elsewhere]), Axis::Threads);
-    }
-
-    #[test]
-    fn the_mean_of_nothing_is_nothing() {
-        assert_eq!(mean(vec![1.0, 2.0, 6.0]), Some(3.0));
-        assert_eq!(mean(vec![]), None);
     }
 }

@@ -3,19 +3,25 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::bootstrap;
+use crate::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::plot::duration;
 use crate::record::Row;
-use crate::statistics::{Axis, Case, Quantity, Results, Summary, mean};
+use crate::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::verdict::Verdict;
 
 /// The subject whose throughput is divided by that of the others.
 const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
+/// The verdicts that are marked in the table.
+const NO_CLAIM: [Verdict; 3] = [
+    Verdict::TooCloseToCall,
+    Verdict::TooNoisy,
+    Verdict::TooFewRounds,
+];
 /// The bound, not a rival.
 const BOUND: &str = "roofline";
-/// Wang et al. 2025: lookups of the lock-free filter over those of the fine-grained locks, averaged over
-/// their numbers of threads.
-const PAPER_LOOKUP_RATIO: f64 = 1.94;
 
 /// The table that suits the rows; `None` where there is nothing to compare.
 pub fn summary(rows: &[Row]) -> Option<String> {
@@ -36,7 +42,7 @@ fn throughputs(results: &Results) -> String {
     });
     format!(
         "Throughput of the threads that are not frozen, in million operations per second.\n\n{table}\n\n\
-         Median [first to third quartile] over the rounds.\n"
+         Median over the rounds [its 95 % bootstrap interval].\n"
     )
 }
 
@@ -130,12 +136,9 @@ fn spread_of_throughput(summary: Summary) -> String {
         _ => format!("{mops:.3}"),
     };
     let Summary {
-        lower,
-        median,
-        upper,
-        ..
+        low, median, high, ..
     } = summary;
-    format!("{} [{}–{}]", number(median), number(lower), number(upper))
+    format!("{} [{}–{}]", number(median), number(low), number(high))
 }
 
 /// The table with its footnotes; `None` unless the rows hold the lock-free filter and another subject.
@@ -160,6 +163,7 @@ fn ratios(results: &Results) -> Option<String> {
         header.push("paper".to_owned());
     }
     table.set_header(header);
+    let mut verdicts = Vec::new();
     for case in results.cases() {
         for place in results.places(&case) {
             let mark = if results.oversubscribed(&case, place) {
@@ -167,7 +171,11 @@ fn ratios(results: &Results) -> Option<String> {
             } else {
                 ""
             };
-            let ratios = (others.iter()).map(|other| ratio_cell(results, &case, place, other));
+            let ratios = others.iter().map(|other| {
+                let verdict = Verdict::on(results, &case, place, OURS, other);
+                verdicts.extend(verdict);
+                ratio_cell(results.ratio(&case, place, OURS, other), verdict)
+            });
             table.add_row(where_at(&axes, &case, &format!("{place}{mark}")).chain(ratios));
         }
         if is_lookup(&case) && results.axis() == Axis::Threads {
@@ -180,13 +188,19 @@ fn ratios(results: &Results) -> Option<String> {
 
     let mut text = format!(
         "Throughput of {OURS} over that of each other subject.\n\n{table}\n\n\
-         Ratios are taken within rounds: median [first to third quartile] over the rounds.\n"
+         Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval].\n"
     );
+    for verdict in NO_CLAIM {
+        if verdicts.contains(&verdict) {
+            text += &format!("{} {}.\n", verdict.mark(), verdict.explanation());
+        }
+    }
     if rows.iter().any(|row| row.oversubscribed) {
         text += "* More threads than cores.\n";
     }
     if results.axis() == Axis::Threads && results.cases().iter().any(is_lookup) {
-        text += "mean: arithmetic mean of the medians over the numbers of threads.\n";
+        text += "mean: arithmetic mean of the medians over the numbers of threads, of rounds that have them all; rounds are \
+                  drawn as a whole for its interval.\n";
         if paper {
             text += &format!(
                 "paper: {PAPER_LOOKUP_RATIO}, the mean for lookups over fine-grained locks that Wang et al. (2025) report, \
@@ -202,24 +216,44 @@ fn ratios(results: &Results) -> Option<String> {
     for line in refusals(results) {
         text += &line;
     }
+    if paper {
+        for case in results.cases().iter().filter(|case| is_lookup(case)) {
+            text += &headline(&results, case).unwrap_or_default();
+        }
+    }
     Some(text)
 }
 
-fn ratio_cell(results: &Results, case: &Case, place: f64, other: &str) -> String {
-    match results.ratio(case, place, OURS, other) {
-        Some(ratio) => format!(
-            "{:.2} [{:.2}–{:.2}]",
-            ratio.median, ratio.lower, ratio.upper
-        ),
-        None => "–".into(),
-    }
+/// The sentence to hold against the paper's.
+fn headline(results: &Results, case: &Case) -> Option<String> {
+    let headline = Headline::of(results, case, OURS, FINE_GRAINED)?;
+    let threads: Vec<_> = headline.threads.iter().map(usize::to_string).collect();
+    let few = match headline.rounds < bootstrap::FEWEST {
+        true => ", from too few rounds for a claim",
+        false => "",
+    };
+    Some(format!(
+        "Headline: {} is {headline} times as fast as {FINE_GRAINED}, averaged over {} threads{few}; the paper reports \
+         {PAPER_LOOKUP_RATIO}.\n",
+        named(case),
+        threads.join(", "),
+    ))
+}
+
+fn ratio_cell(ratio: Option<Summary>, verdict: Option<Verdict>) -> String {
+    let (Some(ratio), Some(verdict)) = (ratio, verdict) else {
+        return "–".into();
+    };
+    let Summary {
+        low, median, high, ..
+    } = ratio;
+    let cell = format!("{median:.2} [{low:.2}–{high:.2}] {}", verdict.mark());
+    cell.trim_end().to_owned()
 }
 
 fn mean_cell(results: &Results, case: &Case, other: &str) -> String {
-    let threads = results.places(case).into_iter();
-    let ratios = threads.filter_map(|threads| results.ratio(case, threads, OURS, other));
-    let mean = mean(ratios.map(|ratio| ratio.median).collect());
-    mean.map_or("–".into(), |mean| format!("{mean:.2}"))
+    let mean = Headline::of(results, case, OURS, other);
+    mean.map_or("–".into(), |mean| mean.to_string())
 }
 
 fn is_lookup(case: &Case) -> bool {
@@ -289,23 +323,50 @@ mod tests {
                 "lookup-hit",
                 "0.92",
                 "1",
-                "3.00 [3.00–3.00]",
-                "0.50 [0.50–0.50]",
+                "3.00 [3.00–3.00] #",
+                "0.50 [0.50–0.50] #",
                 ""
             ]
         );
         assert_eq!(
             line(&table, "lookup-hit", "4*")[3..5],
-            ["5.00 [5.00–5.00]", "–"]
+            ["5.00 [5.00–5.00] #", "–"]
         );
         assert_eq!(
             line(&table, "lookup-hit", "mean")[3..],
-            ["4.00", "0.50", "1.94"]
+            ["4.00 [4.00–4.00]", "0.50 [0.50–0.50]", "1.94"]
         );
-        assert_eq!(line(&table, "insert", "1")[3..5], ["2.00 [2.00–2.00]", "–"]);
+        assert_eq!(
+            line(&table, "insert", "1")[3..5],
+            ["2.00 [2.00–2.00] #", "–"]
+        );
         assert!(!table.contains("insert   | 0.92 |    mean"), "{table}");
         assert!(table.contains("below 1 by nature"), "{table}");
         assert!(table.contains("* More threads than cores"), "{table}");
+    }
+
+    #[test]
+    fn ratios_that_allow_no_claim_are_marked_and_lookups_have_a_headline() {
+        let of_round = |round: usize| {
+            let drift = round as f64;
+            [
+                row("lock-free", "lookup-hit", 1, round, 30.0 + drift),
+                row("segment-lock", "lookup-hit", 1, round, 10.0),
+                row("lock-free", "lookup-hit", 4, round, 9.0 + drift / 4.0),
+                row("segment-lock", "lookup-hit", 4, round, 10.0),
+            ]
+        };
+        let rows: Vec<Row> = (1..=7).flat_map(of_round).collect();
+        let table = summary(&rows).unwrap();
+        assert!(!line(&table, "lookup-hit", "1")[3].contains(['~', '?', '#']));
+        assert!(line(&table, "lookup-hit", "4*")[3].ends_with("] ~"));
+        assert!(table.contains("~ too close to call"), "{table}");
+        assert!(!table.contains("too noisy") && !table.contains("fewer than"));
+        let headline = "Headline: lookup-hit (load factor 0.92) is 2.20 [";
+        assert!(table.contains(headline), "{table}");
+        let rest =
+            "times as fast as segment-lock, averaged over 1, 4 threads; the paper reports 1.94";
+        assert!(table.contains(rest), "{table}");
     }
 
     #[test]
@@ -315,7 +376,9 @@ mod tests {
             row("global-lock", "insert", 1, 1, 4.0),
         ];
         let table = summary(&rows).unwrap();
-        for absent in ["paper", "roofline", "* More", "mean", "refused"] {
+        for absent in [
+            "paper", "roofline", "* More", "mean", "refused", "~", "?", "Headline",
+        ] {
             assert!(!table.contains(absent), "{absent} in\n{table}");
         }
     }

@@ -212,12 +212,9 @@ pub fn table(lines: &[Line]) -> String {
     for line in lines {
         let measured = line.measured.map_or("–".into(), |ratio| {
             let Summary {
-                lower,
-                median,
-                upper,
-                ..
+                low, median, high, ..
             } = ratio;
-            format!("{median:.2} [{lower:.2}–{upper:.2}]")
+            format!("{median:.2} [{low:.2}–{high:.2}]")
         });
         table.add_row([
             line.work.clone(),
@@ -244,7 +241,7 @@ pub fn table(lines: &[Line]) -> String {
     };
     format!(
         "Throughput of a subject over that of another, or over its own at another number of threads.\n\n{table}\n\n\
-         Ratios are taken within rounds: median [first to third quartile] over the rounds; the median decides.\n\
+         Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval]; the median decides.\n\
          Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured.\n",
         lines.len(),
         with(Verdict::Reached),

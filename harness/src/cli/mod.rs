@@ -86,7 +86,7 @@ enum Command {
     ///
     /// Runs experiments/speed.toml: lookups, batches, fills and churn, against the bound of the machine, striped
     /// locks and two filters from crates.io. The table at the end has a line for every ratio: what it is to be
-    /// at least, what is aimed at, its median over interleaved rounds with quartiles, and a verdict. Targets
+    /// at least, what is aimed at, its median over interleaved rounds with its interval, and a verdict. Targets
     /// that are missed are printed as such, and are no error. Under ten minutes and 4 GB of memory on two
     /// cores; it needs them to itself. What is left behind, and what Ctrl-C does, is as for `sweep`.
     Targets {

@@ -19,7 +19,11 @@ pub(super) const TITLE_SIZE: u32 = 21;
 pub(super) const TEXT_SIZE: u32 = 15;
 pub(super) const CAPTION_SIZE: u32 = 13;
 
-/// A line through medians, with bars from quartile to quartile.
+/// What the bars are, for captions.
+pub(super) const BARS: &str =
+    "Bars: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+
+/// A line through medians, with a bar for the interval of each: see [`BARS`].
 pub(super) fn draw_line<'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
     points: &[(f64, Summary)],
@@ -33,15 +37,13 @@ where
     chart
         .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
         .map_err(drawing)?;
-    for &(x, Summary { lower, upper, .. }) in points {
+    for &(x, Summary { low, high, .. }) in points {
         let bar = style.colour.stroke_width(1);
         let cap = |y| EmptyElement::at((x, y)) + PathElement::new(vec![(-4, 0), (4, 0)], bar);
         chart
-            .draw_series([PathElement::new(vec![(x, lower), (x, upper)], bar)])
+            .draw_series([PathElement::new(vec![(x, low), (x, high)], bar)])
             .map_err(drawing)?;
-        chart
-            .draw_series([cap(lower), cap(upper)])
-            .map_err(drawing)?;
+        chart.draw_series([cap(low), cap(high)]).map_err(drawing)?;
     }
     chart
         .draw_series(line.map(|place| EmptyElement::at(place) + marker(style)))

@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use plotters::prelude::*;
 
 use super::chart::{
-    Area, Categories, TEXT_SIZE, draw_line, drawing, label_lines, label_width, plain, text_style,
+    Area, BARS, Categories, TEXT_SIZE, draw_line, drawing, label_lines, label_width, plain,
+    text_style,
 };
 use super::frame::{Frame, machine_line};
 use super::style::Style;
@@ -76,7 +77,7 @@ fn draw_panel(
             };
             let summary = results.throughput(&case, engine)?;
             // A logarithmic axis has no zero.
-            (summary.lower > 0.0).then_some(((entries - 1) as f64, summary))
+            (summary.low > 0.0).then_some(((entries - 1) as f64, summary))
         };
         sizes.iter().filter_map(point).collect()
     };
@@ -133,7 +134,7 @@ fn caption(results: &Results, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<S
     let mut how = format!(
         "An operation reads k words and increases each by one, all at one moment, again and again until it \
          succeeds. Disjoint: each thread has {OWN_WORDS} words of its own. Contended: all threads have the same \
-         {SHARED_WORDS} words. Lines: median of {rounds} rounds. Bars: from the first to the third quartile."
+         {SHARED_WORDS} words. Lines: median of {rounds} rounds. {BARS}"
     );
     if results.0.iter().any(|row| !row.pinned) {
         how += " Threads were not all pinned.";

@@ -10,8 +10,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::chart::{
-    Area, CAPTION_SIZE, Categories, TEXT_SIZE, draw_line, drawing, duration, grouped, label_lines,
-    label_width, plain, text_style, text_width,
+    Area, BARS, CAPTION_SIZE, Categories, TEXT_SIZE, draw_line, drawing, duration, grouped,
+    label_lines, label_width, plain, text_style, text_width,
 };
 use super::frame::{Frame, machine_line};
 use super::style::{Style, styles};
@@ -174,7 +174,7 @@ impl Panel<'_> {
         let reach = |summary: Summary| match self.results.axis() {
             // Single rounds are shown, too.
             Axis::Frozen => summary.max,
-            _ => summary.upper,
+            _ => summary.high,
         };
         let subjects = self.styles.iter();
         let points = subjects.flat_map(|style| self.points(style.subject));
@@ -275,7 +275,7 @@ impl Panel<'_> {
             let shift = step * (index as f64 - (self.styles.len() - 1) as f64 / 2.0);
             let mut points = self.points(style.subject);
             points.iter_mut().for_each(|(x, _)| *x += shift);
-            // Where chance decides whether anything is done at all, quartiles hide too much.
+            // Where chance decides whether anything is done at all, an interval hides too much.
             if self.results.axis() == Axis::Frozen {
                 let rounds = places.iter().enumerate().flat_map(|(index, &place)| {
                     let rounds = self.results.rounds(self.case, place, style.subject);
@@ -308,9 +308,7 @@ fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
     }
     let rounds = range(rounds.into_iter());
     let keys = range(rows.iter().map(|row| row.keys));
-    let mut how = format!(
-        "Lines: median of {rounds} rounds. Bars: from the first to the third quartile. Keys: {keys}"
-    );
+    let mut how = format!("Lines: median of {rounds} rounds. {BARS} Keys: {keys}");
     match sidecar {
         Some(sidecar) => how += &format!(" ({}).", sidecar.run.keys),
         None => how += ".",
