@@ -41,6 +41,9 @@ pub struct Experiment {
     pub name: String,
     /// Title of the figure.
     pub title: String,
+    /// The question that the experiment answers, for the report.
+    #[serde(default)]
+    pub question: String,
     /// The structures that are measured, by their registered names.
     pub subjects: Vec<String>,
     /// The numbers of threads.

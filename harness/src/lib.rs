@@ -28,6 +28,7 @@ pub mod plot;
 pub mod record;
 pub mod recorder;
 pub mod registry;
+pub mod report;
 pub mod rows;
 pub mod runner;
 pub mod scenario;

@@ -58,6 +58,9 @@ pub struct Panel {
 pub struct Run {
     /// Title of the experiment.
     pub title: String,
+    /// The question that it answers.
+    #[serde(default)]
+    pub question: String,
     /// Start, in UTC, as in RFC 3339.
     pub started: String,
     /// Command line, paths shortened to file names.
@@ -342,6 +345,7 @@ mod tests {
         Sidecar {
             run: Run {
                 title: "A \"quoted\" title".into(),
+                question: "Are they fast?".into(),
                 started: now(),
                 command: "harness sweep tiny.toml".into(),
                 seed: u64::from(u32::MAX),

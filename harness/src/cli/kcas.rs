@@ -111,6 +111,7 @@ fn describe(options: &Options) -> Result<Sidecar> {
     };
     let run = Run {
         title: "Changing k words at one moment".into(),
+        question: "What does changing k words at one moment cost, and who does it best?".into(),
         started: machine::now(),
         command: machine::command_line(),
         seed: options.seed,

@@ -62,6 +62,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
 fn describe(options: &Options) -> Result<Sidecar> {
     let run = Run {
         title: "False positives and memory of the layouts".into(),
+        question: "What does a lower false positive rate cost in memory?".into(),
         started: machine::now(),
         command: machine::command_line(),
         seed: options.seed,

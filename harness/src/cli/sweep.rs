@@ -157,6 +157,7 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
     };
     let run = Run {
         title: experiment.title.clone(),
+        question: experiment.question.clone(),
         started: machine::now(),
         command: machine::command_line(),
         seed: experiment.seed,

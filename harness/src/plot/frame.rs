@@ -59,7 +59,7 @@ impl Frame {
 }
 
 /// What the run was measured with.
-pub(super) fn machine_line(sidecar: &Sidecar) -> String {
+pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     let (machine, run) = (&sidecar.machine, &sidecar.run);
     format!(
         "{}, {} cores{}{}. {}. Commit {}. {}.",

@@ -12,3 +12,4 @@ mod style;
 pub mod sweep;
 
 pub use chart::{duration, grouped};
+pub(crate) use frame::machine_line;

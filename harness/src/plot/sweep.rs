@@ -96,7 +96,7 @@ fn name(quantity: Quantity) -> Option<&'static str> {
 }
 
 /// What the threads do, and what is the same in the whole panel.
-fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
+pub fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
     let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis(), case));
     let mut title = described.map_or_else(|| case.workload.clone(), |panel| panel.title.clone());
     // Older descriptions say it all themselves.
