@@ -20,6 +20,7 @@ pub mod kcas_cost;
 pub mod keys;
 pub mod layouts;
 pub mod machine;
+pub mod memory;
 pub mod outputs;
 pub mod perturbation;
 pub mod phase;

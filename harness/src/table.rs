@@ -6,12 +6,12 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::bootstrap;
 use crate::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::plot::duration;
 use crate::record::Row;
 use crate::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::verdict::Verdict;
+use crate::{bootstrap, memory};
 
 /// A table, with what stands above and below it. It is shown as Markdown.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +116,36 @@ fn by_subject(
         header: columns(&axes).chain(subjects).collect(),
         lines,
         notes,
+    }
+}
+
+/// What a key costs in memory.
+pub fn of_memory(rows: &[memory::Row]) -> Sheet {
+    let line = |row: &memory::Row| {
+        vec![
+            row.subject.clone(),
+            row.load_factor.to_string(),
+            format!("{:.1}", row.bits_a_key()),
+            format!("{:.1}", row.resident_bits_a_key()),
+            format!("{:.2e}", row.rate()),
+            row.refused.to_string(),
+        ]
+    };
+    let header = [
+        "subject",
+        "load",
+        "bits a key, declared",
+        "resident",
+        "false positive rate",
+        "refused",
+    ];
+    Sheet {
+        lead: "Memory for each key that is in.".into(),
+        header: header.map(str::to_owned).into(),
+        lines: rows.iter().map(line).collect(),
+        notes: vec![
+            "declared: what the structure says it takes; resident: what the process took in addition.".into(),
+        ],
     }
 }
 

@@ -14,6 +14,7 @@ mod check;
 mod kcas;
 mod layouts;
 mod list;
+mod memory;
 mod plot;
 mod report;
 mod results;
@@ -135,6 +136,15 @@ enum Command {
     /// memory, and printed first: `cargo run --release -p harness --features steps -- kcas --rounds 1`. Such a build
     /// is no measure of speed.
     Kcas(kcas::Options),
+    /// Measure what a key costs in memory, and how often absent keys are found for it.
+    ///
+    /// Every subject at several load factors, each in a process of its own: what it says it takes, what the process
+    /// took, and the false positive rate. Prints one table, and leaves memory.csv, memory.machine.toml and memory.svg.
+    /// Takes some two minutes.
+    Memory(memory::Options),
+    /// One measurement of `memory`, as it asks itself for.
+    #[command(name = memory::ONE, hide = true)]
+    MemoryOfOne(memory::One),
     /// Show all results of a directory on one page, report.html.
     ///
     /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
@@ -185,6 +195,8 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::Check(options) => check::check(registry, &options),
         Command::Kcas(options) => kcas::kcas(&options),
         Command::Layouts(options) => layouts::layouts(&options),
+        Command::Memory(options) => memory::memory(registry, &options),
+        Command::MemoryOfOne(one) => memory::memory_of_one(registry, &one),
         Command::Report { directory } => report::report(&directory),
         Command::List { experiments } => list::list(registry, experiments),
     };

@@ -8,7 +8,7 @@ use super::Ending;
 use crate::machine::Sidecar;
 use crate::outputs::Outputs;
 use crate::rows::has_columns;
-use crate::{kcas_cost, layouts, plot, record};
+use crate::{kcas_cost, layouts, memory, plot, record};
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);
@@ -32,6 +32,8 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         plot::layouts::draw(&not_empty(layouts::read(csv)?, csv)?, sidecar, &out)?;
     } else if has_columns(csv, kcas_cost::COLUMNS)? {
         plot::kcas::draw(&not_empty(kcas_cost::read(csv)?, csv)?, sidecar, &out)?;
+    } else if has_columns(csv, memory::COLUMNS)? {
+        plot::memory::draw(&not_empty(memory::read(csv)?, csv)?, sidecar, &out)?;
     } else {
         plot::sweep::draw(&not_empty(record::read(csv)?, csv)?, sidecar, &out)?;
     }

@@ -64,16 +64,7 @@ fn draw_panel(area: &Area, rows: &[Row]) -> Result<()> {
         .y_label_formatter(&|rate| format!("{rate:.0e}"))
         .draw()
         .map_err(drawing)?;
-    for (index, (label, bits_a_halving)) in CURVES.into_iter().enumerate() {
-        let colour = COLOURS[3 + 4 * index];
-        let end = most_bits.min(bits_a_halving * (1.0 / lowest).log2());
-        let curve = [0.0, end].map(|bits| (bits, (-bits / bits_a_halving).exp2()));
-        chart
-            .draw_series(LineSeries::new(curve, colour.stroke_width(2)))
-            .map_err(drawing)?
-            .label(label)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
-    }
+    draw_bounds(&mut chart, (most_bits, lowest))?;
     let ours = COLOURS[0];
     let shown = |row: &Row| match row.wrong {
         0 => row.rate_theory,
@@ -123,5 +114,27 @@ fn draw_panel(area: &Area, rows: &[Row]) -> Result<()> {
         .label_font(text_style(TEXT_SIZE))
         .draw()
         .map_err(drawing)?;
+    Ok(())
+}
+
+/// Draws the least memory possible for a rate, and that of a Bloom filter, from rate 1 down to the lowest shown.
+pub(super) fn draw_bounds<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    (most_bits, lowest): (f64, f64),
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    for (index, (label, bits_a_halving)) in CURVES.into_iter().enumerate() {
+        let colour = COLOURS[3 + 4 * index];
+        let end = most_bits.min(bits_a_halving * (1.0 / lowest).log2());
+        let curve = [0.0, end].map(|bits| (bits, (-bits / bits_a_halving).exp2()));
+        chart
+            .draw_series(LineSeries::new(curve, colour.stroke_width(2)))
+            .map_err(drawing)?
+            .label(label)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
+    }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod chart;
 mod frame;
 pub mod kcas;
 pub mod layouts;
+pub mod memory;
 mod style;
 pub mod sweep;
 

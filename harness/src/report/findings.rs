@@ -5,7 +5,7 @@ use crate::engines::{Entry, MAX_ENTRIES};
 use crate::plot::duration;
 use crate::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::verdict::Verdict;
-use crate::{kcas_cost, layouts};
+use crate::{kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
 const BOUND: &str = "roofline";
@@ -212,6 +212,26 @@ pub(super) fn of_layouts(rows: &[layouts::Row]) -> Vec<String> {
         )
     };
     rows.iter().map(sentence).collect()
+}
+
+/// What each structure takes and is wrong by where it is fullest, if all keys are in.
+pub(super) fn of_memory(rows: &[memory::Row]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for of_subject in rows.chunk_by(|a, b| a.subject == b.subject) {
+        let whole = of_subject.iter().filter(|row| row.refused == 0);
+        let fullest = whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor));
+        sentences.extend(fullest.map(|row| {
+            format!(
+                "{}: {:.1} bits a key at load factor {} ({:.1} by its own account), and {:.2e} of absent keys found.",
+                row.subject,
+                row.resident_bits_a_key(),
+                row.load_factor,
+                row.bits_a_key(),
+                row.rate(),
+            )
+        }));
+    }
+    sentences
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::record::Row;
 use crate::rows::has_columns;
 use crate::statistics::Results;
 use crate::table::{self, Sheet};
-use crate::{kcas_cost, layouts, plot, record};
+use crate::{kcas_cost, layouts, memory, plot, record};
 
 use findings::Finding;
 
@@ -134,6 +134,14 @@ fn section(csv: &Path) -> Result<Option<Section>> {
         }
         section.figure = plot::kcas::render(&rows, described)?;
         section.sentences = findings::of_kcas(&rows);
+    } else if has_columns(csv, memory::COLUMNS)? {
+        let rows = memory::read(csv)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        section.figure = plot::memory::render(&rows, described)?;
+        section.sentences = findings::of_memory(&rows);
+        section.sheet = Some(table::of_memory(&rows));
     } else {
         let rows = record::read(csv)?;
         if rows.is_empty() {
