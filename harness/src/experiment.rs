@@ -25,11 +25,13 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::registry::Registry;
+use crate::stopping::StoppingRule;
 use crate::targets::Target;
 use crate::workload::Workload;
 
@@ -50,8 +52,20 @@ pub struct Experiment {
     /// counted from outside, as threads that are measured may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
-    /// How often everything is measured, 1 to 1,000. Medians and spreads are over rounds.
+    /// How often everything is measured, 1 to 1,000, and at least if one of the next three fields is there.
+    /// Medians and their intervals are over rounds.
     pub rounds: usize,
+    /// How often a workload is measured at most, `rounds` to 1,000; needs `precision` or `minutes`.
+    #[serde(default)]
+    pub max_rounds: Option<usize>,
+    /// Further rounds are made until the interval of every ratio of the first subject to another is as narrow as
+    /// this: half its width over its median, above 0 and below 1. Needs `max_rounds` or `minutes`.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Minutes after which no further rounds are made, above 0 and at most 10,080, a week. Workloads share them;
+    /// `rounds` rounds are made even if they take longer.
+    #[serde(default)]
+    pub minutes: Option<f64>,
     /// Seconds that one time-bounded measurement lasts, above 0 and at most 600. Inserts to a load
     /// factor and removes take as long as they take.
     pub seconds: f64,
@@ -93,6 +107,7 @@ pub const MIN_KEYS: usize = 1_000;
 /// Most threads an experiment may ask for.
 pub const MAX_THREADS: usize = 1_024;
 const MAX_ROUNDS: usize = 1_000;
+const MAX_MINUTES: f64 = 10_080.0;
 const MAX_SECONDS: f64 = 600.0;
 
 /// What a key costs a sweep at most, in bytes: three sets of keys, their shuffled orders, and one table
@@ -224,6 +239,7 @@ impl Experiment {
             "field `rounds`: {} is not between 1 and {MAX_ROUNDS}",
             self.rounds
         );
+        self.validate_stopping()?;
         ensure!(
             self.seconds > 0.0 && self.seconds <= MAX_SECONDS,
             "field `seconds`: {} must be above 0 and at most {MAX_SECONDS}",
@@ -271,6 +287,61 @@ impl Experiment {
             let number = index + 1;
             let named = || format!("[[target]] number {number}");
             target.validate(self).with_context(named)?;
+        }
+        Ok(())
+    }
+}
+
+impl Experiment {
+    /// When a workload has had enough rounds.
+    pub fn stopping_rule(&self) -> StoppingRule {
+        let open_ended = self.precision.is_some() || self.minutes.is_some();
+        StoppingRule {
+            least: self.rounds,
+            most: self
+                .max_rounds
+                .unwrap_or(if open_ended { MAX_ROUNDS } else { self.rounds }),
+            precision: self.precision,
+            budget: (self.minutes).map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+        }
+    }
+
+    fn validate_stopping(&self) -> Result<()> {
+        if let Some(most) = self.max_rounds {
+            ensure!(
+                (self.rounds..=MAX_ROUNDS).contains(&most),
+                "field `max_rounds`: {most} is not between {} (`rounds`) and {MAX_ROUNDS}",
+                self.rounds
+            );
+            ensure!(
+                self.precision.is_some() || self.minutes.is_some(),
+                "field `max_rounds`: say with `precision` or `minutes` when fewer suffice"
+            );
+        }
+        if let Some(precision) = self.precision {
+            ensure!(
+                precision > 0.0 && precision < 1.0,
+                "field `precision`: {precision} must be above 0 and below 1"
+            );
+            ensure!(
+                self.max_rounds.is_some() || self.minutes.is_some(),
+                "field `precision`: say with `max_rounds` or `minutes` when to give up"
+            );
+            ensure!(
+                self.subjects.len() > 1,
+                "field `precision`: it is that of ratios, which need two subjects"
+            );
+            ensure!(
+                !self.freezes(),
+                "field `precision`: ratios over subjects that frozen threads may stop mean nothing; leave out \
+                 `frozen`, or give `minutes` alone"
+            );
+        }
+        if let Some(minutes) = self.minutes {
+            ensure!(
+                minutes > 0.0 && minutes <= MAX_MINUTES,
+                "field `minutes`: {minutes} must be above 0 and at most {MAX_MINUTES}"
+            );
         }
         Ok(())
     }
@@ -428,6 +499,43 @@ mod tests {
                 "`frozen`: insert ends when",
             ),
             ("rounds   = 2", "rounds = 0", "`rounds`"),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 1\nminutes = 1",
+                "`max_rounds`: 1 is not between 2",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 9",
+                "`max_rounds`: say with `precision`",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nprecision = 0.05",
+                "`precision`: say with `max_rounds`",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 9\nprecision = 1.0",
+                "`precision`: 1 must be",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 9\nprecision = nan",
+                "`precision`: NaN must be",
+            ),
+            (
+                "[\"lock-free\", \"roofline\"]",
+                "[\"lock-free\"]\nmax_rounds = 9\nprecision = 0.1",
+                "`precision`: it is that of ratios",
+            ),
+            (
+                "seed ",
+                "frozen = [1]\nminutes = 1\nprecision = 0.1\nseed ",
+                "`precision`: ratios over",
+            ),
+            ("rounds   = 2", "rounds = 2\nminutes = 0.0", "`minutes`"),
+            ("rounds   = 2", "rounds = 2\nminutes = 1e9", "`minutes`"),
             ("0.01", "0.0", "`seconds`"),
             ("0.01", "nan", "`seconds`"),
             ("0.01", "-1.0", "`seconds`"),
@@ -445,6 +553,21 @@ mod tests {
             let error = complaint(from, to);
             assert!(error.contains(field), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn rounds_are_as_many_as_told_unless_more_is_asked_for() {
+        let rule = |more: &str| {
+            let text = GOOD.replace("rounds   = 2", &format!("rounds = 2\n{more}"));
+            Experiment::parse(&text).unwrap().stopping_rule()
+        };
+        assert!(!rule("").adapts());
+        let precise = rule("max_rounds = 9\nprecision = 0.05");
+        assert_eq!((precise.least, precise.most), (2, 9));
+        assert_eq!((precise.precision, precise.budget), (Some(0.05), None));
+        let timed = rule("minutes = 1.5");
+        assert_eq!((timed.least, timed.most), (2, MAX_ROUNDS));
+        assert_eq!(timed.budget, Some(Duration::from_secs(90)));
     }
 
     #[test]

@@ -17,7 +17,6 @@
 //! too many that were never inserted, ends the run with an error instead of entering the figure.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -36,10 +35,12 @@ use crate::experiment::Experiment;
 use crate::keys::KeySource;
 use crate::phase::{Cycle, Measured, Mix, Phase, Tally, Watch};
 use crate::pinning::Cores;
+use crate::plan::{Measurement, Part, Plan};
 use crate::record::Row;
 use crate::registry::{Entry, Registry};
 use crate::stall::{self, Observed, Site};
-use crate::subject::{Operations, SLOTS_PER_BUCKET};
+use crate::stopping::{self, Progress, Reason};
+use crate::subject::SLOTS_PER_BUCKET;
 use crate::workload::Workload;
 
 /// The part of a time-bounded measurement that comes before it as warm-up, untimed.
@@ -52,159 +53,120 @@ const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
 /// How often a request to stop is looked for while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
-/// What a run will do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// The measurements, in the order in which they are made.
-    pub measurements: Vec<Measurement>,
-    /// What is left out, and why.
-    pub skipped: Vec<Skipped>,
+/// What is run: an experiment, on these cores, with these keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Where its subjects are.
+    pub registry: &'a Registry,
+    /// Keys of all tables.
+    pub keys: &'a KeySource,
+    /// What threads are bound to.
+    pub cores: &'a Cores,
+    /// Rows of an earlier run that was interrupted: what they hold is not measured again.
+    pub made: &'a [Row],
 }
 
-/// One measurement, and later one row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measurement {
-    /// Name of the subject.
-    pub subject: String,
-    /// What the threads do.
-    pub workload: Workload,
-    /// Number of threads that are measured, from 1.
-    pub threads: usize,
-    /// Number of threads that are frozen meanwhile.
-    pub frozen: usize,
-    /// Number of the round, from 1.
-    pub round: usize,
+/// What a run tells of its progress.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// This is measured now.
+    Next(&'a Measurement),
+    /// This was measured.
+    Made(Row),
+    /// A workload has had all its rounds.
+    Ended {
+        /// The workload.
+        workload: &'a Workload,
+        /// How many rounds it had.
+        rounds: usize,
+        /// Why it has no more.
+        reason: Reason,
+    },
 }
 
-/// A subject that cannot do what a workload needs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Skipped {
-    /// Name of the subject.
-    pub subject: String,
-    /// The workload it is left out of.
-    pub workload: Workload,
-    /// What it cannot do.
-    pub reason: String,
-}
-
-impl fmt::Display for Skipped {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let Self {
-            subject,
-            workload,
-            reason,
-        } = self;
-        write!(
-            formatter,
-            "{subject} is left out of {}: {reason}",
-            workload.label()
-        )
-    }
-}
-
-/// What a run of this experiment will do on this machine.
-///
-/// # Errors
-///
-/// A subject that is not in the registry; frozen threads in a build that cannot freeze any.
-pub fn plan(experiment: &Experiment, registry: &Registry) -> Result<Plan> {
-    plan_on(experiment, registry, &Cores::detect())
-}
-
-fn plan_on(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Plan> {
-    experiment.check_build()?;
-    // A frozen thread inserts and removes.
-    let needed = |workload: &Workload| match experiment.freezes() {
-        true => Operations::ALL,
-        false => workload.needs(),
-    };
-    let mut plan = Plan {
-        measurements: Vec::new(),
-        skipped: Vec::new(),
-    };
-    for workload in &experiment.workloads {
-        let mut able = Vec::new();
-        for subject in &experiment.subjects {
-            match registry.get(subject)?.operations.missing(needed(workload)) {
-                None => able.push(subject),
-                Some(operation) => plan.skipped.push(Skipped {
-                    subject: subject.clone(),
-                    workload: workload.clone(),
-                    reason: format!("it cannot {operation}"),
-                }),
-            }
-        }
-        for round in 1..=experiment.rounds {
-            for threads in experiment.threads.counts(cores.count()) {
-                for &frozen in &experiment.frozen {
-                    plan.measurements
-                        .extend(able.iter().map(|&subject| Measurement {
-                            subject: subject.clone(),
-                            workload: workload.clone(),
-                            threads,
-                            frozen,
-                            round,
-                        }));
-                }
-            }
-            if !able.is_empty() {
-                able.rotate_left(1);
-            }
-        }
-    }
-    Ok(plan)
-}
-
-/// Makes all measurements of the [`plan`], in its order, and hands a row of each to the observer as
-/// soon as it is made. Once `stop` is set, the measurement under way is broken off and leaves no
-/// row.
+/// Makes all measurements of the [`Plan`], in its order, with as many rounds as the experiment's
+/// [`StoppingRule`](crate::stopping::StoppingRule) asks for, and hands a row of each to the observer as soon as it is
+/// made. Once `stop` is set, the measurement under way is broken off and leaves no row.
 ///
 /// # Errors
 ///
 /// A subject that is not in the registry or cannot be built, one whose answers are wrong, and
 /// errors of the observer.
 pub fn run(
-    experiment: &Experiment,
-    registry: &Registry,
-    keys: &KeySource,
+    sweep: &Sweep,
     stop: &AtomicBool,
-    observer: &mut dyn FnMut(Row) -> Result<()>,
+    observer: &mut dyn FnMut(Event) -> Result<()>,
 ) -> Result<()> {
-    let cores = Cores::detect();
-    let plan = plan_on(experiment, registry, &cores)?;
-    for same_workload in plan.measurements.chunk_by(|a, b| a.workload == b.workload) {
-        let mut bench = Bench {
-            experiment,
-            registry,
-            keys,
-            cores: &cores,
-            stop,
-            tables: HashMap::new(),
-        };
-        if !experiment.freezes() {
-            bench.keep_tables(first_round(same_workload))?;
-        }
-        // Time-bounded measurements warm up by themselves.
-        for measurement in first_round(same_workload) {
-            if !measurement.workload.is_time_bounded() {
-                bench.measure_once(measurement)?;
-            }
-        }
-        for measurement in same_workload {
-            match bench.measure(measurement)? {
-                Some(row) => observer(row)?,
-                None => return Ok(()),
-            }
+    let plan = Plan::of(sweep.experiment, sweep.registry, sweep.cores)?;
+    let started = Instant::now();
+    for (index, part) in plan.parts.iter().enumerate() {
+        let (left, later) = (plan.parts.len() - index, &plan.parts[index + 1..]);
+        let share = (sweep.experiment.stopping_rule()).share(started.elapsed(), left);
+        // Workloads are measured one after another: what a later one has rows of is over.
+        let is_over = (sweep.made.iter()).any(|row| later.iter().any(|part| part.holds(row)));
+        if !run_part(sweep, part, share, is_over, stop, observer)? {
+            return Ok(());
         }
     }
     Ok(())
 }
 
-/// One measurement of every subject at every number of threads.
-fn first_round(measurements: &[Measurement]) -> impl Iterator<Item = &Measurement> {
-    measurements
-        .iter()
-        .take_while(|measurement| measurement.round == 1)
+/// Measures one workload, and makes no more rounds than the least if it `is_over`. `false` if it was stopped.
+fn run_part(
+    sweep: &Sweep,
+    part: &Part,
+    share: Option<Duration>,
+    is_over: bool,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(Event) -> Result<()>,
+) -> Result<bool> {
+    let rule = sweep.experiment.stopping_rule();
+    let mut rows: Vec<Row> = (sweep.made.iter().filter(|row| part.holds(row)).cloned()).collect();
+    let rounds_begun = rows.iter().map(|row| row.round).max().unwrap_or(0);
+    let started = Instant::now();
+    let mut bench = None;
+    for round in 1.. {
+        let round_started = Instant::now();
+        for measurement in part.round(round) {
+            if rows.iter().any(|row| measurement.made(row)) {
+                continue;
+            }
+            let bench = match &mut bench {
+                Some(bench) => bench,
+                None => bench.insert(Bench::ready(sweep, part, stop)?),
+            };
+            observer(Event::Next(&measurement))?;
+            let Some(row) = bench.measure(&measurement)? else {
+                return Ok(false);
+            };
+            rows.push(row.clone());
+            observer(Event::Made(row))?;
+        }
+        if round < rounds_begun {
+            continue;
+        }
+        let progress = Progress {
+            rounds: round,
+            imprecision: match rule.adapts() {
+                true => stopping::imprecision(&rows, &part.subjects[0]),
+                false => 0.0,
+            },
+            spent: started.elapsed(),
+            last_round: round_started.elapsed(),
+            share: if is_over { Some(Duration::ZERO) } else { share },
+        };
+        if let Some(reason) = rule.reason(&progress) {
+            observer(Event::Ended {
+                workload: &part.workload,
+                rounds: round,
+                reason,
+            })?;
+            break;
+        }
+    }
+    Ok(true)
 }
 
 /// Makes the measurements of one workload.
@@ -241,6 +203,28 @@ struct Outcome {
 }
 
 impl<'a> Bench<'a> {
+    /// Fills the tables that all measurements share, and warms up what does not warm up by itself.
+    fn ready(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Result<Self> {
+        let mut bench = Self {
+            experiment: sweep.experiment,
+            registry: sweep.registry,
+            keys: sweep.keys,
+            cores: sweep.cores,
+            stop,
+            tables: HashMap::new(),
+        };
+        if !sweep.experiment.freezes() {
+            bench.keep_tables(part)?;
+        }
+        // Time-bounded measurements warm up by themselves.
+        if !part.workload.is_time_bounded() {
+            for measurement in part.round(1) {
+                bench.measure_once(&measurement)?;
+            }
+        }
+        Ok(bench)
+    }
+
     /// Measures, and describes the result as a row; nothing if the run was stopped meanwhile.
     fn measure(&self, measurement: &Measurement) -> Result<Option<Row>> {
         let Some(mut row) = self.measure_once(measurement)? else {
@@ -325,15 +309,12 @@ impl<'a> Bench<'a> {
     }
 
     /// Fills tables for lookups, which leave them as they were.
-    fn keep_tables(&mut self, measurements: impl Iterator<Item = &'a Measurement>) -> Result<()> {
-        for Measurement {
-            subject, workload, ..
-        } in measurements
-        {
-            if !workload.changes_the_table() {
+    fn keep_tables(&mut self, part: &'a Part) -> Result<()> {
+        if !part.workload.changes_the_table() {
+            for subject in &part.subjects {
                 let entry = self.registry.get(subject)?;
-                self.tables
-                    .insert(subject, self.filled_table(entry, workload)?);
+                let table = self.filled_table(entry, &part.workload)?;
+                self.tables.insert(subject, table);
             }
         }
         Ok(())
@@ -697,18 +678,33 @@ mod tests {
         ]
     }
 
-    fn rows(experiment: &Experiment, registry: &Registry, keys: &KeySource) -> Result<Vec<Row>> {
-        let mut rows = Vec::new();
-        run(
+    /// Runs with nothing to stop it, but what the observer does.
+    fn observe(
+        experiment: &Experiment,
+        registry: &Registry,
+        (keys, made): (&KeySource, &[Row]),
+        stop: &AtomicBool,
+        observer: &mut dyn FnMut(Event) -> Result<()>,
+    ) -> Result<()> {
+        let sweep = Sweep {
             experiment,
             registry,
             keys,
-            &AtomicBool::new(false),
-            &mut |row| {
+            cores: &Cores::detect(),
+            made,
+        };
+        run(&sweep, stop, observer)
+    }
+
+    fn rows(experiment: &Experiment, registry: &Registry, keys: &KeySource) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        let stop = AtomicBool::new(false);
+        observe(experiment, registry, (keys, &[]), &stop, &mut |event| {
+            if let Event::Made(row) = event {
                 rows.push(row);
-                Ok(())
-            },
-        )?;
+            }
+            Ok(())
+        })?;
         Ok(rows)
     }
 
@@ -791,41 +787,6 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         (0..2_000).for_each(|line| writeln!(file, "key {line}").unwrap());
         check_rows(&KeySource::from_file(file.path(), 1_000, 1).unwrap());
-    }
-
-    #[test]
-    fn rounds_interleave_and_rotate_the_subjects() {
-        let experiment = experiment(&["lock-free", "segment-lock", "global-lock"], vec![mix()]);
-        let plan = plan(&experiment, &Registry::standard()).unwrap();
-        let order = |threads, round| -> Vec<&str> {
-            let made = plan
-                .measurements
-                .iter()
-                .filter(|made| (made.threads, made.round) == (threads, round));
-            made.map(|made| made.subject.as_str()).collect()
-        };
-        assert_eq!(order(1, 1), ["lock-free", "segment-lock", "global-lock"]);
-        assert_eq!(order(2, 1), order(1, 1));
-        assert_eq!(order(1, 2), ["segment-lock", "global-lock", "lock-free"]);
-        let rounds: Vec<_> = (plan.measurements.iter()).map(|made| made.round).collect();
-        assert!(rounds.is_sorted(), "a round is over before the next begins");
-        assert!(plan.skipped.is_empty());
-    }
-
-    #[test]
-    fn what_a_subject_cannot_do_is_skipped_and_said() {
-        let experiment = experiment(&["roofline"], all_workloads());
-        let plan = plan(&experiment, &Registry::standard()).unwrap();
-        assert_eq!(plan.measurements.len(), 2 * 2 * 2);
-        let skipped: Vec<String> = plan.skipped.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            skipped,
-            [
-                "roofline is left out of insert: it cannot insert",
-                "roofline is left out of remove: it cannot insert",
-                "roofline is left out of mix-80-10-10: it cannot insert",
-            ]
-        );
     }
 
     /// A filter with a flaw of one kind.
@@ -942,33 +903,125 @@ mod tests {
         let experiment = experiment(&["global-lock", "segment-lock"], all_workloads());
         let stop = AtomicBool::new(false);
         let mut made = 0;
-        run(
-            &experiment,
-            &Registry::standard(),
-            &KeySource::generated(1_000, 1),
-            &stop,
-            &mut |_| {
-                made += 1;
-                stop.store(made == 3, Ordering::Relaxed);
-                Ok(())
-            },
-        )
+        let keys = KeySource::generated(1_000, 1);
+        let registry = Registry::standard();
+        observe(&experiment, &registry, (&keys, &[]), &stop, &mut |event| {
+            made += usize::from(matches!(event, Event::Made(_)));
+            stop.store(made == 3, Ordering::Relaxed);
+            Ok(())
+        })
         .unwrap();
         assert_eq!(made, 3);
+    }
+
+    #[test]
+    fn what_was_made_is_not_made_again() {
+        let experiment = experiment(
+            &["global-lock", "segment-lock"],
+            vec![mix(), Workload::Insert { load: 0.9 }],
+        );
+        let (registry, keys) = (Registry::standard(), KeySource::generated(1_000, 1));
+        let all = rows(&experiment, &registry, &keys).unwrap();
+        for kept in [0, 3, all.len() - 1, all.len()] {
+            let stop = AtomicBool::new(false);
+            let mut again = all[..kept].to_vec();
+            observe(
+                &experiment,
+                &registry,
+                (&keys, &all[..kept]),
+                &stop,
+                &mut |event| {
+                    if let Event::Made(row) = event {
+                        again.push(row);
+                    }
+                    Ok(())
+                },
+            )
+            .unwrap();
+            let names = |rows: &[Row]| -> Vec<_> {
+                let name = |row: &Row| {
+                    (
+                        row.subject.clone(),
+                        row.workload.clone(),
+                        row.threads,
+                        row.round,
+                    )
+                };
+                rows.iter().map(name).collect()
+            };
+            assert_eq!(names(&again), names(&all));
+        }
+    }
+
+    /// How many rounds each workload has, and why no more.
+    fn endings(experiment: &Experiment, made: &[Row]) -> Vec<(usize, Reason)> {
+        let mut endings = Vec::new();
+        let (registry, keys) = (Registry::standard(), KeySource::generated(1_000, 1));
+        let stop = AtomicBool::new(false);
+        observe(experiment, &registry, (&keys, made), &stop, &mut |event| {
+            if let Event::Ended { rounds, reason, .. } = event {
+                endings.push((rounds, reason));
+            }
+            Ok(())
+        })
+        .unwrap();
+        endings
+    }
+
+    #[test]
+    fn rounds_are_added_until_they_suffice() {
+        let workloads = vec![mix(), Workload::LookupHit { load: 0.9 }];
+        let plain = experiment(&["global-lock", "segment-lock"], workloads);
+        assert_eq!(endings(&plain, &[]), [(2, Reason::AsPlanned); 2]);
+        let never_precise = Experiment {
+            max_rounds: Some(4),
+            precision: Some(1e-9),
+            ..plain.clone()
+        };
+        for (rounds, reason) in endings(&never_precise, &[]) {
+            assert_eq!(rounds, 4);
+            assert!(matches!(reason, Reason::MostRounds(_)), "{reason:?}");
+        }
+        let no_time = Experiment {
+            minutes: Some(1e-9),
+            ..plain.clone()
+        };
+        for (rounds, reason) in endings(&no_time, &[]) {
+            assert_eq!(rounds, 2);
+            assert!(matches!(reason, Reason::OutOfTime(_)), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_workload_before_one_that_was_measured_is_over() {
+        let workloads = vec![mix(), Workload::LookupHit { load: 0.9 }];
+        let plain = experiment(&["global-lock", "segment-lock"], workloads);
+        let made = rows(
+            &plain,
+            &Registry::standard(),
+            &KeySource::generated(1_000, 1),
+        )
+        .unwrap();
+        let more = Experiment {
+            max_rounds: Some(3),
+            precision: Some(1e-9),
+            ..plain
+        };
+        let rounds: Vec<_> = endings(&more, &made)
+            .iter()
+            .map(|ending| ending.0)
+            .collect();
+        assert_eq!(rounds, [2, 3]);
     }
 
     #[test]
     fn an_error_of_the_observer_ends_the_run() {
         let experiment = experiment(&["global-lock"], all_workloads());
         let stop = AtomicBool::new(false);
-        let mut observer = |_| Err(anyhow!("the disk is full"));
-        let result = run(
-            &experiment,
-            &Registry::standard(),
-            &KeySource::generated(1_000, 1),
-            &stop,
-            &mut observer,
-        );
+        let keys = KeySource::generated(1_000, 1);
+        let mut observer = |_: Event| Err(anyhow!("the disk is full"));
+        let registry = Registry::standard();
+        let result = observe(&experiment, &registry, (&keys, &[]), &stop, &mut observer);
         assert_eq!(result.unwrap_err().to_string(), "the disk is full");
     }
 

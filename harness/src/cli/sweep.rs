@@ -14,9 +14,10 @@ use crate::experiment::{self, Experiment};
 use crate::keys::KeySource;
 use crate::machine::{self, Panel, Run, Sidecar};
 use crate::pinning::Cores;
+use crate::plan::{Measurement, Plan};
 use crate::record::{COLUMNS, Row, Writer};
 use crate::registry::Registry;
-use crate::runner::{self, Plan};
+use crate::runner::{self, Event, Sweep};
 use crate::workload::Workload;
 use crate::{plot, table, targets};
 
@@ -83,7 +84,8 @@ fn run(
             KeySource::from_file(file, experiment.keys, experiment.seed)?
         }
     };
-    let plan = runner::plan(&experiment, registry)?;
+    let cores = Cores::detect();
+    let plan = Plan::of(&experiment, registry, &cores)?;
     announce(&experiment, &keys, &plan);
 
     let outputs = results::claim(&options.out, &experiment.name)?;
@@ -91,11 +93,33 @@ fn run(
     sidecar.write(&outputs.sidecar)?;
     let mut writer = Writer::create(&outputs.csv)?;
     let mut rows = Vec::new();
-    let mut progress = Progress::new(&plan);
-    let result = runner::run(&experiment, registry, &keys, stop, &mut |row| {
-        writer.write(&row)?;
-        rows.push(row);
-        progress.advance();
+    let mut progress = Progress::new(&experiment, &plan);
+    let sweep = Sweep {
+        experiment: &experiment,
+        registry,
+        keys: &keys,
+        cores: &cores,
+        made: &[],
+    };
+    let result = runner::run(&sweep, stop, &mut |event| {
+        match event {
+            Event::Next(measurement) => progress.show(measurement),
+            Event::Made(row) => {
+                writer.write(&row)?;
+                rows.push(row);
+                progress.advance();
+            }
+            Event::Ended {
+                workload,
+                rounds,
+                reason,
+            } => {
+                if experiment.stopping_rule().adapts() {
+                    let workload = workload.describe();
+                    progress.say(&format!("{workload}: {rounds} rounds, {reason}"));
+                }
+            }
+        }
         Ok(())
     });
     progress.finish();
@@ -114,7 +138,7 @@ fn run(
         results::name_files(&outputs);
     }
     if stop.load(Ordering::Relaxed) {
-        let (done, all) = (rows.len(), plan.measurements.len());
+        let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
         eprintln!("Interrupted after {done} of {all} measurements; their rows are kept.");
     }
     Ok(rows)
@@ -133,7 +157,7 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan) {
     for skipped in &plan.skipped {
         eprintln!("  {skipped}");
     }
-    let measurements = plan.measurements.len();
+    let measurements = plan.measurements(experiment.rounds).count();
     let measuring = Duration::from_secs_f64(measurements as f64 * experiment.seconds);
     eprintln!(
         "  {measurements} measurements of {} s: {} of measuring, and the filling of tables besides",
@@ -169,39 +193,38 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
 }
 
 /// A bar with the time left, or, where standard error is not a terminal, one line per workload.
-struct Progress<'a> {
+struct Progress {
     bar: ProgressBar,
-    plan: &'a Plan,
+    least_rounds: usize,
+    last: Option<Workload>,
 }
 
-impl<'a> Progress<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        let bar = ProgressBar::new(plan.measurements.len() as u64);
+impl Progress {
+    fn new(experiment: &Experiment, plan: &Plan) -> Self {
+        let bar = ProgressBar::new(plan.measurements(experiment.rounds).count() as u64);
         let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let progress = Self { bar, plan };
-        progress.show();
-        progress
+        Self {
+            bar,
+            least_rounds: experiment.rounds,
+            last: None,
+        }
     }
 
-    fn advance(&mut self) {
+    fn advance(&self) {
         self.bar.inc(1);
-        self.show();
     }
 
     /// Shows what is being measured now.
-    fn show(&self) {
-        let position = self.bar.position() as usize;
-        let Some(now) = self.plan.measurements.get(position) else {
-            return;
-        };
+    fn show(&mut self, now: &Measurement) {
+        if now.round > self.least_rounds {
+            self.bar.inc_length(1);
+        }
         if self.bar.is_hidden() {
-            let before = position
-                .checked_sub(1)
-                .map(|before| &self.plan.measurements[before]);
-            if before.is_none_or(|before| before.workload != now.workload) {
-                let all = self.plan.measurements.len();
-                eprintln!("  {position}/{all} done, now {}", now.workload.describe());
+            if self.last.as_ref() != Some(&now.workload) {
+                let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
+                eprintln!("  {done}/{all} done, now {}", now.workload.describe());
+                self.last = Some(now.workload.clone());
             }
         } else {
             let (workload, threads) = (now.workload.label(), now.threads);
@@ -214,6 +237,11 @@ impl<'a> Progress<'a> {
                 now.subject
             ));
         }
+    }
+
+    /// A line that stays.
+    fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("  {line}"));
     }
 
     fn finish(&self) {
