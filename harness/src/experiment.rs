@@ -33,6 +33,7 @@ use serde::{Deserialize, Deserializer, de};
 use crate::registry::Registry;
 use crate::stopping::StoppingRule;
 use crate::targets::Target;
+use crate::topology::Policy;
 use crate::workload::Workload;
 
 /// What is run: every subject under every workload at every number of threads, `rounds` times.
@@ -76,9 +77,15 @@ pub struct Experiment {
     /// The workloads, each one panel of the figure.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
+    /// The order in which threads are bound to cores.
+    #[serde(default)]
+    pub pinning: Policy,
     /// Ratios that it is to show.
     #[serde(default, rename = "target")]
     pub targets: Vec<Target>,
+    /// All of this as the file has it.
+    #[serde(skip)]
+    pub as_written: toml::Table,
 }
 
 /// A file of several experiments.
@@ -124,10 +131,15 @@ pub fn read(path: &Path) -> Result<Vec<Experiment>> {
 }
 
 fn parse(text: &str) -> Result<Vec<Experiment>> {
-    if !toml::from_str::<toml::Table>(text)?.contains_key("experiment") {
+    let written: toml::Table = toml::from_str(text)?;
+    let Some(tables) = written.get("experiment") else {
         return Ok(vec![Experiment::parse(text)?]);
+    };
+    let Several { mut experiments } = toml::from_str(text)?;
+    let tables = tables.as_array().into_iter().flatten();
+    for (experiment, table) in experiments.iter_mut().zip(tables) {
+        experiment.as_written = table.as_table().cloned().unwrap_or_default();
     }
-    let Several { experiments } = toml::from_str(text)?;
     ensure!(
         !experiments.is_empty(),
         "field `experiment`: add at least one [[experiment]] table"
@@ -150,7 +162,10 @@ impl Experiment {
     pub fn parse(text: &str) -> Result<Self> {
         let experiment: Self = toml::from_str(text)?;
         experiment.validate()?;
-        Ok(experiment)
+        Ok(Self {
+            as_written: toml::from_str(text)?,
+            ..experiment
+        })
     }
 
     /// Checks that every subject is registered.
@@ -534,6 +549,11 @@ mod tests {
                 "frozen = [1]\nminutes = 1\nprecision = 0.1\nseed ",
                 "`precision`: ratios over",
             ),
+            (
+                "seed ",
+                "pinning = \"spread\"\nseed ",
+                "`pinning`: \"spread\" is none of \"cores\", \"compact\"",
+            ),
             ("rounds   = 2", "rounds = 2\nminutes = 0.0", "`minutes`"),
             ("rounds   = 2", "rounds = 2\nminutes = 1e9", "`minutes`"),
             ("0.01", "0.0", "`seconds`"),
@@ -593,6 +613,13 @@ mod tests {
         let names: Vec<_> = several.iter().map(|of| of.name.as_str()).collect();
         assert_eq!(names, ["one", "two"]);
         assert_eq!(several[1].workloads.len(), 2);
+        for (experiment, name) in several.iter().zip(["one", "two"]) {
+            assert_eq!(experiment.as_written["name"].as_str(), Some(name));
+            assert_eq!(
+                experiment.as_written["workload"].as_array().unwrap().len(),
+                2
+            );
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Pinned-thread throughput sweeps of shared filters: every structure behind one trait, every
 //! experiment one TOML file, every result one CSV file, one figure and a description of the machine.
 //!
-//! The way of a sweep through the modules: an [`experiment`] names [`subjects`] and [`workload`]s; the
-//! [`runner`] measures them, [`pinning`] its threads, and hands out [`record`] rows; [`machine`]
-//! describes what they were measured with; [`statistics`] pairs them within rounds; [`plot`] and
-//! [`table`] show them, and [`targets`] holds them against what they are to be. [`cli`] is the command line
+//! The way of a sweep through the modules: an [`experiment`] names [`subjects`] and [`workload`]s; a [`plan`] says
+//! what is measured, and [`estimate`] how long that takes; the [`runner`] measures, [`pinning`] its threads as
+//! the [`topology`] of the machine and a policy say, until the [`stopping`] rule is content, and hands out [`record`]
+//! rows; [`machine`] describes what they were measured with, and [`resume`] goes on after an interruption;
+//! [`statistics`] pairs rows within rounds, with intervals by [`bootstrap`]; [`plot`] and [`table`] show them with a
+//! [`verdict`] and a [`headline`], and [`targets`] holds them against what they are to be. [`cli`] is the command line
 //! over all of it, and takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a
 //! structure of yours beside those that are here.
 
@@ -13,6 +15,7 @@ pub mod check;
 pub mod cli;
 pub mod contest;
 pub mod engines;
+pub mod estimate;
 pub mod experiment;
 pub mod headline;
 pub mod judge;
@@ -31,6 +34,7 @@ pub mod plot_layouts;
 pub mod record;
 pub mod recorder;
 pub mod registry;
+pub mod resume;
 pub mod runner;
 pub mod scenario;
 mod stall;
@@ -40,5 +44,6 @@ pub mod subject;
 pub mod subjects;
 pub mod table;
 pub mod targets;
+pub mod topology;
 pub mod verdict;
 pub mod workload;

@@ -44,7 +44,7 @@ use crate::subject::SLOTS_PER_BUCKET;
 use crate::workload::Workload;
 
 /// The part of a time-bounded measurement that comes before it as warm-up, untimed.
-const WARM_UP: f64 = 0.1;
+pub(crate) const WARM_UP: f64 = 0.1;
 
 /// The largest share of absent keys that may be found. Far above what a sensible filter has, far
 /// below a broken one.
@@ -169,6 +169,18 @@ fn run_part(
     Ok(true)
 }
 
+/// Makes a measurement for a moment, with nothing prepared for it, to see what it costs. Returns the time it took in
+/// all, and the seconds of it that were timed; nothing if it was stopped.
+pub(crate) fn rehearse(
+    sweep: &Sweep,
+    measurement: &Measurement,
+    stop: &AtomicBool,
+) -> Result<Option<(Duration, f64)>> {
+    let started = Instant::now();
+    let row = Bench::new(sweep, stop).measure_once(measurement)?;
+    Ok(row.map(|row| (started.elapsed(), row.seconds)))
+}
+
 /// Makes the measurements of one workload.
 struct Bench<'a> {
     experiment: &'a Experiment,
@@ -203,16 +215,20 @@ struct Outcome {
 }
 
 impl<'a> Bench<'a> {
-    /// Fills the tables that all measurements share, and warms up what does not warm up by itself.
-    fn ready(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Result<Self> {
-        let mut bench = Self {
+    fn new(sweep: &Sweep<'a>, stop: &'a AtomicBool) -> Self {
+        Self {
             experiment: sweep.experiment,
             registry: sweep.registry,
             keys: sweep.keys,
             cores: sweep.cores,
             stop,
             tables: HashMap::new(),
-        };
+        }
+    }
+
+    /// Fills the tables that all measurements share, and warms up what does not warm up by itself.
+    fn ready(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Result<Self> {
+        let mut bench = Self::new(sweep, stop);
         if !sweep.experiment.freezes() {
             bench.keep_tables(part)?;
         }

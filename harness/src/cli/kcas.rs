@@ -14,7 +14,7 @@ use crate::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::kcas_cost::{
     COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
 };
-use crate::machine::{self, Run, Sidecar};
+use crate::machine::{Run, Sidecar};
 use crate::pinning::Cores;
 use crate::plot_kcas;
 use crate::statistics::Summary;
@@ -109,14 +109,12 @@ fn describe(options: &Options) -> Result<Sidecar> {
         let meaning = format!("{}; {}", entry.description, entry.guarantees);
         (entry.name.to_owned(), meaning)
     };
-    let run = Run {
-        title: "Changing k words at one moment".into(),
-        started: machine::now(),
-        command: machine::command_line(),
-        seed: options.seed,
-        keys: format!("words drawn from seed {}", options.seed),
-        pinning: Cores::detect().describe(),
-    };
+    let run = Run::begin(
+        "Changing k words at one moment".into(),
+        options.seed,
+        format!("words drawn from seed {}", options.seed),
+        Cores::detect().describe(),
+    );
     Ok(Sidecar {
         subjects: ENGINES.iter().map(subject).collect(),
         ..Sidecar::describe(run, COLUMNS)?
