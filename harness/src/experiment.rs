@@ -44,6 +44,9 @@ pub struct Experiment {
     pub name: String,
     /// Title of the figure.
     pub title: String,
+    /// The question that the experiment answers, for the report.
+    #[serde(default)]
+    pub question: String,
     /// The structures that are measured, by their registered names.
     pub subjects: Vec<String>,
     /// The numbers of threads.
@@ -101,8 +104,17 @@ struct Several {
 pub enum Threads {
     /// 1, 2, 4 … below the number of cores, the number of cores, and two and four times as many.
     Auto,
-    /// Exactly these.
-    List(Vec<usize>),
+    /// These, which may come to the same on a machine.
+    List(Vec<Count>),
+}
+
+/// One number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Count {
+    /// Exactly so many.
+    Exactly(usize),
+    /// So many times the number of cores.
+    PerCore(usize),
 }
 
 fn none_frozen() -> Vec<usize> {
@@ -239,10 +251,11 @@ impl Experiment {
                 !list.is_empty(),
                 "field `threads`: name at least one number, or \"auto\""
             );
-            for &threads in list {
+            for count in list {
+                let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
                 ensure!(
-                    (1..=MAX_THREADS).contains(&threads),
-                    "field `threads`: {threads} is not between 1 and {MAX_THREADS}"
+                    (1..=MAX_THREADS).contains(threads),
+                    "field `threads`: {count} is not between 1 and {MAX_THREADS}"
                 );
             }
             if let Some(twice) = duplicate(list) {
@@ -365,8 +378,13 @@ impl Experiment {
 impl Threads {
     /// The numbers of threads, ascending, on a machine with this many cores.
     pub fn counts(&self, cores: usize) -> Vec<usize> {
-        let mut counts = match self {
-            Self::List(list) => list.clone(),
+        let mut counts: Vec<usize> = match self {
+            Self::List(list) => (list.iter())
+                .map(|count| match *count {
+                    Count::Exactly(threads) => threads,
+                    Count::PerCore(times) => (times * cores).min(MAX_THREADS),
+                })
+                .collect(),
             Self::Auto => std::iter::successors(Some(1), |threads| Some(threads * 2))
                 .take_while(|&threads| threads < cores)
                 .chain([cores, 2 * cores, 4 * cores])
@@ -374,7 +392,55 @@ impl Threads {
                 .collect(),
         };
         counts.sort_unstable();
+        counts.dedup();
         counts
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Exactly(threads) => write!(formatter, "{threads}"),
+            Self::PerCore(times) => write!(formatter, "\"{times}x\""),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl de::Visitor<'_> for Visitor {
+            type Value = Count;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str(
+                    "a number of threads such as 4, or of threads per core such as \"2x\" in field `threads`",
+                )
+            }
+
+            fn visit_u64<E: de::Error>(self, threads: u64) -> Result<Count, E> {
+                Ok(Count::Exactly(
+                    usize::try_from(threads).unwrap_or(usize::MAX),
+                ))
+            }
+
+            fn visit_i64<E: de::Error>(self, threads: i64) -> Result<Count, E> {
+                let unsigned = u64::try_from(threads);
+                let unsigned = unsigned
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(threads), &self))?;
+                self.visit_u64(unsigned)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Count, E> {
+                let times = text.strip_suffix('x').and_then(|times| times.parse().ok());
+                times
+                    .map(Count::PerCore)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
     }
 }
 
@@ -388,7 +454,7 @@ impl<'de> Deserialize<'de> for Threads {
 
             fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
                 formatter
-                    .write_str("\"auto\" or a list of numbers such as [1, 2, 4] in field `threads`")
+                    .write_str("\"auto\" or a list such as [1, 2, 4] or [1, \"1x\", \"2x\"] in field `threads`")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Threads, E> {
@@ -480,6 +546,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_threads_may_go_by_cores() {
+        let text = GOOD.replace("[2, 1]", r#"["4x", 1, "1x", 8]"#);
+        let threads = Experiment::parse(&text).unwrap().threads;
+        assert_eq!(threads.counts(1), [1, 4, 8]);
+        assert_eq!(threads.counts(2), [1, 2, 8]);
+        assert_eq!(threads.counts(1_000), [1, 8, 1_000, MAX_THREADS]);
+    }
+
+    #[test]
     fn auto_covers_the_cores_and_oversubscription() {
         assert_eq!(Threads::Auto.counts(1), [1, 2, 4]);
         assert_eq!(Threads::Auto.counts(2), [1, 2, 4, 8]);
@@ -500,6 +575,9 @@ mod tests {
             ("[2, 1]", "[]", "`threads`"),
             ("[2, 1]", "[1025]", "`threads`"),
             ("[2, 1]", "\"all\"", "`threads`"),
+            ("[2, 1]", "[\"2y\"]", "`threads`"),
+            ("[2, 1]", "[\"0x\"]", "`threads`"),
+            ("[2, 1]", "[-1]", "`threads`"),
             ("seed ", "frozen = []\nseed ", "`frozen`"),
             (
                 "seed ",

@@ -66,7 +66,10 @@ impl Headline {
         let all: Vec<usize> = (0..rounds).collect();
         Some(Self {
             mean: mean(&all),
-            threads: by_threads.into_iter().map(|(threads, _)| threads).collect(),
+            threads: by_threads
+                .into_iter()
+                .map(|(threads, _)| threads as usize)
+                .collect(),
             rounds,
             low,
             high,

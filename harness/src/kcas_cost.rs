@@ -2,15 +2,16 @@
 //! compare-and-swaps of one operation.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::contest::{Changes, Contest, Stuck, Workload};
 use crate::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::pinning::Cores;
-use crate::record::columns;
+use crate::rows::{self, columns};
 use crate::statistics::Summary;
 
 /// How much is measured.
@@ -55,6 +56,24 @@ columns! {
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
+}
+
+/// Reads all rows of a file, as [`rows::read`] does.
+pub fn read(csv: &Path) -> Result<Vec<Row>> {
+    rows::read(csv, |row: &Row| {
+        for (column, value) in [("seconds", row.seconds), ("mops", row.mops)] {
+            ensure!(
+                value.is_finite() && value >= 0.0,
+                "column `{column}`: {value} is not possible"
+            );
+        }
+        ensure!(
+            (1..=MAX_ENTRIES).contains(&row.entries),
+            "column `entries`: {} is not between 1 and {MAX_ENTRIES}",
+            row.entries
+        );
+        Ok(())
+    })
 }
 
 /// What was measured.

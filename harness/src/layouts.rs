@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use filter::CuckooFilter;
 use filter::hashing::Geometry;
 use filter::layout::Layout;
@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::record::columns;
+use crate::rows::{self, columns};
 use crate::statistics::Summary;
 
 /// How much is measured.
@@ -66,50 +66,21 @@ columns! {
     bits_a_key_theory: f64,
 }
 
-/// Whether a file's header is that of rows of layouts.
-///
-/// # Errors
-///
-/// A file that cannot be read.
-pub fn is_of_layouts(csv: &Path) -> Result<bool> {
-    let mut reader = open(csv)?;
-    let header = reader
-        .headers()
-        .with_context(|| format!("{}, line 1: not a CSV header", csv.display()))?;
-    Ok(header.iter().eq(COLUMNS.iter().map(|(name, _)| *name)))
-}
-
-/// Reads all rows of a file.
-///
-/// # Errors
-///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line.
+/// Reads all rows of a file, as [`rows::read`] does.
 pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    let name = csv.display();
-    let rows = open(csv)?
-        .into_deserialize()
-        .enumerate()
-        .map(|(row, read)| {
-            let line = row + 2;
-            let row: Row = read.with_context(|| format!("{name}, line {line}"))?;
-            let rates = [row.rate, row.rate_lower, row.rate_upper, row.rate_theory];
-            ensure!(
-                rates.iter().all(|rate| (0.0..=1.0).contains(rate)) && row.rate_theory > 0.0,
-                "{name}, line {line}: a rate is not between 0 and 1"
-            );
-            ensure!(
-                row.bits_a_key > 0.0 && row.bits_a_key < f64::from(u16::MAX),
-                "{name}, line {line}: column `bits_a_key`: {} is not possible",
-                row.bits_a_key
-            );
-            Ok(row)
-        });
-    rows.collect()
-}
-
-fn open(csv: &Path) -> Result<csv::Reader<std::fs::File>> {
-    csv::Reader::from_path(csv)
-        .with_context(|| format!("cannot open the results file {}", csv.display()))
+    rows::read(csv, |row: &Row| {
+        let rates = [row.rate, row.rate_lower, row.rate_upper, row.rate_theory];
+        ensure!(
+            rates.iter().all(|rate| (0.0..=1.0).contains(rate)) && row.rate_theory > 0.0,
+            "a rate is not between 0 and 1"
+        );
+        ensure!(
+            row.bits_a_key > 0.0 && row.bits_a_key < f64::from(u16::MAX),
+            "column `bits_a_key`: {} is not possible",
+            row.bits_a_key
+        );
+        Ok(())
+    })
 }
 
 /// Number of layouts that [`measure`] measures.

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
+use crate::statistics::{Axis, Case};
 use crate::topology;
 
 /// All that is known about a run. What cannot be found out says so, and why.
@@ -45,7 +46,13 @@ pub struct Panel {
     pub label: String,
     /// Load factor, as in the CSV.
     pub load_factor: f64,
-    /// Title of the panel.
+    /// Hit ratio, as in the CSV.
+    #[serde(default)]
+    pub hit: u8,
+    /// Skew, as in the CSV.
+    #[serde(default)]
+    pub skew: f64,
+    /// What the threads do, without those values.
     pub title: String,
 }
 
@@ -55,6 +62,9 @@ pub struct Panel {
 pub struct Run {
     /// Title of the experiment.
     pub title: String,
+    /// The question that it answers.
+    #[serde(default)]
+    pub question: String,
     /// Start, in UTC, as in RFC 3339.
     pub started: String,
     /// Command line, paths shortened to file names.
@@ -144,10 +154,17 @@ pub struct Source {
 
 impl Run {
     /// A run of this process that starts now.
-    pub fn begin(title: String, seed: u64, keys: String, pinning: String) -> Self {
+    pub fn begin(
+        title: String,
+        question: String,
+        seed: u64,
+        keys: String,
+        pinning: String,
+    ) -> Self {
         let load = System::load_average().map(|load| vec![load.one, load.five, load.fifteen]);
         Self {
             title,
+            question,
             started: now(),
             command: command_line(),
             seed,
@@ -193,11 +210,15 @@ impl Sidecar {
         toml::from_str(&text).with_context(|| format!("in the sidecar {}", path.display()))
     }
 
-    /// Title of the workload that the CSV names so.
-    pub fn panel_title(&self, label: &str, load_factor: f64) -> Option<&str> {
-        let mut panels = self.workloads.iter();
-        let panel = panels.find(|panel| panel.label == label && panel.load_factor == load_factor);
-        panel.map(|panel| panel.title.as_str())
+    /// The first workload that the CSV names so, with values as in the case, but for that on the axis.
+    pub fn panel(&self, axis: Axis, case: &Case) -> Option<&Panel> {
+        let fits = |of: Axis, value: f64| axis == of || case.value(of) == Some(value);
+        self.workloads.iter().find(|panel| {
+            panel.label == case.workload
+                && fits(Axis::Load, panel.load_factor)
+                && fits(Axis::Hit, panel.hit.into())
+                && fits(Axis::Skew, panel.skew)
+        })
     }
 }
 
@@ -380,6 +401,7 @@ mod tests {
         Sidecar {
             run: Run::begin(
                 "A \"quoted\" title".into(),
+                "Are they fast?".into(),
                 u64::from(u32::MAX),
                 "generated".into(),
                 "in order".into(),
@@ -391,6 +413,8 @@ mod tests {
             workloads: vec![Panel {
                 label: "lookup-hit".into(),
                 load_factor: 0.92,
+                hit: 0,
+                skew: 0.0,
                 title: "Lookups that hit".into(),
             }],
             experiment: toml::toml! {

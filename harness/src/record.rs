@@ -11,23 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
-/// of the fields themselves.
-macro_rules! columns {
-    ($(#[doc = $what:literal])+ Row:
-     $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
-        $(#[doc = $what])+
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct Row {
-            $($(#[doc = $line])+ $(#[serde($absent)])? pub $name: $kind,)+
-        }
-
-        /// Name and meaning of every column, in the order of the file.
-        pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
-    };
-}
-pub(crate) use columns;
+use crate::rows::columns;
 
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and frozen, in one
@@ -69,10 +53,42 @@ columns! {
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
+    /// Percentage of lookups that ask for a key that is there, 0 to 100.
+    #[serde(default)]
+    hit: u8,
+    /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+    #[serde(default)]
+    skew: f64,
+    /// Rate at which operations were due, of all threads together, in million operations per second; 0 if each
+    /// thread started one as soon as it had done the last.
+    #[serde(default)]
+    offered_mops: f64,
+    /// Latency in ns that half of the operations stayed within; 0 if they were not timed one by one, here and
+    /// in the columns that follow. From the moment an operation was due, or else from its start, to its end.
+    #[serde(default)]
+    p50_ns: u64,
+    /// Latency in ns that 99 of 100 operations stayed within.
+    #[serde(default)]
+    p99_ns: u64,
+    /// Latency in ns that 999 of 1,000 operations stayed within.
+    #[serde(default)]
+    p999_ns: u64,
+    /// Longest latency in ns.
+    #[serde(default)]
+    max_ns: u64,
 }
 
 /// Columns that older files lack; what is not there is 0.
-const LATER_COLUMNS: [&str; 1] = ["frozen"];
+const LATER_COLUMNS: [&str; 8] = [
+    "frozen",
+    "hit",
+    "skew",
+    "offered_mops",
+    "p50_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+];
 
 impl Row {
     /// Says which field holds a value that no measurement can have.
@@ -99,6 +115,22 @@ impl Row {
                 "column `{name}` is {value}, but must be a finite number above 0"
             );
         }
+        for (name, value) in [("skew", self.skew), ("offered_mops", self.offered_mops)] {
+            ensure!(
+                value.is_finite() && value >= 0.0,
+                "column `{name}` is {value}, but must be a finite number of 0 or more"
+            );
+        }
+        ensure!(
+            self.hit <= 100,
+            "column `hit` is {}, but is a percentage",
+            self.hit
+        );
+        let latencies = [self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns];
+        ensure!(
+            latencies.is_sorted(),
+            "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are {latencies:?}, but must ascend"
+        );
         ensure!(
             self.load_factor <= 1.0,
             "column `load_factor` is {}, but is at most 1",
@@ -108,11 +140,11 @@ impl Row {
     }
 
     /// What tells this measurement from all others of its run.
-    fn measurement(&self) -> (String, String, u64, [usize; 3]) {
-        let load_factor = self.load_factor.to_bits();
+    fn measurement(&self) -> (String, String, [u64; 3], [usize; 4]) {
         let (subject, workload) = (self.subject.clone(), self.workload.clone());
-        let numbers = [self.threads, self.frozen, self.round];
-        (subject, workload, load_factor, numbers)
+        let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
+        let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
+        (subject, workload, shares, counts)
     }
 }
 
@@ -270,6 +302,13 @@ pub(crate) fn sample(
         refused: 0,
         seconds: 0.1,
         mops,
+        hit: 0,
+        skew: 0.0,
+        offered_mops: 0.0,
+        p50_ns: 0,
+        p99_ns: 0,
+        p999_ns: 0,
+        max_ns: 0,
     }
 }
 
@@ -295,6 +334,13 @@ mod tests {
             refused: 0,
             seconds: 0.01,
             mops: 5.0,
+            hit: 0,
+            skew: 0.0,
+            offered_mops: 0.0,
+            p50_ns: 0,
+            p99_ns: 0,
+            p999_ns: 0,
+            max_ns: 0,
         }
     }
 
@@ -434,8 +480,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        let good =
-            "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0";
+        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0";
         let header = header();
         assert_eq!(read_text(&format!("{header}\n{good}\n")).unwrap(), [row()]);
         for (bad, expected) in [
@@ -454,6 +499,15 @@ mod tests {
                 "line 3, column `frozen`",
             ),
             (good.replace(",5.0", ",0.0"), "line 3: column `mops` is 0"),
+            (good.replace(",5.0,0,", ",5.0,101,"), "column `hit` is 101"),
+            (
+                good.replace(",5.0,0,0,", ",5.0,0,-1,"),
+                "column `skew` is -1",
+            ),
+            (
+                good.replace(",0,0,0,0,0,0,0", ",0,0,0,0,9,8,9"),
+                "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are [0, 9, 8, 9]",
+            ),
             (
                 good.to_owned(),
                 "line 3: round 1 of lock-free under lookup-hit at 2 threads appears twice",
@@ -464,7 +518,7 @@ mod tests {
             ),
             (
                 good.replace(",5.0", ""),
-                "line 3: 15 values where the header has 16",
+                "line 3: 22 values where the header has 23",
             ),
         ] {
             let error = complaint(&format!("{header}\n{good}\n{bad}\n"));

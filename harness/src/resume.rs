@@ -99,7 +99,13 @@ mod tests {
     use crate::record::COLUMNS;
 
     fn sidecar() -> Sidecar {
-        let run = Run::begin("A title".into(), 1, "generated".into(), "in order".into());
+        let run = Run::begin(
+            "A title".into(),
+            String::new(),
+            1,
+            "generated".into(),
+            "in order".into(),
+        );
         Sidecar {
             experiment: toml::toml! {
                 rounds = 2

@@ -301,6 +301,13 @@ impl<'a> Bench<'a> {
             refused: refused + outcome.tally.refused,
             seconds,
             mops: outcome.tally.operations as f64 / seconds / 1e6,
+            hit: 0,
+            skew: 0.0,
+            offered_mops: 0.0,
+            p50_ns: 0,
+            p99_ns: 0,
+            p999_ns: 0,
+            max_ns: 0,
         }))
     }
 

@@ -1,15 +1,32 @@
-//! Rows → the table a sweep ends with: how many times the throughput of each other subject the lock-free
-//! filter has; or, where threads were frozen, what throughput each subject has left.
+//! Rows → the table a sweep ends with: how many times the throughput of each other subject the first one has; or,
+//! where threads were frozen, what throughput each subject has left; or, where operations were timed one by one,
+//! latencies.
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use std::fmt;
+
+use comfy_table::{CellAlignment, Table, presets};
 
 use crate::bootstrap;
 use crate::headline::{Headline, PAPER_LOOKUP_RATIO};
+use crate::plot::duration;
 use crate::record::Row;
-use crate::statistics::{Axis, Case, Results, Summary};
+use crate::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::verdict::Verdict;
 
-/// The subject whose throughput is divided by that of the others.
+/// A table, with what stands above and below it. It is shown as Markdown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// What the cells are.
+    pub lead: String,
+    /// Names of the columns.
+    pub header: Vec<String>,
+    /// The lines, of as many cells as the header has, or fewer.
+    pub lines: Vec<Vec<String>>,
+    /// What marks and words in the table mean, and what else must be known.
+    pub notes: Vec<String>,
+}
+
+/// The subject of the paper's ratio, and ours.
 const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
@@ -23,44 +40,127 @@ const NO_CLAIM: [Verdict; 3] = [
 const BOUND: &str = "roofline";
 
 /// The table that suits the rows; `None` where there is nothing to compare.
-pub fn summary(rows: &[Row]) -> Option<String> {
-    match Results::of(rows).axis() {
-        Axis::Threads => ratios(rows),
-        Axis::Frozen => Some(throughputs(rows)),
+pub fn summary(rows: &[Row]) -> Option<Sheet> {
+    let results = Results::of(rows);
+    match results.axis() {
+        _ if results.timed() => Some(latencies(&results)),
+        Axis::Frozen => Some(throughputs(&results)),
+        _ => ratios(&results),
+    }
+}
+
+impl fmt::Display for Sheet {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let mut table = Table::new();
+        // Pastes into Markdown as it is, and never wraps a ratio over two lines.
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header(&self.header);
+        table.add_rows(&self.lines);
+        // Numbers to the right.
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        writeln!(formatter, "{}\n\n{table}\n", self.lead)?;
+        self.notes
+            .iter()
+            .try_for_each(|note| writeln!(formatter, "{note}"))
     }
 }
 
 /// Throughputs by the number of frozen threads. No ratios: those over a subject that stopped mean nothing.
-fn throughputs(rows: &[Row]) -> String {
-    let results = Results::of(rows);
+fn throughputs(results: &Results) -> Sheet {
+    let lead = "Throughput of the threads that are not frozen, in million operations per second.";
+    let notes = vec!["Median over the rounds [its 95 % bootstrap interval].".to_owned()];
+    by_subject(results, lead, notes, |case, place, subject| {
+        let throughput = results.throughput(case, place, subject);
+        throughput.map(spread_of_throughput)
+    })
+}
+
+/// Latencies of each subject. No ratios: what matters is how long one waits.
+fn latencies(results: &Results) -> Sheet {
+    let lead =
+        "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
+    by_subject(results, lead, Vec::new(), |case, place, subject| {
+        let of = |&quantity: &Quantity| results.summary(case, place, subject, quantity);
+        let medians: Option<Vec<_>> = Quantity::LATENCIES.iter().map(of).collect();
+        let shown = medians?.into_iter().map(|summary| duration(summary.median));
+        Some(shown.collect::<Vec<_>>().join(" / "))
+    })
+}
+
+/// A table with a line for each place of each case, and a column for each subject.
+fn by_subject(
+    results: &Results,
+    lead: &str,
+    notes: Vec<String>,
+    cell: impl Fn(&Case, f64, &str) -> Option<String>,
+) -> Sheet {
     let subjects = results.subjects();
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    let fixed = ["workload", "load", "threads", "frozen"];
-    table.set_header(fixed.iter().chain(&subjects));
+    let axes = shown(results);
+    let mut lines = Vec::new();
     for case in results.cases() {
-        for frozen in results.places(&case) {
-            let mut line = vec![
-                case.workload.clone(),
-                case.load_factor.to_string(),
-                case.others.to_string(),
-                frozen.to_string(),
-            ];
-            let cells = subjects.iter().map(|subject| {
-                let throughput = results.throughput(&case, frozen, subject);
-                throughput.map_or("–".into(), spread_of_throughput)
-            });
-            line.extend(cells);
-            table.add_row(line);
+        for place in results.places(&case) {
+            let cells = subjects.iter();
+            let cells = cells.map(|subject| cell(&case, place, subject).unwrap_or("–".into()));
+            lines.push(
+                where_at(&axes, &case, &place.to_string())
+                    .chain(cells)
+                    .collect(),
+            );
         }
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    let subjects = subjects.iter().map(|&subject| subject.to_owned());
+    Sheet {
+        lead: lead.to_owned(),
+        header: columns(&axes).chain(subjects).collect(),
+        lines,
+        notes,
     }
-    format!(
-        "Throughput of the threads that are not frozen, in million operations per second.\n\n{table}\n\n\
-         Median over the rounds [its 95 % bootstrap interval].\n"
-    )
+}
+
+/// The axes that a table has columns for: load factor and threads, and those that differ between its lines.
+fn shown(results: &Results) -> Vec<Axis> {
+    let differs = |axis: Axis| {
+        let mut places = results.all().iter().map(|row| axis.place(row));
+        let first = places.next();
+        places.any(|place| Some(place) != first)
+    };
+    let always = [Axis::Load, Axis::Threads];
+    // A hit ratio that only tells kinds of lookups apart is in their names.
+    let others = [Axis::Frozen, Axis::Offered, Axis::Hit, Axis::Skew].into_iter();
+    let needed = others.filter(|&axis| match axis {
+        Axis::Hit => results.axis() == Axis::Hit,
+        _ => differs(axis),
+    });
+    always.into_iter().chain(needed).collect()
+}
+
+/// Names of the columns that say where a line stands.
+fn columns(axes: &[Axis]) -> impl Iterator<Item = String> {
+    let axes = axes.iter().map(|&axis| column(axis).to_owned());
+    ["workload".to_owned()].into_iter().chain(axes)
+}
+
+fn column(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Threads => "threads",
+        Axis::Frozen => "frozen",
+        Axis::Offered => "M/s due",
+        Axis::Load => "load",
+        Axis::Hit => "% present",
+        Axis::Skew => "skew",
+    }
+}
+
+/// The cells that say where a line of a table stands; `place` is that on the axis of the results.
+fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = String> {
+    let at = |&axis: &Axis| match case.value(axis) {
+        Some(value) => value.to_string(),
+        None => place.to_owned(),
+    };
+    let places: Vec<_> = axes.iter().map(at).collect();
+    [case.workload.clone()].into_iter().chain(places)
 }
 
 fn spread_of_throughput(summary: Summary) -> String {
@@ -76,94 +176,103 @@ fn spread_of_throughput(summary: Summary) -> String {
     format!("{} [{}–{}]", number(median), number(low), number(high))
 }
 
-/// The table with its footnotes; `None` unless the rows hold the lock-free filter and another subject.
-fn ratios(rows: &[Row]) -> Option<String> {
-    let results = Results::of(rows);
-    let mut others = results.subjects();
-    let measured = others.len();
-    others.retain(|subject| *subject != OURS);
-    if others.is_empty() || others.len() == measured {
+/// Ratios of the first subject over each other; `None` if there is but one.
+fn ratios(results: &Results) -> Option<Sheet> {
+    let subjects = results.subjects();
+    let (&first, others) = subjects.split_first()?;
+    if others.is_empty() {
         return None;
     }
-
-    let mut table = Table::new();
-    // Pastes into Markdown as it is, and never wraps a ratio over two lines.
-    table.load_style(presets::ASCII_MARKDOWN);
-    let mut header = vec![
-        "workload".to_owned(),
-        "load".to_owned(),
-        "threads".to_owned(),
-    ];
+    let axes = shown(results);
+    let mut header: Vec<_> = columns(&axes).collect();
     header.extend(others.iter().map(|other| format!("over {other}")));
-    let paper = others.contains(&FINE_GRAINED);
+    let across_threads = results.axis() == Axis::Threads;
+    let paper = across_threads && first == OURS && others.contains(&FINE_GRAINED);
     if paper {
         header.push("paper".to_owned());
     }
-    table.set_header(header);
+    let mut lines = Vec::new();
     let mut verdicts = Vec::new();
     for case in results.cases() {
-        for threads in results.places(&case) {
-            let mark = if results.oversubscribed(&case, threads) {
+        for place in results.places(&case) {
+            let mark = if results.oversubscribed(&case, place) {
                 "*"
             } else {
                 ""
             };
             let ratios = others.iter().map(|other| {
-                let verdict = Verdict::on(&results, &case, threads, OURS, other);
+                let verdict = Verdict::on(results, &case, place, first, other);
                 verdicts.extend(verdict);
-                ratio_cell(results.ratio(&case, threads, OURS, other), verdict)
+                ratio_cell(results.ratio(&case, place, first, other), verdict)
             });
-            add_row(&mut table, &case, format!("{threads}{mark}"), ratios);
+            let place = format!("{place}{mark}");
+            lines.push(where_at(&axes, &case, &place).chain(ratios).collect());
         }
-        if is_lookup(&case) {
-            let means = others.iter().map(|other| mean_cell(&results, &case, other));
+        if is_lookup(&case) && across_threads {
+            let mean = |other: &&str| mean_cell(results, &case, first, other);
+            let means = others.iter().map(mean);
             let paper = paper.then(|| format!("{PAPER_LOOKUP_RATIO}"));
-            add_row(&mut table, &case, "mean".into(), means.chain(paper));
-        }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-
-    let mut text = format!(
-        "Throughput of {OURS} over that of each other subject.\n\n{table}\n\n\
-         Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval].\n"
-    );
-    for verdict in NO_CLAIM {
-        if verdicts.contains(&verdict) {
-            text += &format!("{} {}.\n", verdict.mark(), verdict.explanation());
-        }
-    }
-    if rows.iter().any(|row| row.oversubscribed) {
-        text += "* More threads than cores.\n";
-    }
-    if results.cases().iter().any(is_lookup) {
-        text += "mean: arithmetic mean of the medians over the numbers of threads, of rounds that have them all; rounds are \
-                 drawn as a whole for its interval.\n";
-        if paper {
-            text += &format!(
-                "paper: {PAPER_LOOKUP_RATIO}, the mean for lookups over fine-grained locks that Wang et al. (2025) report, \
-                 measured on their machine with their code.\n"
+            lines.push(
+                where_at(&axes, &case, "mean")
+                    .chain(means)
+                    .chain(paper)
+                    .collect(),
             );
         }
     }
-    if others.contains(&BOUND) {
-        text += &format!(
-            "{BOUND} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten.\n"
+
+    let mut notes = vec![
+        "Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval]."
+            .to_owned(),
+    ];
+    let marked = NO_CLAIM
+        .into_iter()
+        .filter(|verdict| verdicts.contains(verdict));
+    notes.extend(marked.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation())));
+    if results.all().iter().any(|row| row.oversubscribed) {
+        notes.push("* More threads than cores.".into());
+    }
+    if across_threads && results.cases().iter().any(is_lookup) {
+        notes.push(
+            "mean: arithmetic mean of the medians over the numbers of threads, of rounds that have them all; rounds are \
+             drawn as a whole for its interval."
+                .into(),
         );
-    }
-    for line in refusals(&results) {
-        text += &line;
-    }
-    if paper {
-        for case in results.cases().iter().filter(|case| is_lookup(case)) {
-            text += &headline(&results, case).unwrap_or_default();
+        if paper {
+            notes.push(format!(
+                "paper: {PAPER_LOOKUP_RATIO}, the mean for lookups over fine-grained locks that Wang et al. (2025) report, \
+                 measured on their machine with their code."
+            ));
         }
     }
-    Some(text)
+    if others.contains(&BOUND) {
+        notes.push(format!(
+            "{BOUND} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten."
+        ));
+    }
+    notes.extend(refusals(results));
+    notes.extend(headlines(results));
+    Some(Sheet {
+        lead: format!("Throughput of {first} over that of each other subject."),
+        header,
+        lines,
+        notes,
+    })
 }
 
-/// The sentence to hold against the paper's.
+/// The sentences to hold against the paper's, one for each workload of lookups; none if the rows are of something
+/// else.
+pub fn headlines(results: &Results) -> Vec<String> {
+    let subjects = results.subjects();
+    let paper = results.axis() == Axis::Threads && subjects.contains(&OURS);
+    if !paper || results.timed() || !subjects.contains(&FINE_GRAINED) {
+        return Vec::new();
+    }
+    let cases = results.cases();
+    let lookups = cases.iter().filter(|case| is_lookup(case));
+    lookups.filter_map(|case| headline(results, case)).collect()
+}
+
 fn headline(results: &Results, case: &Case) -> Option<String> {
     let headline = Headline::of(results, case, OURS, FINE_GRAINED)?;
     let threads: Vec<_> = headline.threads.iter().map(usize::to_string).collect();
@@ -172,17 +281,11 @@ fn headline(results: &Results, case: &Case) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "Headline: {} at load factor {} is {headline} times as fast as {FINE_GRAINED}, averaged over {} threads{few}; the \
-         paper reports {PAPER_LOOKUP_RATIO}.\n",
-        case.workload,
-        case.load_factor,
+        "Headline: {} is {headline} times as fast as {FINE_GRAINED}, averaged over {} threads{few}; the paper reports \
+         {PAPER_LOOKUP_RATIO}.",
+        named(case),
         threads.join(", "),
     ))
-}
-
-fn add_row(table: &mut Table, case: &Case, threads: String, ratios: impl Iterator<Item = String>) {
-    let fixed = [case.workload.clone(), case.load_factor.to_string(), threads];
-    table.add_row(fixed.into_iter().chain(ratios).map(Cell::new));
 }
 
 fn ratio_cell(ratio: Option<Summary>, verdict: Option<Verdict>) -> String {
@@ -196,13 +299,21 @@ fn ratio_cell(ratio: Option<Summary>, verdict: Option<Verdict>) -> String {
     cell.trim_end().to_owned()
 }
 
-fn mean_cell(results: &Results, case: &Case, other: &str) -> String {
-    let mean = Headline::of(results, case, OURS, other);
+fn mean_cell(results: &Results, case: &Case, first: &str, other: &str) -> String {
+    let mean = Headline::of(results, case, first, other);
     mean.map_or("–".into(), |mean| mean.to_string())
 }
 
 fn is_lookup(case: &Case) -> bool {
     case.workload.starts_with("lookup-")
+}
+
+/// The workload, with its load factor if that is one.
+fn named(case: &Case) -> String {
+    match case.value(Axis::Load) {
+        Some(load) => format!("{} (load factor {load})", case.workload),
+        None => case.workload.clone(),
+    }
 }
 
 /// One line for each subject and case in which inserts were refused: throughput was then that of doing less.
@@ -216,8 +327,8 @@ fn refusals(results: &Results) -> Vec<String> {
             });
             if refused > 0 {
                 lines.push(format!(
-                    "{subject} refused {refused} inserts under {} (load factor {}), {operations} operations in all.\n",
-                    case.workload, case.load_factor
+                    "{subject} refused {refused} inserts under {}, {operations} operations in all.",
+                    named(&case)
                 ));
             }
         }
@@ -253,7 +364,7 @@ mod tests {
             row("lock-free", "insert", 1, 1, 8.0),
             row("segment-lock", "insert", 1, 1, 4.0),
         ];
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap().to_string();
         assert_eq!(
             line(&table, "lookup-hit", "1"),
             [
@@ -294,12 +405,12 @@ mod tests {
             ]
         };
         let rows: Vec<Row> = (1..=7).flat_map(of_round).collect();
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap().to_string();
         assert!(!line(&table, "lookup-hit", "1")[3].contains(['~', '?', '#']));
         assert!(line(&table, "lookup-hit", "4*")[3].ends_with("] ~"));
         assert!(table.contains("~ too close to call"), "{table}");
         assert!(!table.contains("too noisy") && !table.contains("fewer than"));
-        let headline = "Headline: lookup-hit at load factor 0.92 is 2.20 [";
+        let headline = "Headline: lookup-hit (load factor 0.92) is 2.20 [";
         assert!(table.contains(headline), "{table}");
         let rest =
             "times as fast as segment-lock, averaged over 1, 4 threads; the paper reports 1.94";
@@ -312,7 +423,7 @@ mod tests {
             row("lock-free", "insert", 1, 1, 8.0),
             row("global-lock", "insert", 1, 1, 4.0),
         ];
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap().to_string();
         for absent in [
             "paper", "roofline", "* More", "mean", "refused", "~", "?", "Headline",
         ] {
@@ -331,7 +442,7 @@ mod tests {
             row("global-lock", "insert", 1, 1, 4.0),
             full,
         ];
-        let table = ratios(&rows).unwrap();
+        let table = summary(&rows).unwrap().to_string();
         assert!(
             table.contains(
                 "global-lock refused 25 inserts under insert (load factor 0.92), 2000 operations"
@@ -353,7 +464,7 @@ mod tests {
             frozen("global-lock", 4, 0.0),
             frozen("mine", 4, 0.0002),
         ];
-        let table = summary(&rows).unwrap();
+        let table = summary(&rows).unwrap().to_string();
         let cells: Vec<Vec<&str>> = (table.lines().filter(|line| line.contains("insert")))
             .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
             .collect();
@@ -375,12 +486,13 @@ mod tests {
 
     #[test]
     fn without_two_sides_there_is_no_table() {
-        assert_eq!(ratios(&[]), None);
-        assert_eq!(ratios(&[row("lock-free", "insert", 1, 1, 1.0)]), None);
+        assert_eq!(summary(&[]), None);
+        assert_eq!(summary(&[row("lock-free", "insert", 1, 1, 1.0)]), None);
         let others = [
             row("global-lock", "insert", 1, 1, 1.0),
             row("segment-lock", "insert", 1, 1, 1.0),
         ];
-        assert_eq!(ratios(&others), None);
+        let lead = "Throughput of global-lock over that of each other subject.";
+        assert_eq!(summary(&others).map(|sheet| sheet.lead), Some(lead.into()));
     }
 }

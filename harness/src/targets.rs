@@ -10,9 +10,9 @@ use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Deserialize;
 
-use crate::experiment::{Experiment, Threads};
+use crate::experiment::{Count, Experiment, Threads};
 use crate::record::Row;
-use crate::statistics::{Case, Results, Summary};
+use crate::statistics::{Axis, Case, Results, Summary};
 
 /// A ratio that is to be reached: of the throughput of one subject over that of another, or over its own at
 /// another number of threads.
@@ -94,8 +94,12 @@ impl Target {
             let over = self.over_threads.map(|threads| ("over_threads", threads));
             for (field, threads) in self.threads.iter().map(of).chain(over) {
                 ensure!(
-                    list.contains(&threads),
-                    "field `{field}`: the experiment does not measure {threads} threads, but {list:?}"
+                    list.contains(&Count::Exactly(threads)),
+                    "field `{field}`: the experiment does not measure {threads} threads, but {}",
+                    list.iter()
+                        .map(Count::to_string)
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 );
             }
         }
@@ -126,17 +130,18 @@ impl Target {
         let workloads = (experiment.workloads.iter()).filter(|workload| named(workload.label()));
         let mut lines = Vec::new();
         for workload in workloads {
-            let case = Case {
-                workload: workload.label(),
-                load_factor: workload.load(),
-                others: 0,
-            };
             for &threads in &self.threads {
                 let over = self.over.as_ref().unwrap_or(&self.subject);
                 let over_threads = self.over_threads.unwrap_or(threads);
-                let measured = (!rows.is_empty()).then(|| {
-                    let (a, b) = ((threads, &*self.subject), (over_threads, &**over));
-                    Results::of(rows).ratio_across(&case, a, b)
+                let results = Results::along(Axis::Threads, rows);
+                let of_workload = |case: &Case| {
+                    case.workload == workload.label()
+                        && case.value(Axis::Load) == Some(workload.load())
+                };
+                let case = results.cases().into_iter().find(of_workload);
+                let measured = case.map(|case| {
+                    let (a, b) = (threads as f64, over_threads as f64);
+                    results.ratio_across(&case, (a, &self.subject), (b, over))
                 });
                 let name = if *over == self.subject {
                     "itself"

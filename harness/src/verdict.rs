@@ -3,7 +3,7 @@
 use crate::bootstrap;
 use crate::statistics::{Case, Results, Summary};
 
-/// An interval is too wide for any claim if its upper end is more than so many times its lower end.
+/// An interval is wide if its upper end is more than so many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
 
 /// What the interval of a ratio of throughputs says.
@@ -15,8 +15,8 @@ pub enum Verdict {
     Slower,
     /// The interval includes 1.
     TooCloseToCall,
-    /// The interval is wider than a factor of [`TOO_WIDE`]: that of the ratio, or that of one of its subjects
-    /// against itself one round later.
+    /// The interval includes 1 and is wider than a factor of [`TOO_WIDE`], or that of one of its subjects against
+    /// itself one round later is.
     TooNoisy,
     /// There are fewer than [`bootstrap::FEWEST`] rounds.
     TooFewRounds,
@@ -24,7 +24,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict on the throughput of `a` over that of `b`; `None` where no round has both.
-    pub fn on(results: &Results, case: &Case, place: usize, a: &str, b: &str) -> Option<Self> {
+    pub fn on(results: &Results, case: &Case, place: f64, a: &str, b: &str) -> Option<Self> {
         let ratio = results.ratio(case, place, a, b)?;
         let mut themselves = [a, b]
             .into_iter()
@@ -40,12 +40,12 @@ impl Verdict {
     pub fn of(ratio: &Summary) -> Self {
         if ratio.count < bootstrap::FEWEST {
             Self::TooFewRounds
-        } else if is_too_wide(ratio) {
-            Self::TooNoisy
         } else if ratio.low > 1.0 {
             Self::Faster
         } else if ratio.high < 1.0 {
             Self::Slower
+        } else if is_too_wide(ratio) {
+            Self::TooNoisy
         } else {
             Self::TooCloseToCall
         }
@@ -68,8 +68,8 @@ impl Verdict {
             Self::Slower => "slower: the interval is below 1".into(),
             Self::TooCloseToCall => "too close to call: the interval includes 1".into(),
             Self::TooNoisy => format!(
-                "no claim, the machine was too noisy: the interval of the ratio, or of a subject over itself one \
-                 round later, spans more than a factor of {TOO_WIDE}"
+                "no claim, the machine was too noisy: the interval includes 1 and spans more than a factor of \
+                 {TOO_WIDE}, or that of a subject over itself one round later does"
             ),
             Self::TooFewRounds => format!(
                 "no claim: fewer than {} rounds, and the interval is no more than their range",
@@ -83,7 +83,7 @@ impl Verdict {
 pub fn against_itself(
     results: &Results,
     case: &Case,
-    place: usize,
+    place: f64,
     subject: &str,
 ) -> Option<Summary> {
     let mut rounds: Vec<_> = results.rounds(case, place, subject).collect();
@@ -123,7 +123,8 @@ mod tests {
             (1.0, 1.1, TooCloseToCall),
             (0.9, 1.0, TooCloseToCall),
             (2.0, 4.0, Faster),
-            (2.0, 4.1, TooNoisy),
+            (2.0, 4.1, Faster),
+            (0.7, 1.5, TooNoisy),
             (0.0, f64::INFINITY, TooNoisy),
             (f64::NAN, f64::NAN, TooNoisy),
         ] {
@@ -147,7 +148,7 @@ mod tests {
     fn verdict(speeds: &[f64]) -> Option<Verdict> {
         let rows = rounds(speeds);
         let results = Results::of(&rows);
-        Verdict::on(&results, &results.cases()[0], 2, "a", "b")
+        Verdict::on(&results, &results.cases()[0], 2.0, "a", "b")
     }
 
     #[test]
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(verdict(&jumping), Some(Verdict::TooNoisy));
         assert_eq!(verdict(&jumping[..3]), Some(Verdict::TooFewRounds));
         assert_eq!(
-            Verdict::on(&Results::of(&rounds(&[1.0])), &case(), 2, "a", "c"),
+            Verdict::on(&Results::of(&rounds(&[1.0])), &case(), 2.0, "a", "c"),
             None
         );
     }

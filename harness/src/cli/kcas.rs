@@ -16,7 +16,7 @@ use crate::kcas_cost::{
 };
 use crate::machine::{Run, Sidecar};
 use crate::pinning::Cores;
-use crate::plot_kcas;
+use crate::plot;
 use crate::statistics::Summary;
 
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     }
 
     let outputs = results::leave(&options.out, "kcas", &rows, &sidecar)?;
-    plot_kcas::draw(&rows, &sidecar, &outputs.figure)?;
+    plot::kcas::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table(&rows));
     results::name_files(&outputs);
     if let Some(error) = ended_by {
@@ -111,6 +111,7 @@ fn describe(options: &Options) -> Result<Sidecar> {
     };
     let run = Run::begin(
         "Changing k words at one moment".into(),
+        "What does changing k words at one moment cost, and who does it best?".into(),
         options.seed,
         format!("words drawn from seed {}", options.seed),
         Cores::detect().describe(),

@@ -10,7 +10,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::layouts::{COLUMNS, Effort, Row, measure, steps};
 use crate::machine::{Run, Sidecar};
-use crate::plot_layouts;
+use crate::plot;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -49,7 +49,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
     }
 
     let outputs = results::leave(&options.out, "layouts", &rows, &sidecar)?;
-    plot_layouts::draw(&rows, Some(&sidecar), &outputs.figure)?;
+    plot::layouts::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table(&rows));
     results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {
@@ -62,6 +62,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
 fn describe(options: &Options) -> Result<Sidecar> {
     let run = Run::begin(
         "False positives and memory of the layouts".into(),
+        "What does a lower false positive rate cost in memory?".into(),
         options.seed,
         format!("generated from seed {}", options.seed),
         "one thread, not pinned: nothing is timed".into(),

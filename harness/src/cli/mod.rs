@@ -15,6 +15,7 @@ mod kcas;
 mod layouts;
 mod list;
 mod plot;
+mod report;
 mod results;
 mod sweep;
 
@@ -58,7 +59,7 @@ enum Command {
     },
     /// Draw the figure of a CSV file again.
     Plot {
-        /// Rows of a sweep, or of layouts. NAME.machine.toml beside it gives title and caption.
+        /// Rows of a sweep, of layouts or of kcas. NAME.machine.toml beside it gives title and caption.
         csv: PathBuf,
         /// The figure; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]
@@ -134,6 +135,15 @@ enum Command {
     /// memory, and printed first: `cargo run --release -p harness --features steps -- kcas --rounds 1`. Such a build
     /// is no measure of speed.
     Kcas(kcas::Options),
+    /// Show all results of a directory on one page, report.html.
+    ///
+    /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
+    /// generated from them, and the table. The page needs no network and nothing beside it; `reproduce` makes it at its end.
+    Report {
+        /// Where the results are.
+        #[arg(default_value = "results")]
+        directory: PathBuf,
+    },
     /// Show the subjects, workloads and experiments there are.
     List {
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
@@ -175,6 +185,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::Check(options) => check::check(registry, &options),
         Command::Kcas(options) => kcas::kcas(&options),
         Command::Layouts(options) => layouts::layouts(&options),
+        Command::Report { directory } => report::report(&directory),
         Command::List { experiments } => list::list(registry, experiments),
     };
     match ending {

@@ -7,7 +7,8 @@ use anyhow::{Result, ensure};
 use super::Ending;
 use crate::machine::Sidecar;
 use crate::outputs::Outputs;
-use crate::{layouts, plot, plot_layouts, record};
+use crate::rows::has_columns;
+use crate::{kcas_cost, layouts, plot, record};
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);
@@ -27,10 +28,12 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         None
     };
     let sidecar = sidecar.as_ref();
-    if layouts::is_of_layouts(csv)? {
-        plot_layouts::draw(&not_empty(layouts::read(csv)?, csv)?, sidecar, &out)?;
+    if has_columns(csv, layouts::COLUMNS)? {
+        plot::layouts::draw(&not_empty(layouts::read(csv)?, csv)?, sidecar, &out)?;
+    } else if has_columns(csv, kcas_cost::COLUMNS)? {
+        plot::kcas::draw(&not_empty(kcas_cost::read(csv)?, csv)?, sidecar, &out)?;
     } else {
-        plot::draw(&not_empty(record::read(csv)?, csv)?, sidecar, &out)?;
+        plot::sweep::draw(&not_empty(record::read(csv)?, csv)?, sidecar, &out)?;
     }
     println!("{}", out.display());
     Ok(Ending::Complete)

@@ -300,7 +300,7 @@ fn run(
     if rows.is_empty() {
         println!("Nothing was measured.");
     } else {
-        plot::draw(&rows, Some(&sidecar), &files.figure)?;
+        plot::sweep::draw(&rows, Some(&sidecar), &files.figure)?;
         if let Some(table) = table::summary(&rows) {
             println!("\n{table}");
         }
@@ -378,10 +378,13 @@ fn describe(
     let panel = |workload: &Workload| Panel {
         label: workload.label(),
         load_factor: workload.load(),
+        hit: 0,
+        skew: 0.0,
         title: workload.describe(),
     };
     let run = Run::begin(
         experiment.title.clone(),
+        experiment.question.clone(),
         experiment.seed,
         keys.describe().to_owned(),
         cores.describe(),

@@ -6,29 +6,29 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 
+use super::chart::{
+    Area, BARS, Categories, TEXT_SIZE, draw_line, drawing, label_lines, label_width, plain,
+    text_style,
+};
+use super::frame::{Frame, machine_line};
+use super::style::Style;
 use crate::contest::{OWN_WORDS, SHARED_WORDS, Workload};
 use crate::engines::{ENGINES, MAX_ENTRIES};
 use crate::kcas_cost::{Case, Results, Row};
 use crate::machine::Sidecar;
-use crate::plot::{
-    Area, CAPTION_SIZE, Categories, MARGIN, Style, TEXT_SIZE, TITLE_SIZE, draw_legend_entry,
-    draw_line, drawing, line_height, machine_line, place_legend, plain, text_style, wrap,
-    write_lines,
-};
 use crate::statistics::Summary;
 
-const PANEL_WIDTH: u32 = 300;
-const PANEL_HEIGHT: u32 = 310;
-const MIN_WIDTH: u32 = 840;
+/// Width of a panel without the names of engines beside it, and its height.
+const PANEL: (u32, u32) = (290, 310);
 
 /// Draws the rows into an SVG file.
-pub fn draw(rows: &[Row], sidecar: &Sidecar, out: &Path) -> Result<()> {
+pub fn draw(rows: &[Row], sidecar: Option<&Sidecar>, out: &Path) -> Result<()> {
     let svg = render(rows, sidecar)?;
     std::fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
 }
 
 /// The figure as the text of an SVG file.
-pub fn render(rows: &[Row], sidecar: &Sidecar) -> Result<String> {
+pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     let results = Results(rows);
     let threads = results.threads();
     let engines = results.engines();
@@ -40,42 +40,22 @@ pub fn render(rows: &[Row], sidecar: &Sidecar) -> Result<String> {
         .map(|(index, entry)| Style::numbered(index, entry.name))
         .collect();
 
-    let width = MIN_WIDTH.max(threads.len() as u32 * PANEL_WIDTH);
-    let inner_width = width as i32 - 2 * MARGIN;
-    let (legend, legend_height) = place_legend(&styles, inner_width);
-    let caption: Vec<_> = caption(&results, rounds, sidecar)
-        .iter()
-        .flat_map(|line| wrap(line, inner_width, CAPTION_SIZE))
+    let cases: Vec<_> = (Workload::ALL.into_iter())
+        .flat_map(|workload| threads.iter().map(move |&threads| (workload, threads)))
         .collect();
-    let title_height = line_height(TITLE_SIZE);
-    let top = MARGIN + title_height + legend_height;
-    let caption_height = line_height(CAPTION_SIZE) * caption.len() as i32;
-    let body_height = Workload::ALL.len() as u32 * PANEL_HEIGHT;
-    let height = top as u32 + body_height + (caption_height + MARGIN) as u32;
-
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-        root.fill(&WHITE).map_err(drawing)?;
-        let (head, rest) = root.split_vertically(top);
-        let (body, foot) = rest.split_vertically(body_height);
-        let title = std::slice::from_ref(&sidecar.run.title);
-        write_lines(&head, title, MARGIN / 2, TITLE_SIZE)?;
-        for ((x, y), style) in legend.into_iter().zip(&styles) {
-            let place = (MARGIN + x, MARGIN / 2 + title_height + y);
-            draw_legend_entry(&head, place, style)?;
-        }
-        let panels = body.split_evenly((Workload::ALL.len(), threads.len()));
-        let cases = Workload::ALL.into_iter().flat_map(|workload| {
-            (threads.iter().enumerate()).map(move |(column, &threads)| (workload, column, threads))
-        });
-        for (panel, (workload, column, threads)) in panels.iter().zip(cases) {
-            draw_panel(panel, results, workload, threads, &styles, column == 0)?;
-        }
-        write_lines(&foot, &caption, MARGIN / 2, CAPTION_SIZE)?;
-        root.present().map_err(drawing)?;
-    }
-    Ok(svg)
+    let frame = Frame {
+        title: sidecar
+            .map_or("Cost of K-CAS", |sidecar| &sidecar.run.title)
+            .to_owned(),
+        caption: caption(&results, rounds, sidecar),
+        grid: (threads.len(), Workload::ALL.len()),
+        panel: (PANEL.0 + label_width(&styles), PANEL.1),
+    };
+    frame.render(|index, area| {
+        let (workload, threads_here) = cases[index];
+        let leftmost = index % threads.len() == 0;
+        draw_panel(area, results, workload, threads_here, &styles, leftmost)
+    })
 }
 
 fn draw_panel(
@@ -87,6 +67,7 @@ fn draw_panel(
     leftmost: bool,
 ) -> Result<()> {
     let sizes: Vec<usize> = (1..=MAX_ENTRIES).collect();
+    let places: Vec<f64> = sizes.iter().map(|&size| size as f64).collect();
     let points = |engine: &str| -> Vec<(f64, Summary)> {
         let point = |&entries: &usize| {
             let case = Case {
@@ -96,7 +77,7 @@ fn draw_panel(
             };
             let summary = results.throughput(&case, engine)?;
             // A logarithmic axis has no zero.
-            (summary.lower > 0.0).then_some(((entries - 1) as f64, summary))
+            (summary.low > 0.0).then_some(((entries - 1) as f64, summary))
         };
         sizes.iter().filter_map(point).collect()
     };
@@ -116,14 +97,16 @@ fn draw_panel(
         }
         _ => format!("{}, {threads} threads", workload.label()),
     };
-    let plot_width = area.dim_in_pixel().0 as i32 - 90;
+    let beside = label_width(styles);
+    let plot_width = area.dim_in_pixel().0 as i32 - 90 - beside as i32;
     let mut chart = ChartBuilder::on(area)
         .caption(title, text_style(TEXT_SIZE))
         .margin(12)
+        .margin_right(beside)
         .x_label_area_size(42)
         .y_label_area_size(58)
         .build_cartesian_2d(
-            Categories::fit(&sizes, plot_width),
+            Categories::fit(&places, plot_width),
             (lowest / 1.25..highest * 1.25).log_scale(),
         )
         .map_err(drawing)?;
@@ -138,17 +121,20 @@ fn draw_panel(
         .y_label_formatter(&|mops| mops.to_string())
         .draw()
         .map_err(drawing)?;
+    let mut ends = Vec::new();
     for style in styles {
-        draw_line(&mut chart, &points(style.subject), style)?;
+        let points = points(style.subject);
+        draw_line(&mut chart, &points, style)?;
+        ends.push(points.last().map(|&(x, summary)| (x, summary.median)));
     }
-    Ok(())
+    label_lines(area, &chart, styles, &ends)
 }
 
-fn caption(results: &Results, rounds: usize, sidecar: &Sidecar) -> Vec<String> {
+fn caption(results: &Results, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut how = format!(
         "An operation reads k words and increases each by one, all at one moment, again and again until it \
          succeeds. Disjoint: each thread has {OWN_WORDS} words of its own. Contended: all threads have the same \
-         {SHARED_WORDS} words. Lines: median of {rounds} rounds. Bars: from the first to the third quartile."
+         {SHARED_WORDS} words. Lines: median of {rounds} rounds. {BARS}"
     );
     if results.0.iter().any(|row| !row.pinned) {
         how += " Threads were not all pinned.";
@@ -164,6 +150,6 @@ fn caption(results: &Results, rounds: usize, sidecar: &Sidecar) -> Vec<String> {
             entry.name, entry.description, entry.guarantees
         ));
     }
-    lines.push(machine_line(sidecar));
+    lines.extend(sidecar.map(machine_line));
     lines
 }

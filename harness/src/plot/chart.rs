@@ -1,0 +1,266 @@
+//! What all charts are made of: areas, axes, lines with bars, and text.
+
+use std::ops::Range;
+
+use anyhow::{Result, anyhow};
+use plotters::chart::MeshStyle;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::style::{Style, marker};
+use crate::statistics::Summary;
+
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+pub(super) const MARGIN: i32 = 16;
+pub(super) const TITLE_SIZE: u32 = 21;
+pub(super) const TEXT_SIZE: u32 = 15;
+pub(super) const CAPTION_SIZE: u32 = 13;
+
+/// What the bars are, for captions.
+pub(super) const BARS: &str =
+    "Bars: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+
+/// A line through medians, with a bar for the interval of each: see [`BARS`].
+pub(super) fn draw_line<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    points: &[(f64, Summary)],
+    style: &Style,
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let line = points.iter().map(|&(x, summary)| (x, summary.median));
+    chart
+        .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
+        .map_err(drawing)?;
+    for &(x, Summary { low, high, .. }) in points {
+        let bar = style.colour.stroke_width(1);
+        let cap = |y| EmptyElement::at((x, y)) + PathElement::new(vec![(-4, 0), (4, 0)], bar);
+        chart
+            .draw_series([PathElement::new(vec![(x, low), (x, high)], bar)])
+            .map_err(drawing)?;
+        chart.draw_series([cap(low), cap(high)]).map_err(drawing)?;
+    }
+    chart
+        .draw_series(line.map(|place| EmptyElement::at(place) + marker(style)))
+        .map_err(drawing)?;
+    Ok(())
+}
+
+/// Writes each subject's name in its colour, with its marker, to the right of the panel, as near as can be to where its line ends.
+/// `ends` are the values there, or `None` where there is no line.
+pub(super) fn label_lines<'a, X, Y>(
+    area: &Area,
+    chart: &ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    styles: &[Style],
+    ends: &[Option<(f64, f64)>],
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let (_, panel) = area.get_pixel_range();
+    let plot = chart.plotting_area().get_pixel_range();
+    let height = line_height(CAPTION_SIZE) - 3;
+    let mut labels: Vec<_> = (styles.iter().zip(ends))
+        .filter_map(|(style, end)| Some((chart.backend_coord(&(*end)?).1, style)))
+        .collect();
+    labels.sort_by_key(|&(y, _)| y);
+    let wanted: Vec<_> = labels.iter().map(|&(y, _)| y).collect();
+    let places = apart(&wanted, height, plot.1);
+    let left = text_style(CAPTION_SIZE).pos(Pos::new(HPos::Left, VPos::Center));
+    let (x, _) = area.get_pixel_range();
+    for (y, (_, style)) in places.into_iter().zip(labels) {
+        let (x, y) = (plot.0.end - x.start + 12, y - panel.start);
+        area.draw(&(EmptyElement::at((x, y)) + marker(style)))
+            .map_err(drawing)?;
+        let name = Text::new(style.subject, (x + 11, y), left.color(&style.colour));
+        area.draw(&name).map_err(drawing)?;
+    }
+    Ok(())
+}
+
+/// Width that [`label_lines`] needs beside a panel.
+pub(super) fn label_width(styles: &[Style]) -> u32 {
+    let width = |style: &Style| text_width(style.subject, CAPTION_SIZE);
+    28 + styles.iter().map(width).max().unwrap_or_default() as u32
+}
+
+/// Places, in the order of those wanted, ascending, that are `height` from each other, in the range as far as it
+/// has room.
+fn apart(wanted: &[i32], height: i32, range: Range<i32>) -> Vec<i32> {
+    let mut places: Vec<i32> = Vec::new();
+    for &place in wanted {
+        let free = places.last().map_or(range.start, |last| last + height);
+        places.push(place.max(free));
+    }
+    let mut end = range
+        .end
+        .max(range.start + height * (wanted.len() as i32 - 1));
+    for place in places.iter_mut().rev() {
+        *place = (*place).min(end);
+        end = *place - height;
+    }
+    places
+}
+
+/// The horizontal axis: numbers, of threads or else, as equal steps, the first at 0.
+pub(super) struct Categories {
+    pub(super) labels: Vec<String>,
+}
+
+impl Categories {
+    /// Leaves out labels evenly where not all fit the width.
+    pub(super) fn fit(places: &[f64], width: i32) -> Self {
+        let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 8;
+        let widest = places.iter().map(width_of).max().unwrap_or(1);
+        let room = (width / widest).max(1) as usize;
+        let every = places.len().div_ceil(room);
+        let label = |(index, place): (usize, &f64)| match index.is_multiple_of(every) {
+            true => place.to_string(),
+            false => String::new(),
+        };
+        Self {
+            labels: places.iter().enumerate().map(label).collect(),
+        }
+    }
+}
+
+impl Ranged for Categories {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
+        let share = (value + 0.5) / self.labels.len() as f64;
+        start + (share * f64::from(end - start)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        (0..self.labels.len()).map(|index| index as f64).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        -0.5..self.labels.len() as f64 - 0.5
+    }
+}
+
+impl ValueFormatter<f64> for Categories {
+    fn format_ext(&self, value: &f64) -> String {
+        self.labels[*value as usize].clone()
+    }
+}
+
+/// A number with its digits in groups of three, as in `60,000`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
+/// A duration with the unit that suits it.
+pub fn duration(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ..1e3 => (ns, "ns"),
+        ..1e6 => (ns / 1e3, "µs"),
+        ..1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", (value * 100.0).round() / 100.0)
+}
+
+/// Axes and lines of the grid as they are in every figure.
+pub(super) fn plain<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
+    mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
+) -> &'m mut MeshStyle<'a, 'b, X, Y, B> {
+    mesh.bold_line_style(RGBColor(205, 205, 205))
+        .light_line_style(TRANSPARENT)
+        .axis_style(RGBColor(70, 70, 70))
+        .label_style(text_style(TEXT_SIZE - 1))
+        .axis_desc_style(text_style(TEXT_SIZE))
+}
+
+pub(super) fn text_style<'a>(size: u32) -> TextStyle<'a> {
+    ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
+}
+
+pub(super) fn line_height(size: u32) -> i32 {
+    size as i32 * 7 / 5
+}
+
+/// An estimate on the high side, as only the viewer knows the font: half the size for each character.
+pub(super) fn text_width(text: &str, size: u32) -> i32 {
+    text.chars().count() as i32 * size as i32 / 2
+}
+
+/// Breaks a text between words so that each line fits the width.
+pub(super) fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+pub(super) fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) -> Result<()> {
+    for (index, line) in lines.iter().enumerate() {
+        let place = (MARGIN, top + index as i32 * line_height(size));
+        area.draw(&Text::new(line.as_str(), place, text_style(size)))
+            .map_err(drawing)?;
+    }
+    Ok(())
+}
+
+/// The plotting library's errors borrow what they were drawing on.
+pub(super) fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("cannot draw the figure: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_apart_in_their_order() {
+        assert_eq!(apart(&[], 10, 0..100), [0; 0]);
+        assert_eq!(apart(&[5, 50, 90], 10, 0..100), [5, 50, 90]);
+        assert_eq!(apart(&[50, 50, 51], 10, 0..100), [50, 60, 70]);
+        assert_eq!(apart(&[95, 99, 100], 10, 0..100), [80, 90, 100]);
+        assert_eq!(apart(&[1, 2, 3], 10, 0..15), [0, 10, 20]);
+    }
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let text = "one two three four five six";
+        let lines = wrap(text, text_width("one two three", 10), 10);
+        assert_eq!(lines, ["one two three", "four five six"]);
+        assert_eq!(wrap("", 100, 10), [""; 0]);
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(60_000), "60,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn labels_that_do_not_fit_are_left_out() {
+        let all: Vec<f64> = (1..=64).map(f64::from).collect();
+        let shown = |width| {
+            let labels = Categories::fit(&all, width).labels;
+            labels.into_iter().filter(|label| !label.is_empty()).count()
+        };
+        assert_eq!(shown(100_000), 64);
+        assert!((8..=16).contains(&shown(330)), "{}", shown(330));
+    }
+}

@@ -1,0 +1,297 @@
+//! Rows → sentences: who is faster, by how much, and where the data allow no claim.
+
+use crate::contest::Workload;
+use crate::engines::{Entry, MAX_ENTRIES};
+use crate::plot::duration;
+use crate::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::verdict::Verdict;
+use crate::{kcas_cost, layouts};
+
+/// The bound, not a rival.
+const BOUND: &str = "roofline";
+
+/// What the rows say of the first subject and another one under one workload.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Finding {
+    /// The workload, and what else is the same throughout.
+    pub(super) case: String,
+    /// The other subject.
+    pub(super) other: String,
+    /// The sentence.
+    pub(super) text: String,
+    /// Whether the first subject is slower somewhere.
+    pub(super) lost: bool,
+}
+
+/// What throughputs say of the first subject against each other one; nothing of the bound. `title` names a case.
+pub(super) fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) -> Vec<Finding> {
+    let subjects = results.subjects();
+    let Some((first, others)) = subjects.split_first() else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for case in results.cases() {
+        for other in others.iter().filter(|other| **other != BOUND) {
+            let mut at = Vec::new();
+            for place in results.places(&case) {
+                let verdict = Verdict::on(results, &case, place, first, other);
+                let ratio = results.ratio(&case, place, first, other);
+                at.extend(
+                    verdict
+                        .zip(ratio)
+                        .map(|(verdict, ratio)| (verdict, place, ratio)),
+                );
+            }
+            if at.is_empty() {
+                continue;
+            }
+            findings.push(Finding {
+                case: title(&case),
+                other: (*other).to_owned(),
+                lost: at.iter().any(|(verdict, ..)| *verdict == Verdict::Slower),
+                text: format!("{first} against {other}: {}.", clauses(results.axis(), &at)),
+            });
+        }
+    }
+    findings
+}
+
+/// One clause for each verdict, with the places at which it holds.
+fn clauses(axis: Axis, at: &[(Verdict, f64, Summary)]) -> String {
+    let clause = |verdict: Verdict| {
+        let of = at.iter().filter(|(is, ..)| *is == verdict);
+        let places: Vec<f64> = of.clone().map(|&(_, place, _)| place).collect();
+        let ratios = of.map(|(.., ratio)| ratio.median);
+        let least = ratios.clone().fold(f64::INFINITY, f64::min);
+        let most = ratios.fold(0.0, f64::max);
+        let times = match format!("{least:.2}") == format!("{most:.2}") {
+            true => format!("{least:.2} times"),
+            false => format!("{least:.2} to {most:.2} times"),
+        };
+        let where_at = match places.len() == at.len() && at.len() > 1 {
+            true => format!("throughout, at {}", named(axis, &places)),
+            false => format!("at {}", named(axis, &places)),
+        };
+        (!places.is_empty()).then(|| match verdict {
+            Verdict::Faster => format!("faster, {times} the throughput, {where_at}"),
+            Verdict::Slower => format!("slower, {times} the throughput, {where_at}"),
+            Verdict::TooCloseToCall => format!("too close to call {where_at} ({times})"),
+            Verdict::TooNoisy => {
+                format!("no claim {where_at}, as the machine was too noisy ({times})")
+            }
+            Verdict::TooFewRounds => format!("no claim {where_at}, for want of rounds ({times})"),
+        })
+    };
+    let verdicts = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::TooCloseToCall,
+        Verdict::TooNoisy,
+        Verdict::TooFewRounds,
+    ];
+    let clauses: Vec<_> = verdicts.into_iter().filter_map(clause).collect();
+    clauses.join("; ")
+}
+
+/// Places on an axis, as a sentence names them.
+fn named(axis: Axis, places: &[f64]) -> String {
+    let list: Vec<_> = places.iter().map(f64::to_string).collect();
+    let list = list.join(", ");
+    match axis {
+        Axis::Threads if places == [1.0] => "1 thread".into(),
+        Axis::Threads => format!("{list} threads"),
+        Axis::Frozen => format!("{list} frozen threads"),
+        Axis::Offered => format!("{list} million operations per second due"),
+        Axis::Load => format!("load factor {list}"),
+        Axis::Hit => format!("{list} % present"),
+        Axis::Skew => format!("skew {list}"),
+    }
+}
+
+/// For each case, how long 999 of 1,000 operations take at most where most is asked of the subjects: at its last
+/// place, the shortest first.
+pub(super) fn of_latency(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
+    let sentence = |case: Case| {
+        let place = *results.places(&case).last()?;
+        let subjects = results.subjects().into_iter();
+        let mut waits: Vec<(f64, &str)> = subjects
+            .filter_map(|subject| {
+                let wait = results.summary(&case, place, subject, Quantity::P999)?;
+                Some((wait.median, subject))
+            })
+            .collect();
+        waits.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let waits: Vec<_> = (waits.into_iter())
+            .map(|(wait, subject)| format!("{} with {subject}", duration(wait)))
+            .collect();
+        Some(format!(
+            "{}, at {}: 999 of 1,000 operations end within {}.",
+            title(&case),
+            named(results.axis(), &[place]),
+            waits.join(", "),
+        ))
+    };
+    results.cases().into_iter().filter_map(sentence).collect()
+}
+
+/// For each case, what is left of every subject's throughput with the most frozen threads.
+pub(super) fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
+    let sentence = |case: Case| {
+        let places = results.places(&case);
+        let (&none, &most) = (places.first()?, places.last()?);
+        let left: Vec<_> = (results.subjects().into_iter())
+            .filter_map(|subject| {
+                let left = results.ratio_across(&case, (most, subject), (none, subject))?;
+                let Summary {
+                    low, median, high, ..
+                } = left;
+                let [low, median, high] = [low, median, high].map(|share| (100.0 * share).round());
+                Some(format!("{subject} {median} % [{low}–{high}]"))
+            })
+            .collect();
+        Some(format!(
+            "{}, with {}, of the throughput with {none} there is left: {}.",
+            title(&case),
+            named(Axis::Frozen, &[most]),
+            left.join(", "),
+        ))
+    };
+    results.cases().into_iter().filter_map(sentence).collect()
+}
+
+/// For each kind of contest and each other engine: in how many cases, of threads and words, ours is ahead of it.
+pub(super) fn of_kcas(rows: &[kcas_cost::Row]) -> Vec<String> {
+    let results = kcas_cost::Results(rows);
+    let engines = results.engines();
+    let Some((ours, others)) = engines.split_first() else {
+        return Vec::new();
+    };
+    let sentence = |(workload, other): (Workload, &&Entry)| {
+        let mut ratios = Vec::new();
+        for threads in results.threads() {
+            let case = |entries| kcas_cost::Case {
+                workload: workload.label().into(),
+                threads,
+                entries,
+            };
+            let ratio = |entries| results.ratio(&case(entries), ours.name, other.name);
+            ratios.extend((1..=MAX_ENTRIES).filter_map(ratio));
+        }
+        let verdicts: Vec<_> = ratios.iter().map(Verdict::of).collect();
+        let count = |of| verdicts.iter().filter(|verdict| **verdict == of).count();
+        let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
+        let medians = ratios.iter().map(|ratio| ratio.median);
+        (!ratios.is_empty()).then(|| {
+            format!(
+                "Words {}: {} against {}: of {} cases of threads and k, faster in {faster}, slower in {slower}, too close \
+                 or too noisy to call in {}; {:.2} to {:.2} times the throughput.",
+                workload.label(),
+                ours.name,
+                other.name,
+                ratios.len(),
+                ratios.len() - faster - slower,
+                medians.clone().fold(f64::INFINITY, f64::min),
+                medians.fold(0.0, f64::max),
+            )
+        })
+    };
+    let pairs = Workload::ALL
+        .into_iter()
+        .flat_map(|workload| others.iter().map(move |other| (workload, other)));
+    pairs.filter_map(sentence).collect()
+}
+
+/// What each layout is wrong by and costs, beside a Bloom filter that is wrong as often.
+pub(super) fn of_layouts(rows: &[layouts::Row]) -> Vec<String> {
+    let sentence = |row: &layouts::Row| {
+        let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
+        format!(
+            "{}×{}: {:.1} bits a key, wrong about {:.2e} of absent keys by theory ({:.2e} measured); a Bloom filter as good \
+             takes {bloom:.1} bits, and cannot remove.",
+            row.slots, row.bits, row.bits_a_key, row.rate_theory, row.rate
+        )
+    };
+    rows.iter().map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Row, sample};
+
+    fn case(case: &Case) -> String {
+        case.workload.clone()
+    }
+
+    /// Seven rounds of two subjects at 1 and 4 threads; ratios of the first over the second are given.
+    fn rows(ratios: [f64; 2], spread: f64) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for round in 1..=7 {
+            for (threads, ratio) in [1, 4].into_iter().zip(ratios) {
+                let noise = 1.0 + spread * (round as f64 - 4.0) / 3.0;
+                rows.push(sample("a", "insert", threads, round, 10.0 * ratio * noise));
+                rows.push(sample("b", "insert", threads, round, 10.0));
+                rows.push(sample(BOUND, "insert", threads, round, 100.0));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn a_finding_says_where_and_by_how_much() {
+        let all = |ratios, spread| of_throughput(&Results::of(&rows(ratios, spread)), case);
+        let won = all([2.0, 3.0], 0.01);
+        assert_eq!(won.len(), 1, "nothing is said of the bound");
+        assert_eq!(
+            won[0].text,
+            "a against b: faster, 2.00 to 3.00 times the throughput, throughout, at 1, 4 threads."
+        );
+        assert!(!won[0].lost);
+        let mixed = all([0.5, 1.0], 0.01);
+        assert_eq!(
+            mixed[0].text,
+            "a against b: slower, 0.50 times the throughput, at 1 thread; too close to call at 4 threads (1.00 times)."
+        );
+        assert!(mixed[0].lost);
+    }
+
+    #[test]
+    fn latencies_are_told_in_their_order() {
+        let timed = |subject, threads, p999_ns| Row {
+            p999_ns,
+            max_ns: p999_ns,
+            ..sample(subject, "mix", threads, 1, 1.0)
+        };
+        let rows = [
+            timed("slow", 1, 10),
+            timed("slow", 4, 9_000),
+            timed("fast", 4, 200),
+        ];
+        assert_eq!(
+            of_latency(&Results::of(&rows), case),
+            [
+                "mix, at 4 threads: 999 of 1,000 operations end within 200 ns with fast, 9 µs with slow."
+            ]
+        );
+    }
+
+    #[test]
+    fn what_frozen_threads_leave_is_told() {
+        let with = |subject, frozen, mops| Row {
+            frozen,
+            ..sample(subject, "mix", 2, 1, mops)
+        };
+        let rows = [
+            with("ours", 0, 10.0),
+            with("ours", 8, 9.0),
+            with("lock", 0, 5.0),
+            with("lock", 8, 0.0),
+        ];
+        assert_eq!(
+            of_frozen(&Results::of(&rows), case),
+            [
+                "mix, with 8 frozen threads, of the throughput with 0 there is left: ours 90 % [90–90], lock 0 % [0–0]."
+            ]
+        );
+    }
+}

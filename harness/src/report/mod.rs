@@ -1,0 +1,167 @@
+//! All results of a directory → one page, `report.html`, that a browser opens from disk: for each experiment the
+//! question, the figure, what the data answer in sentences generated from them, and the table of ratios.
+
+mod findings;
+mod page;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::machine::Sidecar;
+use crate::outputs::Outputs;
+use crate::record::Row;
+use crate::rows::has_columns;
+use crate::statistics::Results;
+use crate::table::{self, Sheet};
+use crate::{kcas_cost, layouts, plot, record};
+
+use findings::Finding;
+
+/// The order in which a reader should meet experiments; others follow, by name.
+const ORDER: [&str; 15] = [
+    "quick",
+    "full",
+    "full-large",
+    "oversubscribed",
+    "latency",
+    "stalls",
+    "rivals",
+    "load-factor",
+    "hits",
+    "skew",
+    "mixes",
+    "ablations",
+    "kcas",
+    "layouts",
+    "memory",
+];
+
+/// One experiment as the page shows it.
+struct Section {
+    name: String,
+    title: String,
+    question: String,
+    figure: String,
+    /// Sentences to hold against the paper's.
+    headlines: Vec<String>,
+    findings: Vec<Finding>,
+    /// What else the data say.
+    sentences: Vec<String>,
+    sheet: Option<Sheet>,
+    /// Files beside the page.
+    files: Vec<String>,
+    sidecar: Option<Sidecar>,
+}
+
+/// Writes the page of all CSV files in a directory, and returns where it is.
+///
+/// # Errors
+///
+/// A directory without results, or results that cannot be read; the message names the file.
+pub fn write(directory: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(directory)
+        .with_context(|| format!("cannot list the directory {}", directory.display()))?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    // Earlier results that were moved aside are NAME.1.csv and so on.
+    files.retain(|file| {
+        file.extension().is_some_and(|extension| extension == "csv") && !name_of(file).contains('.')
+    });
+    let place = |file: &PathBuf| {
+        let name = name_of(file);
+        let known = ORDER.iter().position(|of| *of == name);
+        (known.unwrap_or(ORDER.len()), name)
+    };
+    files.sort_by_key(place);
+    let mut sections = Vec::new();
+    for file in &files {
+        sections.extend(section(file).with_context(|| format!("in {}", file.display()))?);
+    }
+    ensure!(
+        !sections.is_empty(),
+        "there are no results in {}; `harness reproduce` makes some",
+        directory.display()
+    );
+    let path = directory.join("report.html");
+    fs::write(&path, page::render(&sections))
+        .with_context(|| format!("cannot write the report {}", path.display()))?;
+    Ok(path)
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// What there is to show of a CSV file; nothing if it holds no rows yet.
+fn section(csv: &Path) -> Result<Option<Section>> {
+    let outputs = Outputs::beside(csv);
+    let sidecar = match outputs.sidecar.exists() {
+        true => Some(Sidecar::read(&outputs.sidecar)?),
+        false => None,
+    };
+    let name = name_of(csv);
+    let run = sidecar.as_ref().map(|sidecar| &sidecar.run);
+    let mut section = Section {
+        title: run.map_or(&name, |run| &run.title).clone(),
+        question: run.map_or_else(String::new, |run| run.question.clone()),
+        figure: String::new(),
+        headlines: Vec::new(),
+        findings: Vec::new(),
+        sentences: Vec::new(),
+        sheet: None,
+        files: Vec::new(),
+        sidecar: None,
+        name,
+    };
+    let described = sidecar.as_ref();
+    if has_columns(csv, layouts::COLUMNS)? {
+        let rows = layouts::read(csv)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        section.figure = plot::layouts::render(&rows, described)?;
+        section.sentences = findings::of_layouts(&rows);
+    } else if has_columns(csv, kcas_cost::COLUMNS)? {
+        let rows = kcas_cost::read(csv)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        section.figure = plot::kcas::render(&rows, described)?;
+        section.sentences = findings::of_kcas(&rows);
+    } else {
+        let rows = record::read(csv)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        section.figure = plot::sweep::render(&rows, described)?;
+        section.describe_sweep(&rows, described);
+    }
+    let beside = [csv.to_owned(), outputs.sidecar, csv.with_extension("toml")];
+    let names = beside.iter().filter(|file| file.exists());
+    let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
+    section.files = names.collect();
+    section.sidecar = sidecar;
+    Ok(Some(section))
+}
+
+impl Section {
+    fn describe_sweep(&mut self, rows: &[Row], sidecar: Option<&Sidecar>) {
+        let results = Results::of(rows);
+        let title = |case: &_| plot::sweep::panel_title(&results, case, sidecar);
+        if results.timed() {
+            self.sentences = findings::of_latency(&results, title);
+        } else if rows.iter().any(|row| row.frozen > 0) {
+            self.sentences = findings::of_frozen(&results, title);
+        } else {
+            self.headlines = table::headlines(&results);
+            self.findings = findings::of_throughput(&results, title);
+        }
+        self.sheet = table::summary(rows);
+    }
+}

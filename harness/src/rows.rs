@@ -1,0 +1,63 @@
+//! Kinds of rows, and the CSV files that hold them: what a kind's columns are and mean is said in one place, the
+//! fields of its type.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
+
+/// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
+/// of the fields themselves.
+macro_rules! columns {
+    ($(#[doc = $what:literal])+ Row:
+     $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
+        $(#[doc = $what])+
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Row {
+            $($(#[doc = $line])+ $(#[serde($absent)])? pub $name: $kind,)+
+        }
+
+        /// Name and meaning of every column, in the order of the file.
+        pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
+    };
+}
+pub(crate) use columns;
+
+/// Whether a file has these columns, and is thus of their kind.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn has_columns(csv: &Path, columns: &[(&str, &str)]) -> Result<bool> {
+    let mut reader = open(csv)?;
+    let header = reader
+        .headers()
+        .with_context(|| format!("{}, line 1: not a CSV header", csv.display()))?;
+    Ok(header.iter().eq(columns.iter().map(|(name, _)| *name)))
+}
+
+/// Reads all rows of a file, each of which must be found valid.
+///
+/// # Errors
+///
+/// A file that cannot be read, or a row that cannot be right; the message names file and line.
+pub fn read<Row: DeserializeOwned>(
+    csv: &Path,
+    validate: impl Fn(&Row) -> Result<()>,
+) -> Result<Vec<Row>> {
+    let rows = open(csv)?.into_deserialize().enumerate();
+    let rows = rows.map(|(row, read)| {
+        let line = || format!("{}, line {}", csv.display(), row + 2);
+        let row: Row = read.with_context(line)?;
+        validate(&row).with_context(line)?;
+        Ok(row)
+    });
+    rows.collect()
+}
+
+fn open(csv: &Path) -> Result<csv::Reader<File>> {
+    csv::Reader::from_path(csv)
+        .with_context(|| format!("cannot open the results file {}", csv.display()))
+}
