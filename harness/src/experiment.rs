@@ -29,6 +29,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::latency::Latency;
 use crate::registry::Registry;
 use crate::targets::Target;
 use crate::workload::Workload;
@@ -50,6 +51,10 @@ pub struct Experiment {
     /// counted from outside, as threads that are measured may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
+    /// If operations are to be timed one by one, at which rates they come. Then all workloads must be
+    /// time-bounded.
+    #[serde(default)]
+    pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000. Medians and spreads are over rounds.
     pub rounds: usize,
     /// Seconds that one time-bounded measurement lasts, above 0 and at most 600. Inserts to a load
@@ -144,6 +149,14 @@ impl Experiment {
             registry.get(subject).context("field `subjects`")?;
         }
         Ok(())
+    }
+
+    /// The rates at which operations come, in million a second; 0 is as soon as the last are done.
+    pub fn offered_mops(&self) -> &[f64] {
+        match &self.latency {
+            Some(latency) => &latency.offered_mops,
+            None => &[0.0],
+        }
     }
 
     /// Whether any measurement has frozen threads.
@@ -262,6 +275,24 @@ impl Experiment {
                 twice.label(),
                 twice.load()
             );
+        }
+        if let Some(latency) = &self.latency {
+            latency.validate()?;
+            ensure!(
+                !self.freezes(),
+                "field `latency`: operations that wait for frozen threads never end; leave out `frozen`"
+            );
+            ensure!(
+                self.targets.is_empty(),
+                "field `latency`: operations that are timed show no ratios of throughputs; leave out `target`"
+            );
+            if let Some(workload) = self.workloads.iter().find(|of| !of.is_time_bounded()) {
+                bail!(
+                    "field `latency`: {} ends when every key is done, and is measured as a whole; use lookups, \
+                     a mix, ycsb or window",
+                    workload.label()
+                );
+            }
         }
         ensure!(
             self.targets.is_empty() || !self.freezes(),
@@ -499,6 +530,32 @@ mod tests {
         let text = text.replace("seed ", "frozen = [0, 2]\nseed ");
         let error = Experiment::parse(&text).unwrap_err().to_string();
         assert!(error.contains("`target`"), "{error}");
+    }
+
+    #[test]
+    fn latencies_are_of_operations_that_end_and_do_not_end_the_measurement() {
+        let timed = GOOD.replace("seed ", "latency = { offered_mops = [0, 1] }\nseed ");
+        let experiment = Experiment::parse(&timed).unwrap();
+        assert_eq!(experiment.offered_mops(), [0.0, 1.0]);
+        assert_eq!(Experiment::parse(GOOD).unwrap().offered_mops(), [0.0]);
+        let insert = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
+        let target = "\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\n\
+                      over = 'roofline'\nat_least = 0.5\naim = 0.5\n";
+        for (text, expected) in [
+            (timed.clone() + insert, "`latency`: insert ends when"),
+            (timed.clone() + target, "leave out `target`"),
+            (
+                timed.replace("seed ", "frozen = [1]\nseed "),
+                "leave out `frozen`",
+            ),
+            (
+                timed.replace("[0, 1]", "[-1]"),
+                "`latency.offered_mops`: -1",
+            ),
+        ] {
+            let error = Experiment::parse(&text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -8,14 +8,17 @@
 //! over all of it, and takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a
 //! structure of yours beside those that are here.
 
+pub mod arrivals;
 pub mod check;
 pub mod cli;
 pub mod contest;
+pub mod draw;
 pub mod engines;
 pub mod experiment;
 pub mod judge;
 pub mod kcas_cost;
 pub mod keys;
+pub mod latency;
 pub mod layouts;
 pub mod machine;
 pub mod outputs;

@@ -60,6 +60,9 @@ pub struct Run {
     pub keys: String,
     /// How threads were bound to cores.
     pub pinning: String,
+    /// Which operations were timed one by one, if any, and what the timing cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<String>,
 }
 
 /// The machine as the operating system describes it.
@@ -335,6 +338,7 @@ mod tests {
                 seed: u64::from(u32::MAX),
                 keys: "generated".into(),
                 pinning: "in order".into(),
+                latency: None,
             },
             machine: Machine::describe().unwrap(),
             compiler: Compiler::describe(),

@@ -116,6 +116,7 @@ fn describe(options: &Options) -> Result<Sidecar> {
         seed: options.seed,
         keys: format!("words drawn from seed {}", options.seed),
         pinning: Cores::detect().describe(),
+        latency: None,
     };
     Ok(Sidecar {
         subjects: ENGINES.iter().map(subject).collect(),

@@ -67,6 +67,7 @@ fn describe(options: &Options) -> Result<Sidecar> {
         seed: options.seed,
         keys: format!("generated from seed {}", options.seed),
         pinning: "one thread, not pinned: nothing is timed".into(),
+        latency: None,
     };
     Sidecar::describe(run, COLUMNS)
 }

@@ -12,6 +12,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::experiment::{self, Experiment};
 use crate::keys::KeySource;
+use crate::latency::{self, Latency};
 use crate::machine::{self, Panel, Run, Sidecar};
 use crate::pinning::Cores;
 use crate::record::{COLUMNS, Row, Writer};
@@ -89,6 +90,9 @@ fn run(
     let outputs = results::claim(&options.out, &experiment.name)?;
     let sidecar = describe(registry, &experiment, &keys)?;
     sidecar.write(&outputs.sidecar)?;
+    if let Some(latency) = &sidecar.run.latency {
+        eprintln!("  latency: {latency}");
+    }
     let mut writer = Writer::create(&outputs.csv)?;
     let mut rows = Vec::new();
     let mut progress = Progress::new(&plan);
@@ -112,6 +116,9 @@ fn run(
             println!("\n{table}");
         }
         results::name_files(&outputs);
+    }
+    if let Some(warning) = latency::overload_warning(&rows) {
+        eprintln!("{warning}");
     }
     if stop.load(Ordering::Relaxed) {
         let (done, all) = (rows.len(), plan.measurements.len());
@@ -160,6 +167,7 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
         seed: experiment.seed,
         keys: keys.describe().to_owned(),
         pinning: Cores::detect().describe(),
+        latency: experiment.latency.as_ref().map(Latency::describe),
     };
     Ok(Sidecar {
         subjects,
