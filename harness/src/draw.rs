@@ -10,16 +10,20 @@ use rand_distr::Zipf;
 
 use crate::keys::KeySource;
 
-/// Fewest keys that are drawn: threads go through the list round and round, and it must neither be learned by
-/// the processor nor lack the rare keys that a Zipf law has many of. A lap of so many takes longer than a cache
-/// remembers.
-const FEWEST: usize = 1_000_000;
+/// Keys drawn for each resident, so that the rare keys are among them, of which a Zipf law has many.
+const PER_KEY: usize = 16;
+/// Fewest keys drawn: threads go through them round and round, and the processor must not learn them.
+const FEWEST: usize = 100_000;
+/// So many are enough, but where there are more residents: then as many as those, so that no part of a large
+/// table is left out.
+const ENOUGH: usize = 1_000_000;
 
 /// Keys to look up, all threads together: of 100, `hit` are residents and the others absent, in random order.
 /// With a skew of 0 they walk through all keys, else their ranks follow a Zipf law of this exponent.
 pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) -> Arc<[usize]> {
-    // Where tables are large, as many as there are keys, so that not a part of the table is asked for only.
-    let hundreds = source.residents().max(FEWEST).div_ceil(100);
+    let residents = source.residents();
+    let draws = (PER_KEY * residents).clamp(FEWEST, ENOUGH).max(residents);
+    let hundreds = draws.div_ceil(100);
     let mut present = vec![true; hundreds * usize::from(hit)];
     present.resize(hundreds * 100, false);
     present.shuffle(random);
@@ -96,6 +100,7 @@ mod tests {
     use super::*;
 
     const KEYS: usize = 10_000;
+    const DRAWS: usize = PER_KEY * KEYS;
 
     fn drawn(hit: u8, skew: f64) -> (KeySource, Arc<[usize]>) {
         let source = KeySource::generated(KEYS, 1);
@@ -130,15 +135,15 @@ mod tests {
         for hit in [0, 25, 50, 99, 100] {
             for skew in [0.0, 0.99] {
                 let (source, drawn) = drawn(hit, skew);
-                assert_eq!(drawn.len(), FEWEST);
+                assert_eq!(drawn.len(), DRAWS);
                 let hits = |of: &[usize]| {
                     of.iter()
                         .filter(|&key| source.resident().contains(key))
                         .count()
                 };
-                assert_eq!(hits(&drawn), FEWEST / 100 * usize::from(hit));
+                assert_eq!(hits(&drawn), DRAWS / 100 * usize::from(hit));
                 let absent = |key: &&usize| source.absent().contains(key);
-                assert_eq!(drawn.iter().filter(absent).count(), FEWEST - hits(&drawn));
+                assert_eq!(drawn.iter().filter(absent).count(), DRAWS - hits(&drawn));
                 let first = hits(&drawn[..10_000]);
                 assert!(first.abs_diff(100 * usize::from(hit)) < 250, "{first}");
             }
@@ -149,7 +154,7 @@ mod tests {
     fn without_skew_every_key_is_drawn_as_often() {
         let (source, drawn) = drawn(50, 0.0);
         let counts = counts(drawn.iter().copied(), source.absent().end);
-        let per_key = FEWEST / 2 / KEYS;
+        let per_key = DRAWS / 2 / KEYS;
         for (key, &count) in counts.iter().enumerate() {
             assert_eq!(
                 count,
@@ -163,23 +168,45 @@ mod tests {
     }
 
     #[test]
-    fn ranks_follow_the_law_and_are_not_in_the_order_of_the_keys() {
+    fn keys_follow_the_law_and_their_ranks_are_not_their_order() {
+        let random = &mut SmallRng::seed_from_u64(1);
         for skew in [0.5, 0.99, 1.0, 1.2] {
-            let (_, drawn) = drawn(100, skew);
-            let mut counts = counts(drawn.iter().copied(), KEYS);
-            let likeliest = (0..KEYS).max_by_key(|&key| counts[key]);
-            assert_ne!(likeliest, Some(0));
-            // In the order of how often they were drawn, which for the first ranks is that of the law, and hardly
-            // makes a difference to the sums over many.
-            counts.sort_unstable_by(|a, b| b.cmp(a));
-            let top: usize = counts[..100].iter().sum();
-            let weight = |rank: usize| ((rank + 1) as f64).powf(-skew);
-            let share = (0..100).map(weight).sum::<f64>() / (0..KEYS).map(weight).sum::<f64>();
-            let found = top as f64 / FEWEST as f64;
-            assert!(
-                (found / share - 1.0).abs() < 0.03,
-                "{skew}: {found} {share}"
-            );
+            let mut source = Source::new(500..500 + KEYS, skew, random);
+            let drawn: Vec<_> = (0..DRAWS).map(|_| source.draw(random)).collect();
+            let Source::Ranked { by_rank, .. } = source else {
+                panic!("keys with a skew have ranks");
+            };
+            assert!(!by_rank.is_sorted());
+            let by_key = counts(drawn.into_iter(), 500 + KEYS);
+            let by_rank: Vec<_> = by_rank.iter().map(|&key| by_key[key]).collect();
+            check_law(&by_rank, skew);
+        }
+    }
+
+    #[test]
+    fn lookups_are_skewed_as_asked_for() {
+        let weight = |rank: usize| (rank as f64).powf(-1.2);
+        let likeliest = 1.0 / (1..=KEYS).map(weight).sum::<f64>();
+        for (hit, share) in [(100, 1.0), (50, 0.5)] {
+            let (source, drawn) = drawn(hit, 1.2);
+            let counts = counts(drawn.iter().copied(), source.absent().end);
+            let most = counts[source.resident()].iter().max().copied();
+            let found = most.unwrap_or_default() as f64 / DRAWS as f64;
+            assert!((found / share / likeliest - 1.0).abs() < 0.05, "{found}");
+        }
+    }
+
+    #[test]
+    fn there_are_at_least_as_many_as_residents_and_enough_of_them() {
+        for (keys, draws) in [
+            (1_000, FEWEST),
+            (10_000, 160_000),
+            (100_000, ENOUGH),
+            (1_000_001, 1_000_100),
+        ] {
+            let source = KeySource::generated(keys, 1);
+            let drawn = lookups(&source, 50, 0.0, &mut SmallRng::seed_from_u64(1));
+            assert_eq!(drawn.len(), draws);
         }
     }
 

@@ -2,8 +2,9 @@
 //! experiment one TOML file, every result one CSV file, one figure and a description of the machine.
 //!
 //! The way of a sweep through the modules: an [`experiment`] names [`subjects`] and [`workload`]s; the
-//! [`runner`] measures them, [`pinning`] its threads, and hands out [`record`] rows; [`machine`]
-//! describes what they were measured with; [`statistics`] pairs them within rounds; [`plot`] and
+//! [`runner`] measures them, [`pinning`] its threads, and hands out [`record`] rows. Each thread works on a
+//! [`phase`], with [`keys`] and [`arrivals`] [drawn](draw) beforehand; [`latency`] is that of single
+//! operations. [`machine`] describes what they were measured with; [`statistics`] pairs them within rounds; [`plot`] and
 //! [`table`] show them, and [`targets`] holds them against what they are to be. [`cli`] is the command line
 //! over all of it, and takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a
 //! structure of yours beside those that are here.

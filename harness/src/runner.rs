@@ -7,7 +7,8 @@
 //! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
 //! others; then all are timed together, from the earliest start to the latest end. Lookups and
 //! mixes last for the experiment's `seconds`. Fills and drains are whole, each by all threads
-//! together on a table of its own; there are as many as take `seconds` in sum.
+//! together on a table of its own; there are as many as take `seconds` in sum. Where an experiment asks for
+//! [latencies](crate::latency), the operations of the same time are timed one by one besides.
 //!
 //! Where an experiment has frozen threads, they are frozen when all others are ready, in the middle of an
 //! insert or remove. The others then run for `seconds`, and what they have done at the end of that time

@@ -1,7 +1,7 @@
 //! Operations timed one by one.
 
 use std::hint;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -93,8 +93,12 @@ impl Timer {
         match pace {
             Pace::Closed(every) => closed_loop(clock, *every, watch, latencies, &mut perform),
             Pace::Open(arrivals, waiting) => {
+                let end = watch.deadline.map_or(u64::MAX, |deadline| {
+                    deadline.saturating_duration_since(*opened).as_nanos() as u64
+                });
                 let now = now_since(clock, *opened);
-                open_loop(now, (arrivals, *waiting), watch, latencies, &mut perform);
+                let pace = (arrivals, *waiting);
+                open_loop((now, end), pace, watch.stop, latencies, &mut perform);
             }
         }
         tally.left_out = phase.left_out();
@@ -138,25 +142,21 @@ fn closed_loop(
     }
 }
 
-/// Performs all that is due before the deadline and can be begun before it. What cannot has waited for so long at
-/// least, and counts with that.
+/// Performs all that is due and can be begun before the end. What cannot has waited for so long at least, and
+/// counts with that.
 fn open_loop(
-    now: impl Fn() -> u64,
+    (now, end): (impl Fn() -> u64, u64),
     (arrivals, waiting): (&mut Arrivals, Waiting),
-    watch: &Watch,
+    stop: &AtomicBool,
     latencies: &mut Latencies,
     perform: &mut impl FnMut(usize) -> u64,
 ) {
-    let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
-    let end = (watch.deadline).map_or(u64::MAX, |deadline| {
-        now() + left(deadline).as_nanos() as u64
-    });
     let mut operations = 0;
     let mut time = now();
     loop {
         let mut due = arrivals.next_ns();
         while time < due.min(end) {
-            if watch.stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) {
                 return;
             }
             match waiting {
@@ -183,108 +183,101 @@ fn open_loop(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
+    use std::cell::Cell;
 
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
 
     use super::*;
 
-    const SECONDS: Duration = Duration::from_secs(1);
+    const MS: u64 = 1_000_000;
+    /// An operation takes 1 µs, but the 1,000th takes 50 ms.
+    const USUAL: u64 = 1_000;
+    const LONG: u64 = 50 * MS;
 
     fn arrivals(per_second: f64) -> Arrivals {
         Arrivals::new(per_second, 1, &mut SmallRng::seed_from_u64(1))
     }
 
-    /// The latencies of operations that take no time, but for the 1,000th, which takes 50 ms.
-    fn with_one_long_operation(mut timer: Timer) -> (u64, Latencies) {
-        let opened = Instant::now();
-        timer.start(opened);
-        let watch = Watch {
-            deadline: Some(opened + SECONDS),
-            stop: &AtomicBool::new(false),
-            progress: None,
-        };
+    /// The open loop for a second of a clock of its own, with operations that take so long.
+    fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Latencies) {
+        let time = Cell::new(0);
+        let pass = |ns| time.replace(time.get() + ns);
         let mut operations = 0;
         let mut perform = |length: usize| {
             operations += length as u64;
-            if operations == 1_000 {
-                thread::sleep(Duration::from_millis(50));
-            }
+            pass(takes(operations));
             operations
         };
-        let Timer {
-            clock,
-            opened,
-            mut pace,
-            mut latencies,
-        } = timer;
-        match &mut pace {
-            Pace::Closed(every) => {
-                closed_loop(&clock, *every, &watch, &mut latencies, &mut perform);
-            }
-            Pace::Open(arrivals, waiting) => {
-                let now = now_since(&clock, opened);
-                let pace = (arrivals, *waiting);
-                open_loop(now, pace, &watch, &mut latencies, &mut perform);
-            }
-        }
+        let mut latencies = Latencies::new();
+        let pace = (&mut arrivals(per_second), Waiting::Spin);
+        let stop = AtomicBool::new(false);
+        let now = (|| pass(20), 1_000 * MS);
+        open_loop(now, pace, &stop, &mut latencies, &mut perform);
         (operations, latencies)
     }
 
     #[test]
     fn in_the_open_loop_one_long_operation_delays_all_that_were_due_meanwhile() {
-        let timer = Timer::open(arrivals(20_000.0), Waiting::Spin);
-        let (operations, latencies) = with_one_long_operation(timer);
-        assert!((19_000..=21_000).contains(&operations), "{operations}");
-        // In 50 of 1,000 ms an operation that is due waits for the end of these 50, so that latencies of 0 to 50 ms
-        // are equally frequent among the longest 5 %: one of 100 waits for more than 40 ms, and one of 1,000 for
-        // more than 49. Another process may delay some more.
-        for (share, ms) in [(0.96, 10.0), (0.99, 40.0), (0.999, 49.0)] {
-            let found = latencies.within(share) as f64 / 1e6;
-            assert!((ms - 3.0..ms + 15.0).contains(&found), "{share}: {found}");
-        }
-        assert!(latencies.within(0.5) < 1_000_000);
-    }
-
-    #[test]
-    fn in_the_closed_loop_one_long_operation_is_one() {
-        let (operations, latencies) = with_one_long_operation(Timer::closed(1));
+        let takes = |operation| if operation == 1_000 { LONG } else { USUAL };
+        let (operations, latencies) = in_the_open_loop(20_000.0, takes);
         assert_eq!(latencies.count(), operations);
-        assert!(latencies.within(1.0) > 49_000_000);
-        assert!(latencies.within(0.999) < 10_000_000);
-    }
-
-    #[test]
-    fn the_closed_loop_times_one_of_so_many() {
-        let (operations, latencies) = with_one_long_operation(Timer::closed(4));
-        assert_eq!(latencies.count() * 4, operations);
+        assert!((19_500..20_500).contains(&operations), "{operations}");
+        // What is due in these 50 of 1,000 ms waits for their end, and latencies of 0 to 50 ms are equally frequent
+        // among the longest 5 %: one of 100 operations waits for more than 40 ms, and one of 1,000 for 49.
+        for (share, ms) in [(0.96, 10.0), (0.99, 40.0), (0.999, 49.0)] {
+            let found = latencies.within(share) as f64 / MS as f64;
+            // The operations that have waited are done at 1 µs each, and there is chance in arrivals.
+            assert!((found - ms).abs() < 2.5, "{share}: {found}");
+        }
+        assert!(latencies.within(0.5) < 3 * USUAL);
     }
 
     #[test]
     fn what_was_due_and_never_begun_is_counted_with_its_wait() {
-        let opened = Instant::now();
+        let (operations, latencies) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
+        assert_eq!(operations, 1);
+        // About 10,000 were due; those that waited waited for half a second on average, until the end.
+        let due = latencies.count();
+        assert!((9_700..10_300).contains(&due), "{due}");
+        let median = latencies.within(0.5) / MS;
+        assert!((480..520).contains(&median), "{median}");
+    }
+
+    /// The closed loop of 20,000 operations, with a clock of their own.
+    fn in_the_closed_loop(every: usize) -> (u64, Latencies) {
+        let (clock, time) = quanta::Clock::mock();
+        let stop = AtomicBool::new(false);
         let watch = Watch {
-            deadline: Some(opened + SECONDS / 10),
-            stop: &AtomicBool::new(false),
+            deadline: None,
+            stop: &stop,
             progress: None,
         };
         let mut operations = 0;
-        let mut perform = |_| {
-            thread::sleep(SECONDS / 5);
-            operations += 1;
+        let mut perform = |length: usize| {
+            for _ in 0..length {
+                operations += 1;
+                time.increment(if operations == 1_000 { LONG } else { USUAL });
+            }
+            stop.store(operations >= 20_000, Ordering::Relaxed);
             operations
         };
-        let clock = quanta::Clock::new();
         let mut latencies = Latencies::new();
-        let now = now_since(&clock, opened);
-        let pace = (&mut arrivals(10_000.0), Waiting::Yield);
-        open_loop(now, pace, &watch, &mut latencies, &mut perform);
-        assert_eq!(operations, 1);
-        // About 1,000 were due; those that waited waited for 50 ms on average, until the end.
-        assert!((800..1_200).contains(&latencies.count()), "{latencies:?}");
-        let median = latencies.within(0.5) as f64 / 1e6;
-        assert!((40.0..60.0).contains(&median), "{median}");
+        closed_loop(&clock, every, &watch, &mut latencies, &mut perform);
+        (operations, latencies)
+    }
+
+    #[test]
+    fn in_the_closed_loop_one_long_operation_is_one() {
+        let (operations, latencies) = in_the_closed_loop(1);
+        assert_eq!((operations, latencies.count()), (20_000, 20_000));
+        assert!(latencies.within(1.0).abs_diff(LONG) < LONG / 100);
+        assert!(latencies.within(0.999).abs_diff(USUAL) < 10);
+    }
+
+    #[test]
+    fn the_closed_loop_times_one_of_so_many() {
+        let (operations, latencies) = in_the_closed_loop(4);
+        assert_eq!((operations, latencies.count()), (20_000, 5_000));
     }
 }
