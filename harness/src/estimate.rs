@@ -93,6 +93,7 @@ fn cost(sweep: &Sweep, part: &Part, subject: &str, stop: &AtomicBool) -> Result<
         workload: part.workload.clone(),
         threads: 1,
         frozen: 0,
+        offered_mops: 0.0,
         round: 1,
     };
     let Some((took, timed)) = runner::rehearse(&rehearsal, &measurement, stop)? else {
@@ -214,6 +215,7 @@ mod tests {
         let experiment = experiment("", "kind = 'lookup-hit'");
         let row = |subject, threads, round| crate::record::Row {
             load_factor: 0.9,
+            hit: 100,
             ..crate::record::sample(subject, "lookup-hit", threads, round, 1.0)
         };
         let made = [row("roofline", 1, 1), row("segment-lock", 2, 3)];

@@ -30,6 +30,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::latency::Latency;
 use crate::registry::Registry;
 use crate::stopping::StoppingRule;
 use crate::targets::Target;
@@ -56,6 +57,10 @@ pub struct Experiment {
     /// counted from outside, as threads that are measured may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
+    /// If operations are to be timed one by one, at which rates they come. Then all workloads must be
+    /// time-bounded.
+    #[serde(default)]
+    pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000, and at least if one of the next three fields is there.
     /// Medians and their intervals are over rounds.
     pub rounds: usize,
@@ -188,6 +193,14 @@ impl Experiment {
         Ok(())
     }
 
+    /// The rates at which operations come, in million a second; 0 is as soon as the last are done.
+    pub fn offered_mops(&self) -> &[f64] {
+        match &self.latency {
+            Some(latency) => &latency.offered_mops,
+            None => &[0.0],
+        }
+    }
+
     /// Whether any measurement has frozen threads.
     pub fn freezes(&self) -> bool {
         self.frozen.iter().any(|&frozen| frozen > 0)
@@ -307,6 +320,24 @@ impl Experiment {
                 twice.load()
             );
         }
+        if let Some(latency) = &self.latency {
+            latency.validate()?;
+            ensure!(
+                !self.freezes(),
+                "field `latency`: operations that wait for frozen threads never end; leave out `frozen`"
+            );
+            ensure!(
+                self.targets.is_empty(),
+                "field `latency`: operations that are timed show no ratios of throughputs; leave out `target`"
+            );
+            if let Some(workload) = self.workloads.iter().find(|of| !of.is_time_bounded()) {
+                bail!(
+                    "field `latency`: {} ends when every key is done, and is measured as a whole; use lookups, \
+                     a mix, ycsb or window",
+                    workload.label()
+                );
+            }
+        }
         ensure!(
             self.targets.is_empty() || !self.freezes(),
             "field `target`: ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`"
@@ -358,6 +389,11 @@ impl Experiment {
             ensure!(
                 self.subjects.len() > 1,
                 "field `precision`: it is that of ratios, which need two subjects"
+            );
+            ensure!(
+                self.latency.is_none(),
+                "field `precision`: operations that are timed show no ratios of throughputs; leave out `latency`, or \
+                 give `minutes` alone"
             );
             ensure!(
                 !self.freezes(),
@@ -632,6 +668,11 @@ mod tests {
                 "pinning = \"spread\"\nseed ",
                 "`pinning`: \"spread\" is none of \"cores\", \"compact\"",
             ),
+            (
+                "seed ",
+                "latency = { offered_mops = [0] }\nminutes = 1\nprecision = 0.1\nseed ",
+                "`precision`: operations that are timed",
+            ),
             ("rounds   = 2", "rounds = 2\nminutes = 0.0", "`minutes`"),
             ("rounds   = 2", "rounds = 2\nminutes = 1e9", "`minutes`"),
             ("0.01", "0.0", "`seconds`"),
@@ -727,6 +768,32 @@ mod tests {
         let text = text.replace("seed ", "frozen = [0, 2]\nseed ");
         let error = Experiment::parse(&text).unwrap_err().to_string();
         assert!(error.contains("`target`"), "{error}");
+    }
+
+    #[test]
+    fn latencies_are_of_operations_that_end_and_do_not_end_the_measurement() {
+        let timed = GOOD.replace("seed ", "latency = { offered_mops = [0, 1] }\nseed ");
+        let experiment = Experiment::parse(&timed).unwrap();
+        assert_eq!(experiment.offered_mops(), [0.0, 1.0]);
+        assert_eq!(Experiment::parse(GOOD).unwrap().offered_mops(), [0.0]);
+        let insert = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
+        let target = "\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\n\
+                      over = 'roofline'\nat_least = 0.5\naim = 0.5\n";
+        for (text, expected) in [
+            (timed.clone() + insert, "`latency`: insert ends when"),
+            (timed.clone() + target, "leave out `target`"),
+            (
+                timed.replace("seed ", "frozen = [1]\nseed "),
+                "leave out `frozen`",
+            ),
+            (
+                timed.replace("[0, 1]", "[-1]"),
+                "`latency.offered_mops`: -1",
+            ),
+        ] {
+            let error = Experiment::parse(&text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

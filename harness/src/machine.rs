@@ -75,6 +75,9 @@ pub struct Run {
     pub keys: String,
     /// How threads were bound to cores.
     pub pinning: String,
+    /// Which operations were timed one by one, if any, and what the timing cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<String>,
     /// Load average of the system when it started, over 1, 5 and 15 minutes: what else the machine was
     /// doing. Empty where the system does not tell.
     #[serde(default)]
@@ -170,6 +173,7 @@ impl Run {
             seed,
             keys,
             pinning,
+            latency: None,
             load_average: load.unwrap_or_default(),
             resumed: Vec::new(),
             rounds: Vec::new(),

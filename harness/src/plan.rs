@@ -27,8 +27,20 @@ pub struct Part {
     pub workload: Workload,
     /// Names of the subjects that can do it, at least one, as they take turns in round 1.
     pub subjects: Vec<String>,
-    /// Numbers of threads that are measured, and of those that are frozen meanwhile.
-    pub points: Vec<(usize, usize)>,
+    /// What is measured in every round.
+    pub points: Vec<Point>,
+}
+
+/// What differs between the measurements of a subject in one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Number of threads that are measured, from 1.
+    pub threads: usize,
+    /// Number of threads that are frozen meanwhile.
+    pub frozen: usize,
+    /// Rate at which operations come, of all threads together, in million a second; 0 if each thread starts one
+    /// when it has done the last.
+    pub offered_mops: f64,
 }
 
 /// One measurement, and later one row.
@@ -42,6 +54,8 @@ pub struct Measurement {
     pub threads: usize,
     /// Number of threads that are frozen meanwhile.
     pub frozen: usize,
+    /// Rate at which operations come, as in [`Point`].
+    pub offered_mops: f64,
     /// Number of the round, from 1.
     pub round: usize,
 }
@@ -70,12 +84,16 @@ impl Plan {
             true => Operations::ALL,
             false => workload.needs(),
         };
-        let threads = experiment.threads.counts(cores.count());
-        let points = |&threads: &usize| {
-            let frozen = experiment.frozen.iter();
-            frozen.map(move |&frozen| (threads, frozen))
-        };
-        let points: Vec<_> = threads.iter().flat_map(points).collect();
+        let mut points = Vec::new();
+        for threads in experiment.threads.counts(cores.count()) {
+            for &frozen in &experiment.frozen {
+                points.extend(experiment.offered_mops().iter().map(|&offered_mops| Point {
+                    threads,
+                    frozen,
+                    offered_mops,
+                }));
+            }
+        }
         let mut plan = Self {
             parts: Vec::new(),
             skipped: Vec::new(),
@@ -115,12 +133,18 @@ impl Part {
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let mut subjects = self.subjects.clone();
         subjects.rotate_left((round - 1) % self.subjects.len());
-        let of = |&(threads, frozen): &(usize, usize)| {
+        let of = |point: &Point| {
+            let Point {
+                threads,
+                frozen,
+                offered_mops,
+            } = *point;
             subjects.iter().map(move |subject| Measurement {
                 subject: subject.clone(),
                 workload: self.workload.clone(),
                 threads,
                 frozen,
+                offered_mops,
                 round,
             })
         };
@@ -129,18 +153,24 @@ impl Part {
 
     /// Whether the row is of this workload.
     pub fn holds(&self, row: &Row) -> bool {
-        row.workload == self.workload.label() && row.load_factor == self.workload.load()
+        is_of(&self.workload, row)
     }
 }
 
 impl Measurement {
     /// Whether the row is what this measurement left.
     pub fn made(&self, row: &Row) -> bool {
-        row.subject == self.subject
-            && row.workload == self.workload.label()
-            && row.load_factor == self.workload.load()
+        is_of(&self.workload, row)
+            && row.subject == self.subject
+            && row.offered_mops == self.offered_mops
             && (row.threads, row.frozen, row.round) == (self.threads, self.frozen, self.round)
     }
+}
+
+fn is_of(workload: &Workload, row: &Row) -> bool {
+    (row.workload == workload.label())
+        && (row.load_factor, row.skew, row.hit)
+            == (workload.load(), workload.skew(), workload.hit())
 }
 
 impl fmt::Display for Skipped {
@@ -196,6 +226,34 @@ mod tests {
         assert_eq!(all.len(), 2 * 2 * (1 + 2 + 1));
         for part in all.chunk_by(|a, b| a.workload == b.workload) {
             assert!(part.is_sorted_by_key(|made| made.round));
+        }
+    }
+
+    #[test]
+    fn a_row_is_known_by_all_that_tells_it_from_others() {
+        let plan = plan(&["lock-free"]);
+        let [insert, lookup] = [0, 1].map(|part| plan.parts[part].round(2).remove(1));
+        let row = Row {
+            load_factor: 0.9,
+            hit: 100,
+            ..crate::record::sample("lock-free", "lookup-hit", 2, 2, 1.0)
+        };
+        assert!(lookup.made(&row) && !insert.made(&row));
+        assert!(plan.parts[1].holds(&row) && !plan.parts[0].holds(&row));
+        let others: [fn(&mut Row); 8] = [
+            |row| row.subject = "roofline".into(),
+            |row| row.workload = "insert".into(),
+            |row| row.load_factor = 0.8,
+            |row| row.hit = 50,
+            |row| row.skew = 1.0,
+            |row| row.threads = 1,
+            |row| row.round = 1,
+            |row| row.offered_mops = 1.0,
+        ];
+        for change in others {
+            let mut other = row.clone();
+            change(&mut other);
+            assert!(!lookup.made(&other), "{other:?}");
         }
     }
 

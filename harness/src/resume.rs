@@ -8,10 +8,12 @@ use crate::outputs::Outputs;
 use crate::record::{self, Row, Writer};
 
 /// What of a sidecar may differ between the parts of one run.
-const MAY_DIFFER: [&str; 6] = [
+const MAY_DIFFER: [&str; 7] = [
     "run.started",
     "run.command",
     "run.load_average",
+    // What the timing cost is measured each time; what is timed is in the experiment.
+    "run.latency",
     "run.resumed",
     "run.rounds",
     "run.ended",
@@ -129,6 +131,7 @@ mod tests {
             now.run.started = "tomorrow".into();
             now.run.command += " --resume";
             now.run.load_average = vec![9.0];
+            now.run.latency = Some("every 10th, at 21 ns".into());
             now.run.resumed.push("tomorrow".into());
             now.run.ended = Some("then".into());
         });

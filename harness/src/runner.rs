@@ -7,7 +7,8 @@
 //! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
 //! others; then all are timed together, from the earliest start to the latest end. Lookups and
 //! mixes last for the experiment's `seconds`. Fills and drains are whole, each by all threads
-//! together on a table of its own; there are as many as take `seconds` in sum.
+//! together on a table of its own; there are as many as take `seconds` in sum. Where an experiment asks for
+//! [latencies](crate::latency), the operations of the same time are timed one by one besides.
 //!
 //! Where an experiment has frozen threads, they are frozen when all others are ready, in the middle of an
 //! insert or remove. The others then run for `seconds`, and what they have done at the end of that time
@@ -19,8 +20,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -31,9 +32,15 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
+use crate::arrivals::Arrivals;
+use crate::draw;
 use crate::experiment::Experiment;
 use crate::keys::KeySource;
-use crate::phase::{Cycle, Measured, Mix, Phase, Tally, Watch};
+use crate::latency::Latencies;
+use crate::phase::{
+    Cycle, Growth, Lookups, Measured, Mix, Phase, Pool, Tally, Timer, Update, Updates, Waiting,
+    Watch, Window,
+};
 use crate::pinning::Cores;
 use crate::plan::{Measurement, Part, Plan};
 use crate::record::Row;
@@ -41,7 +48,7 @@ use crate::registry::{Entry, Registry};
 use crate::stall::{self, Observed, Site};
 use crate::stopping::{self, Progress, Reason};
 use crate::subject::SLOTS_PER_BUCKET;
-use crate::workload::Workload;
+use crate::workload::{Workload, Ycsb};
 
 /// The part of a time-bounded measurement that comes before it as warm-up, untimed.
 pub(crate) const WARM_UP: f64 = 0.1;
@@ -49,6 +56,9 @@ pub(crate) const WARM_UP: f64 = 0.1;
 /// The largest share of absent keys that may be found. Far above what a sensible filter has, far
 /// below a broken one.
 const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
+
+/// So many absent keys may be found in any case: few lookups prove nothing.
+const CHANCE: f64 = 3.0;
 
 /// How often a request to stop is looked for while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
@@ -177,8 +187,20 @@ pub(crate) fn rehearse(
     stop: &AtomicBool,
 ) -> Result<Option<(Duration, f64)>> {
     let started = Instant::now();
-    let row = Bench::new(sweep, stop).measure_once(measurement)?;
+    let row = Bench::new(sweep, &measurement.workload, stop).measure_once(measurement)?;
     Ok(row.map(|row| (started.elapsed(), row.seconds)))
+}
+
+/// The keys that all threads look up, if the workload has them drawn beforehand.
+fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    match *workload {
+        Workload::Lookup { hit, skew, .. } => draw::lookups(keys, hit, skew, &mut random),
+        Workload::Ycsb { mix, skew, .. } if mix != Ycsb::D => {
+            draw::lookups(keys, 100, skew, &mut random)
+        }
+        _ => Arc::default(),
+    }
 }
 
 /// Makes the measurements of one workload.
@@ -188,6 +210,8 @@ struct Bench<'a> {
     keys: &'a KeySource,
     cores: &'a Cores,
     stop: &'a AtomicBool,
+    /// Keys that all threads look up, drawn once for all subjects and rounds.
+    drawn: Arc<[usize]>,
     /// Filled tables that serve every measurement, by subject, if the workload changes none.
     tables: HashMap<&'a str, Table>,
 }
@@ -212,23 +236,26 @@ struct Outcome {
     start: Instant,
     end: Instant,
     pinned: bool,
+    /// If operations were timed one by one.
+    latencies: Option<Latencies>,
 }
 
 impl<'a> Bench<'a> {
-    fn new(sweep: &Sweep<'a>, stop: &'a AtomicBool) -> Self {
+    fn new(sweep: &Sweep<'a>, workload: &Workload, stop: &'a AtomicBool) -> Self {
         Self {
             experiment: sweep.experiment,
             registry: sweep.registry,
             keys: sweep.keys,
             cores: sweep.cores,
             stop,
+            drawn: draw_lookups(workload, sweep.keys, sweep.experiment.seed),
             tables: HashMap::new(),
         }
     }
 
     /// Fills the tables that all measurements share, and warms up what does not warm up by itself.
     fn ready(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Result<Self> {
-        let mut bench = Self::new(sweep, stop);
+        let mut bench = Self::new(sweep, &part.workload, stop);
         if !sweep.experiment.freezes() {
             bench.keep_tables(part)?;
         }
@@ -284,7 +311,7 @@ impl<'a> Bench<'a> {
         }
 
         let seconds = outcome.end.duration_since(outcome.start).as_secs_f64();
-        Ok(Some(Row {
+        let mut row = Row {
             experiment: self.experiment.name.clone(),
             subject: measurement.subject.clone(),
             workload: workload.label(),
@@ -301,14 +328,18 @@ impl<'a> Bench<'a> {
             refused: refused + outcome.tally.refused,
             seconds,
             mops: outcome.tally.operations as f64 / seconds / 1e6,
-            hit: 0,
-            skew: 0.0,
-            offered_mops: 0.0,
+            hit: workload.hit(),
+            skew: workload.skew(),
+            offered_mops: measurement.offered_mops,
             p50_ns: 0,
             p99_ns: 0,
             p999_ns: 0,
             max_ns: 0,
-        }))
+        };
+        if let Some(latencies) = outcome.latencies {
+            latencies.enter(&mut row);
+        }
+        Ok(Some(row))
     }
 
     /// A table in which the resident keys make up the workload's load factor, still empty.
@@ -405,6 +436,9 @@ impl<'a> Bench<'a> {
                     together.start = together.start.min(outcome.start);
                     together.end = together.end.max(outcome.end);
                     together.pinned &= outcome.pinned;
+                    if let (Some(all), Some(more)) = (&mut together.latencies, &outcome.latencies) {
+                        all.add(more);
+                    }
                 }
             }
         }
@@ -477,26 +511,50 @@ impl<'a> Bench<'a> {
             warm_up = table.subject.perform(keys, &mut phase, &watch);
         }
 
+        let mut timer = self.timer(thread, measurement);
         let opened = arrival.wait();
         watch.deadline = time_bounded.then(|| opened + seconds);
         if let Some(observed) = observed {
             watch = observed.watch(thread);
         }
         let start = Instant::now();
-        let mut tally = table.subject.perform(keys, &mut phase, &watch);
+        let mut tally = match &mut timer {
+            None => table.subject.perform(keys, &mut phase, &watch),
+            Some(timer) => {
+                timer.start(opened);
+                (table.subject).perform_timed(keys, &mut phase, &watch, timer)
+            }
+        };
         let end = Instant::now();
 
         // Wrong answers count whenever they are given, operations only while timed.
         warm_up.operations = 0;
         warm_up.refused = 0;
+        warm_up.left_out = 0;
         tally.add(&warm_up);
         let outcome = Outcome {
             tally,
             start,
             end,
             pinned,
+            latencies: timer.map(Timer::into_latencies),
         };
         (outcome, refused)
+    }
+
+    /// What times the operations of a thread, if that is asked for.
+    fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
+        let latency = self.experiment.latency.as_ref()?;
+        if measurement.offered_mops == 0.0 {
+            return Some(Timer::closed(latency.every));
+        }
+        let per_second = measurement.offered_mops * 1e6 / measurement.threads as f64;
+        let arrivals = Arrivals::new(per_second, latency.burst, &mut self.random(thread));
+        let waiting = match measurement.threads > self.cores.count() {
+            true => Waiting::Yield,
+            false => Waiting::Spin,
+        };
+        Some(Timer::open(arrivals, waiting))
     }
 
     /// Gets a thread's part of the table ready. Returns what the thread is to do, and how many keys
@@ -540,10 +598,74 @@ impl<'a> Bench<'a> {
                 let refused = staying.len() + leaving.len() - stable.len() - live;
                 pool.extend(share(churn, thread, threads));
                 let absent = cycle(self.keys.absent());
-                let mix = Mix::new((lookup, hit), stable, absent, (pool, live), random);
+                let pool = Pool::new(pool, live);
+                let mix = Mix::new((lookup, hit), stable, absent, pool, random);
                 (Phase::Mix(mix), refused as u64)
             }
+            Workload::Lookup { .. } => {
+                let (drawn, offset) = (Arc::clone(&self.drawn), self.offset(thread, threads));
+                let lookups = Lookups::new(drawn, offset, self.keys.residents());
+                (Phase::Lookup(lookups), 0)
+            }
+            Workload::Window { lookup, skew, .. } => {
+                self.prepare_window((lookup, skew), (thread, threads), subject, random)
+            }
+            Workload::Ycsb {
+                mix: mix @ Ycsb::D,
+                skew,
+                ..
+            } => self.prepare_window((mix.lookup(), skew), (thread, threads), subject, random),
+            Workload::Ycsb { mix, .. } => {
+                let mine = share(self.keys.resident(), thread, threads);
+                let accepted = self.fill(subject, mine.clone(), random);
+                let refused = mine.len() - accepted.len();
+                let update = match mix {
+                    Ycsb::F => Update::ReadFirst,
+                    _ => Update::Blind,
+                };
+                let drawn = (Arc::clone(&self.drawn), self.offset(thread, threads));
+                let own = (mine, &accepted[..]);
+                let updates = Updates::new((mix.lookup(), update), drawn, own, random);
+                (Phase::Update(updates), refused as u64)
+            }
+            Workload::Grow {
+                insert,
+                hit,
+                from,
+                load,
+                ..
+            } => {
+                let mine = share(self.keys.resident(), thread, threads);
+                let middle = mine.start + (mine.len() as f64 * from / load) as usize;
+                let accepted = self.fill(subject, mine.start..middle, random);
+                let refused = middle - mine.start - accepted.len();
+                let (coming, absent) = (middle..mine.end, cycle(self.keys.absent()));
+                let growth = Growth::new((insert, hit), accepted, coming, absent, random);
+                (Phase::Grow(growth), refused as u64)
+            }
         }
+    }
+
+    /// Where in the keys drawn a thread starts.
+    fn offset(&self, thread: usize, threads: usize) -> usize {
+        share(0..self.drawn.len(), thread, threads).start
+    }
+
+    /// A window over a thread's part of all keys that are inserted at all.
+    fn prepare_window(
+        &self,
+        (lookup, skew): (u8, f64),
+        (thread, threads): (usize, usize),
+        subject: &dyn Measured,
+        random: &mut SmallRng,
+    ) -> (Phase, u64) {
+        let mine = share(self.keys.resident(), thread, threads);
+        let mut pool = self.fill(subject, mine.clone(), random);
+        let live = pool.len();
+        pool.extend(share(self.keys.churn(), thread, threads));
+        let ages = draw::ages(live, skew, random);
+        let window = Window::new(lookup, Pool::new(pool, live), ages, random);
+        (Phase::Window(window), (mine.len() - live) as u64)
     }
 
     /// Holds the answers against what is known: all that was accepted is there, and hardly anything
@@ -558,11 +680,23 @@ impl<'a> Bench<'a> {
         // What is missing may only be what was refused: once, or once in every lap of a lookup over
         // the keys.
         let (missing, excused) = match workload {
-            Workload::LookupHit { .. } if refused == 0 => (tally.missing, 0),
-            Workload::LookupHit { .. } => (residents - found(), refused),
+            Workload::LookupHit { .. } | Workload::Lookup { .. } if refused == 0 => {
+                (tally.missing, 0)
+            }
+            Workload::LookupHit { .. } | Workload::Lookup { .. } => (residents - found(), refused),
             Workload::Insert { .. } => (residents - found(), tally.refused),
             Workload::Remove { .. } => (tally.missing, refused),
-            Workload::LookupMiss { .. } | Workload::Mix { .. } => (tally.missing, 0),
+            Workload::Ycsb { mix, .. } if *mix != Ycsb::D && tally.missing == 0 => {
+                (residents - found(), tally.left_out)
+            }
+            Workload::Grow { .. } if tally.missing == 0 => {
+                (residents - found(), refused + tally.refused)
+            }
+            Workload::LookupMiss { .. }
+            | Workload::Mix { .. }
+            | Workload::Ycsb { .. }
+            | Workload::Window { .. }
+            | Workload::Grow { .. } => (tally.missing, 0),
         };
         ensure!(
             missing <= excused,
@@ -574,7 +708,7 @@ impl<'a> Bench<'a> {
             _ => (tally.false_positives, tally.absent),
         };
         ensure!(
-            false_positives as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64,
+            false_positives as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
             "it finds what is not there: {false_positives} of {absent} lookups of absent keys said \
              that the key is present, more than {} %",
             MAX_FALSE_POSITIVE_RATE * 100.0
@@ -589,14 +723,19 @@ fn complaint(measurement: &Measurement) -> String {
         workload,
         threads,
         frozen,
+        offered_mops,
         round,
     } = measurement;
     let frozen = match frozen {
         0 => String::new(),
         frozen => format!(", {frozen} frozen"),
     };
+    let offered = match offered_mops {
+        0.0 => String::new(),
+        offered => format!(", {offered} Mops/s due"),
+    };
     format!(
-        "subject {subject:?} failed under {} at load factor {} ({threads} threads{frozen}, round {round})",
+        "subject {subject:?} failed under {} at load factor {} ({threads} threads{frozen}{offered}, round {round})",
         workload.label(),
         workload.load()
     )
@@ -664,6 +803,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::latency::Latency;
     use crate::subject::Subject;
     use crate::subjects::SegmentLock;
 
@@ -698,7 +838,36 @@ mod tests {
             Workload::Insert { load: 0.95 },
             Workload::Remove { load: 0.95 },
             mix(),
+            Workload::Lookup {
+                load: 0.92,
+                hit: 50,
+                skew: 0.99,
+            },
+            ycsb(Ycsb::A),
+            ycsb(Ycsb::C),
+            ycsb(Ycsb::D),
+            ycsb(Ycsb::F),
+            Workload::Window {
+                lookup: 75,
+                load: 0.9,
+                skew: 0.0,
+            },
+            Workload::Grow {
+                insert: 25,
+                lookup: 75,
+                hit: 50,
+                from: 0.3,
+                load: 0.95,
+            },
         ]
+    }
+
+    fn ycsb(mix: Ycsb) -> Workload {
+        Workload::Ycsb {
+            mix,
+            load: 0.9,
+            skew: 0.99,
+        }
     }
 
     /// Runs with nothing to stop it, but what the observer does.
@@ -789,6 +958,8 @@ mod tests {
             assert!(row.memory_bytes >= row.slots * 2, "{row:?}");
             // The window opens for all threads at once; the first of them starts a little later.
             assert!(row.seconds > 0.9 * SECONDS, "{row:?}");
+            let timed = row.p50_ns + row.p99_ns + row.p999_ns + row.max_ns;
+            assert_eq!(timed, 0, "nobody asked for latencies: {row:?}");
             if row.workload == "insert" || row.workload == "remove" {
                 assert_eq!(
                     row.operations % residents,
@@ -810,6 +981,30 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         (0..2_000).for_each(|line| writeln!(file, "key {line}").unwrap());
         check_rows(&KeySource::from_file(file.path(), 1_000, 1).unwrap());
+    }
+
+    #[test]
+    fn operations_are_timed_at_each_rate() {
+        let mut experiment = experiment(&["segment-lock"], vec![mix(), ycsb(Ycsb::A)]);
+        experiment.seconds = 0.1;
+        experiment.latency = Some(Latency {
+            offered_mops: vec![0.0, 0.02],
+            burst: 1,
+            every: 10,
+        });
+        let keys = KeySource::generated(1_000, 1);
+        let rows = rows(&experiment, &Registry::standard(), &keys).unwrap();
+        assert_eq!(rows.len(), 2 * 2 * 2 * 2);
+        for row in rows {
+            row.validate().unwrap();
+            assert!(row.p50_ns > 0 && row.max_ns > row.p50_ns, "{row:?}");
+            if row.offered_mops == 0.0 {
+                assert!(row.mops > 0.1, "{row:?}");
+            } else {
+                // 2,000 operations are due, give or take some 45.
+                assert!((1_500..2_300).contains(&row.operations), "{row:?}");
+            }
+        }
     }
 
     /// A filter with a flaw of one kind.
@@ -895,7 +1090,9 @@ mod tests {
 
     #[test]
     fn a_subject_that_finds_what_is_not_there_ends_the_run() {
-        for workload in [Workload::LookupMiss { load: 0.92 }, mix()] {
+        let asks_for_absent =
+            |of: &Workload| of.hit() < 100 && of.label() != "insert" && of.label() != "remove";
+        for workload in all_workloads().into_iter().filter(asks_for_absent) {
             let error = complaint_about::<FINDS_ALL>(workload);
             assert!(error.contains("it finds what is not there"), "{error}");
         }

@@ -13,6 +13,7 @@ use super::{Ending, results, stop_on_ctrl_c};
 use crate::estimate::{Estimate, estimate};
 use crate::experiment::{self, Experiment};
 use crate::keys::KeySource;
+use crate::latency::{self, Latency};
 use crate::machine::{self, Panel, Run, Sidecar};
 use crate::outputs::Outputs;
 use crate::pinning::Cores;
@@ -253,6 +254,9 @@ fn run(
     };
     sidecar.write(&files.sidecar)?;
 
+    if let Some(latency) = &sidecar.run.latency {
+        eprintln!("  latency: {latency}");
+    }
     let mut rows = made.clone();
     let mut progress = Progress::new(&experiment, &plan, made.len());
     let sweep = Sweep {
@@ -305,6 +309,9 @@ fn run(
             println!("\n{table}");
         }
         results::name_files(&files);
+    }
+    if let Some(warning) = latency::overload_warning(&rows) {
+        eprintln!("{warning}");
     }
     if interrupted {
         let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
@@ -378,17 +385,21 @@ fn describe(
     let panel = |workload: &Workload| Panel {
         label: workload.label(),
         load_factor: workload.load(),
-        hit: 0,
-        skew: 0.0,
+        hit: workload.hit(),
+        skew: workload.skew(),
         title: workload.describe(),
     };
-    let run = Run::begin(
+    let begun = Run::begin(
         experiment.title.clone(),
         experiment.question.clone(),
         experiment.seed,
         keys.describe().to_owned(),
         cores.describe(),
     );
+    let run = Run {
+        latency: experiment.latency.as_ref().map(Latency::describe),
+        ..begun
+    };
     Ok(Sidecar {
         subjects,
         workloads: experiment.workloads.iter().map(panel).collect(),
