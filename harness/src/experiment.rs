@@ -25,12 +25,16 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::latency::Latency;
 use crate::registry::Registry;
+use crate::stopping::StoppingRule;
 use crate::targets::Target;
+use crate::topology::Policy;
 use crate::workload::Workload;
 
 /// What is run: every subject under every workload at every number of threads, `rounds` times.
@@ -53,8 +57,24 @@ pub struct Experiment {
     /// counted from outside, as threads that are measured may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
-    /// How often everything is measured, 1 to 1,000. Medians and spreads are over rounds.
+    /// If operations are to be timed one by one, at which rates they come. Then all workloads must be
+    /// time-bounded.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+    /// How often everything is measured, 1 to 1,000, and at least if one of the next three fields is there.
+    /// Medians and their intervals are over rounds.
     pub rounds: usize,
+    /// How often a workload is measured at most, `rounds` to 1,000; needs `precision` or `minutes`.
+    #[serde(default)]
+    pub max_rounds: Option<usize>,
+    /// Further rounds are made until the interval of every ratio of the first subject to another is as narrow as
+    /// this: half its width over its median, above 0 and below 1. Needs `max_rounds` or `minutes`.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Minutes after which no further rounds are made, above 0 and at most 10,080, a week. Workloads share them;
+    /// `rounds` rounds are made even if they take longer.
+    #[serde(default)]
+    pub minutes: Option<f64>,
     /// Seconds that one time-bounded measurement lasts, above 0 and at most 600. Inserts to a load
     /// factor and removes take as long as they take.
     pub seconds: f64,
@@ -65,9 +85,15 @@ pub struct Experiment {
     /// The workloads, each one panel of the figure.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
+    /// The order in which threads are bound to cores.
+    #[serde(default)]
+    pub pinning: Policy,
     /// Ratios that it is to show.
     #[serde(default, rename = "target")]
     pub targets: Vec<Target>,
+    /// All of this as the file has it.
+    #[serde(skip)]
+    pub as_written: toml::Table,
 }
 
 /// A file of several experiments.
@@ -105,6 +131,7 @@ pub const MIN_KEYS: usize = 1_000;
 /// Most threads an experiment may ask for.
 pub const MAX_THREADS: usize = 1_024;
 const MAX_ROUNDS: usize = 1_000;
+const MAX_MINUTES: f64 = 10_080.0;
 const MAX_SECONDS: f64 = 600.0;
 
 /// What a key costs a sweep at most, in bytes: three sets of keys, their shuffled orders, and one table
@@ -121,10 +148,15 @@ pub fn read(path: &Path) -> Result<Vec<Experiment>> {
 }
 
 fn parse(text: &str) -> Result<Vec<Experiment>> {
-    if !toml::from_str::<toml::Table>(text)?.contains_key("experiment") {
+    let written: toml::Table = toml::from_str(text)?;
+    let Some(tables) = written.get("experiment") else {
         return Ok(vec![Experiment::parse(text)?]);
+    };
+    let Several { mut experiments } = toml::from_str(text)?;
+    let tables = tables.as_array().into_iter().flatten();
+    for (experiment, table) in experiments.iter_mut().zip(tables) {
+        experiment.as_written = table.as_table().cloned().unwrap_or_default();
     }
-    let Several { experiments } = toml::from_str(text)?;
     ensure!(
         !experiments.is_empty(),
         "field `experiment`: add at least one [[experiment]] table"
@@ -147,7 +179,10 @@ impl Experiment {
     pub fn parse(text: &str) -> Result<Self> {
         let experiment: Self = toml::from_str(text)?;
         experiment.validate()?;
-        Ok(experiment)
+        Ok(Self {
+            as_written: toml::from_str(text)?,
+            ..experiment
+        })
     }
 
     /// Checks that every subject is registered.
@@ -156,6 +191,14 @@ impl Experiment {
             registry.get(subject).context("field `subjects`")?;
         }
         Ok(())
+    }
+
+    /// The rates at which operations come, in million a second; 0 is as soon as the last are done.
+    pub fn offered_mops(&self) -> &[f64] {
+        match &self.latency {
+            Some(latency) => &latency.offered_mops,
+            None => &[0.0],
+        }
     }
 
     /// Whether any measurement has frozen threads.
@@ -237,6 +280,7 @@ impl Experiment {
             "field `rounds`: {} is not between 1 and {MAX_ROUNDS}",
             self.rounds
         );
+        self.validate_stopping()?;
         ensure!(
             self.seconds > 0.0 && self.seconds <= MAX_SECONDS,
             "field `seconds`: {} must be above 0 and at most {MAX_SECONDS}",
@@ -276,6 +320,24 @@ impl Experiment {
                 twice.load()
             );
         }
+        if let Some(latency) = &self.latency {
+            latency.validate()?;
+            ensure!(
+                !self.freezes(),
+                "field `latency`: operations that wait for frozen threads never end; leave out `frozen`"
+            );
+            ensure!(
+                self.targets.is_empty(),
+                "field `latency`: operations that are timed show no ratios of throughputs; leave out `target`"
+            );
+            if let Some(workload) = self.workloads.iter().find(|of| !of.is_time_bounded()) {
+                bail!(
+                    "field `latency`: {} ends when every key is done, and is measured as a whole; use lookups, \
+                     a mix, ycsb or window",
+                    workload.label()
+                );
+            }
+        }
         ensure!(
             self.targets.is_empty() || !self.freezes(),
             "field `target`: ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`"
@@ -284,6 +346,66 @@ impl Experiment {
             let number = index + 1;
             let named = || format!("[[target]] number {number}");
             target.validate(self).with_context(named)?;
+        }
+        Ok(())
+    }
+}
+
+impl Experiment {
+    /// When a workload has had enough rounds.
+    pub fn stopping_rule(&self) -> StoppingRule {
+        let open_ended = self.precision.is_some() || self.minutes.is_some();
+        StoppingRule {
+            least: self.rounds,
+            most: self
+                .max_rounds
+                .unwrap_or(if open_ended { MAX_ROUNDS } else { self.rounds }),
+            precision: self.precision,
+            budget: (self.minutes).map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+        }
+    }
+
+    fn validate_stopping(&self) -> Result<()> {
+        if let Some(most) = self.max_rounds {
+            ensure!(
+                (self.rounds..=MAX_ROUNDS).contains(&most),
+                "field `max_rounds`: {most} is not between {} (`rounds`) and {MAX_ROUNDS}",
+                self.rounds
+            );
+            ensure!(
+                self.precision.is_some() || self.minutes.is_some(),
+                "field `max_rounds`: say with `precision` or `minutes` when fewer suffice"
+            );
+        }
+        if let Some(precision) = self.precision {
+            ensure!(
+                precision > 0.0 && precision < 1.0,
+                "field `precision`: {precision} must be above 0 and below 1"
+            );
+            ensure!(
+                self.max_rounds.is_some() || self.minutes.is_some(),
+                "field `precision`: say with `max_rounds` or `minutes` when to give up"
+            );
+            ensure!(
+                self.subjects.len() > 1,
+                "field `precision`: it is that of ratios, which need two subjects"
+            );
+            ensure!(
+                self.latency.is_none(),
+                "field `precision`: operations that are timed show no ratios of throughputs; leave out `latency`, or \
+                 give `minutes` alone"
+            );
+            ensure!(
+                !self.freezes(),
+                "field `precision`: ratios over subjects that frozen threads may stop mean nothing; leave out \
+                 `frozen`, or give `minutes` alone"
+            );
+        }
+        if let Some(minutes) = self.minutes {
+            ensure!(
+                minutes > 0.0 && minutes <= MAX_MINUTES,
+                "field `minutes`: {minutes} must be above 0 and at most {MAX_MINUTES}"
+            );
         }
         Ok(())
     }
@@ -506,6 +628,53 @@ mod tests {
                 "`frozen`: insert ends when",
             ),
             ("rounds   = 2", "rounds = 0", "`rounds`"),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 1\nminutes = 1",
+                "`max_rounds`: 1 is not between 2",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 9",
+                "`max_rounds`: say with `precision`",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nprecision = 0.05",
+                "`precision`: say with `max_rounds`",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 9\nprecision = 1.0",
+                "`precision`: 1 must be",
+            ),
+            (
+                "rounds   = 2",
+                "rounds = 2\nmax_rounds = 9\nprecision = nan",
+                "`precision`: NaN must be",
+            ),
+            (
+                "[\"lock-free\", \"roofline\"]",
+                "[\"lock-free\"]\nmax_rounds = 9\nprecision = 0.1",
+                "`precision`: it is that of ratios",
+            ),
+            (
+                "seed ",
+                "frozen = [1]\nminutes = 1\nprecision = 0.1\nseed ",
+                "`precision`: ratios over",
+            ),
+            (
+                "seed ",
+                "pinning = \"spread\"\nseed ",
+                "`pinning`: \"spread\" is none of \"cores\", \"compact\"",
+            ),
+            (
+                "seed ",
+                "latency = { offered_mops = [0] }\nminutes = 1\nprecision = 0.1\nseed ",
+                "`precision`: operations that are timed",
+            ),
+            ("rounds   = 2", "rounds = 2\nminutes = 0.0", "`minutes`"),
+            ("rounds   = 2", "rounds = 2\nminutes = 1e9", "`minutes`"),
             ("0.01", "0.0", "`seconds`"),
             ("0.01", "nan", "`seconds`"),
             ("0.01", "-1.0", "`seconds`"),
@@ -523,6 +692,21 @@ mod tests {
             let error = complaint(from, to);
             assert!(error.contains(field), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn rounds_are_as_many_as_told_unless_more_is_asked_for() {
+        let rule = |more: &str| {
+            let text = GOOD.replace("rounds   = 2", &format!("rounds = 2\n{more}"));
+            Experiment::parse(&text).unwrap().stopping_rule()
+        };
+        assert!(!rule("").adapts());
+        let precise = rule("max_rounds = 9\nprecision = 0.05");
+        assert_eq!((precise.least, precise.most), (2, 9));
+        assert_eq!((precise.precision, precise.budget), (Some(0.05), None));
+        let timed = rule("minutes = 1.5");
+        assert_eq!((timed.least, timed.most), (2, MAX_ROUNDS));
+        assert_eq!(timed.budget, Some(Duration::from_secs(90)));
     }
 
     #[test]
@@ -548,6 +732,13 @@ mod tests {
         let names: Vec<_> = several.iter().map(|of| of.name.as_str()).collect();
         assert_eq!(names, ["one", "two"]);
         assert_eq!(several[1].workloads.len(), 2);
+        for (experiment, name) in several.iter().zip(["one", "two"]) {
+            assert_eq!(experiment.as_written["name"].as_str(), Some(name));
+            assert_eq!(
+                experiment.as_written["workload"].as_array().unwrap().len(),
+                2
+            );
+        }
     }
 
     #[test]
@@ -577,6 +768,32 @@ mod tests {
         let text = text.replace("seed ", "frozen = [0, 2]\nseed ");
         let error = Experiment::parse(&text).unwrap_err().to_string();
         assert!(error.contains("`target`"), "{error}");
+    }
+
+    #[test]
+    fn latencies_are_of_operations_that_end_and_do_not_end_the_measurement() {
+        let timed = GOOD.replace("seed ", "latency = { offered_mops = [0, 1] }\nseed ");
+        let experiment = Experiment::parse(&timed).unwrap();
+        assert_eq!(experiment.offered_mops(), [0.0, 1.0]);
+        assert_eq!(Experiment::parse(GOOD).unwrap().offered_mops(), [0.0]);
+        let insert = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
+        let target = "\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\n\
+                      over = 'roofline'\nat_least = 0.5\naim = 0.5\n";
+        for (text, expected) in [
+            (timed.clone() + insert, "`latency`: insert ends when"),
+            (timed.clone() + target, "leave out `target`"),
+            (
+                timed.replace("seed ", "frozen = [1]\nseed "),
+                "leave out `frozen`",
+            ),
+            (
+                timed.replace("[0, 1]", "[-1]"),
+                "`latency.offered_mops`: -1",
+            ),
+        ] {
+            let error = Experiment::parse(&text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

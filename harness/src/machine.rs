@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
 use crate::statistics::{Axis, Case};
+use crate::topology;
 
 /// All that is known about a run. What cannot be found out says so, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct Sidecar {
     pub subjects: BTreeMap<String, String>,
     /// What the workloads' labels stand for.
     pub workloads: Vec<Panel>,
+    /// The experiment as its file has it; empty for what has none.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub experiment: toml::Table,
     /// Meaning of the CSV's columns, by their names.
     pub columns: BTreeMap<String, String>,
 }
@@ -71,6 +75,22 @@ pub struct Run {
     pub keys: String,
     /// How threads were bound to cores.
     pub pinning: String,
+    /// Which operations were timed one by one, if any, and what the timing cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<String>,
+    /// Load average of the system when it started, over 1, 5 and 15 minutes: what else the machine was
+    /// doing. Empty where the system does not tell.
+    #[serde(default)]
+    pub load_average: Vec<f64>,
+    /// When it went on after it had been interrupted, each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<String>,
+    /// How many rounds each workload had and why no more, where the experiment leaves that open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<String>,
+    /// When all was measured; absent while something is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }
 
 /// The machine as the operating system describes it.
@@ -85,6 +105,12 @@ pub struct Machine {
     pub threads_per_core: usize,
     /// Caches, each with its size and the processors that share one.
     pub caches: Vec<String>,
+    /// Each core that is online, with its node, its package and its hardware threads.
+    #[serde(default)]
+    pub core_list: Vec<String>,
+    /// When programs get huge pages: the setting of transparent huge pages, the one in brackets in force.
+    #[serde(default)]
+    pub huge_pages: String,
     /// Memory in GiB.
     pub memory_gib: f64,
     /// Whether the processor reports that it is virtual.
@@ -112,6 +138,9 @@ pub struct Compiler {
     /// Whether threads could be stopped at any step, which makes every access to shared memory slower.
     #[serde(default)]
     pub steps: bool,
+    /// Whether the filter asked the system for huge pages.
+    #[serde(default)]
+    pub huge_pages: bool,
 }
 
 /// The source code, as it lies where the program was compiled.
@@ -126,6 +155,33 @@ pub struct Source {
     pub modified: bool,
 }
 
+impl Run {
+    /// A run of this process that starts now.
+    pub fn begin(
+        title: String,
+        question: String,
+        seed: u64,
+        keys: String,
+        pinning: String,
+    ) -> Self {
+        let load = System::load_average().map(|load| vec![load.one, load.five, load.fifteen]);
+        Self {
+            title,
+            question,
+            started: now(),
+            command: command_line(),
+            seed,
+            keys,
+            pinning,
+            latency: None,
+            load_average: load.unwrap_or_default(),
+            resumed: Vec::new(),
+            rounds: Vec::new(),
+            ended: None,
+        }
+    }
+}
+
 impl Sidecar {
     /// That of a run of this program, on this machine, that leaves these columns; without subjects and workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
@@ -137,18 +193,18 @@ impl Sidecar {
             source: Source::describe(),
             subjects: BTreeMap::new(),
             workloads: Vec::new(),
+            experiment: toml::Table::new(),
             columns: columns.iter().map(column).collect(),
         })
     }
 
-    /// Writes the file, with a line of explanation on top.
+    /// Writes the file, with a line of explanation on top. Who is interrupted meanwhile leaves the file as it was.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = toml::to_string(self)?;
-        std::fs::write(
-            path,
-            format!("# What the CSV file of the same name was measured with.\n\n{text}"),
-        )
-        .with_context(|| format!("cannot write the sidecar {}", path.display()))
+        let text = format!("# What the CSV file of the same name was measured with.\n\n{text}");
+        let new = path.with_extension("toml.new");
+        (std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)))
+            .with_context(|| format!("cannot write the sidecar {}", path.display()))
     }
 
     /// Reads a file that [`Sidecar::write`] left.
@@ -188,6 +244,9 @@ impl Machine {
             cores,
             threads_per_core: processors.div_ceil(cores),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            core_list: topology::cores(),
+            huge_pages: line_of("/sys/kernel/mm/transparent_hugepage/enabled")
+                .unwrap_or_else(|| unknown("the system does not show it")),
             memory_gib: (system.total_memory() as f64 / f64::from(1 << 30) * 10.0).round() / 10.0,
             hypervisor: hypervisor(),
             governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -209,6 +268,7 @@ impl Compiler {
             opt_level: env!("HARNESS_OPT_LEVEL").into(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
             steps: cfg!(feature = "steps"),
+            huge_pages: cfg!(feature = "huge-pages"),
         }
     }
 }
@@ -343,15 +403,13 @@ mod tests {
 
     fn sidecar() -> Sidecar {
         Sidecar {
-            run: Run {
-                title: "A \"quoted\" title".into(),
-                question: "Are they fast?".into(),
-                started: now(),
-                command: "harness sweep tiny.toml".into(),
-                seed: u64::from(u32::MAX),
-                keys: "generated".into(),
-                pinning: "in order".into(),
-            },
+            run: Run::begin(
+                "A \"quoted\" title".into(),
+                "Are they fast?".into(),
+                u64::from(u32::MAX),
+                "generated".into(),
+                "in order".into(),
+            ),
             machine: Machine::describe().unwrap(),
             compiler: Compiler::describe(),
             source: Source::describe(),
@@ -363,8 +421,30 @@ mod tests {
                 skew: 0.0,
                 title: "Lookups that hit".into(),
             }],
+            experiment: toml::toml! {
+                rounds = 2
+                [[workload]]
+                kind = "insert"
+            },
             columns: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn files_from_before_are_read() {
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+        for name in ["quick", "rivals", "stalls", "kcas", "layouts"] {
+            Sidecar::read(&committed.join(name).with_extension("machine.toml")).unwrap();
+        }
+        let old = toml::to_string(&sidecar()).unwrap();
+        let later = ["load_average", "core_list", "huge_pages", "rounds = 2"];
+        let is_old = |line: &&str| !later.iter().any(|later| line.starts_with(later));
+        let old: Vec<&str> = old.lines().filter(is_old).collect();
+        let read: Sidecar = toml::from_str(&old.join("\n")).unwrap();
+        assert_eq!(
+            (read.run.ended, read.machine.huge_pages),
+            (None, String::new())
+        );
     }
 
     #[test]
@@ -374,6 +454,8 @@ mod tests {
         sidecar().write(&path).unwrap();
         let read = Sidecar::read(&path).unwrap();
         assert_eq!(read.run.title, "A \"quoted\" title");
+        assert_eq!(read.run.load_average.len(), 3);
+        assert!(!path.with_extension("toml.new").exists());
         assert_eq!(
             read,
             Sidecar {

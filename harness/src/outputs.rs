@@ -26,19 +26,23 @@ impl Outputs {
         }
     }
 
+    /// The files of that name in a directory, there or not.
+    pub fn named(directory: &Path, name: &str) -> Self {
+        Self::beside(&directory.join(format!("{name}.csv")))
+    }
+
     /// The files of a new run in a directory, which is created if need be. Files of an earlier run are
     /// never overwritten: they are renamed to `NAME.1.csv` and so on, with the first number that is
     /// free, and their new CSV path is returned, too.
     pub fn claim(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot create the directory {}", directory.display()))?;
-        let of = |name: String| Self::beside(&directory.join(name + ".csv"));
-        let new = of(name.to_owned());
+        let new = Self::named(directory, name);
         if !new.exist() {
             return Ok((new, None));
         }
         let old = (1..)
-            .map(|number| of(format!("{name}.{number}")))
+            .map(|number| Self::named(directory, &format!("{name}.{number}")))
             .find(|old| !old.exist());
         let old = old.context("no number is free for the earlier results")?;
         for (from, to) in new.paths().into_iter().zip(old.paths()) {

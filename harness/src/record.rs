@@ -174,6 +174,28 @@ impl Writer {
         })
     }
 
+    /// Goes on in a file that an earlier run left. What comes after the last line end is half a row: whoever wrote it
+    /// was killed meanwhile. It is cut off and returned, empty if there is none.
+    pub fn resume(path: &Path) -> Result<(Self, String)> {
+        let cannot = || format!("cannot go on in the results file {}", path.display());
+        let text = std::fs::read(path).with_context(cannot)?;
+        let whole = (text.iter().rposition(|&byte| byte == b'\n')).map_or(0, |end| end + 1);
+        if whole == 0 {
+            std::fs::remove_file(path).with_context(cannot)?;
+            return Ok((Self::create(path)?, String::from_utf8_lossy(&text).into()));
+        }
+        let file = File::options().append(true).open(path);
+        let file = file.with_context(cannot)?;
+        file.set_len(whole as u64).with_context(cannot)?;
+        let writer = Self {
+            path: path.to_owned(),
+            csv: csv::WriterBuilder::new()
+                .has_headers(false)
+                .from_writer(file),
+        };
+        Ok((writer, String::from_utf8_lossy(&text[whole..]).into()))
+    }
+
     /// Appends one row; refuses a row that [`Row::validate`] refuses.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         row.validate()
@@ -352,6 +374,30 @@ mod tests {
         writer.write(&row()).unwrap();
         writer.write(&second).unwrap();
         assert_eq!(read(&path).unwrap(), [row(), second]);
+    }
+
+    #[test]
+    fn a_file_is_gone_on_with_after_its_last_whole_row() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        Writer::create(&path).unwrap().write(&row()).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let second = Row { round: 2, ..row() };
+        for torn in ["", "tiny,lock-free,lookup-hit,2,0,2,fal"] {
+            std::fs::write(&path, format!("{whole}{torn}")).unwrap();
+            let (mut writer, cut) = Writer::resume(&path).unwrap();
+            assert_eq!(cut, torn);
+            assert_eq!(read(&path).unwrap(), [row()]);
+            writer.write(&second).unwrap();
+            assert_eq!(read(&path).unwrap(), [row(), second.clone()]);
+        }
+        for torn in ["", "experiment,sub"] {
+            std::fs::write(&path, torn).unwrap();
+            let (mut writer, cut) = Writer::resume(&path).unwrap();
+            assert_eq!(cut, torn);
+            writer.write(&second).unwrap();
+            assert_eq!(read(&path).unwrap(), std::slice::from_ref(&second));
+        }
     }
 
     #[test]

@@ -94,7 +94,8 @@ pub fn against_itself(
 
 /// A value that is no number is too wide for any claim, too.
 fn is_too_wide(ratio: &Summary) -> bool {
-    !(ratio.high <= TOO_WIDE * ratio.low)
+    let width = ratio.high / ratio.low;
+    width.is_nan() || width > TOO_WIDE
 }
 
 #[cfg(test)]

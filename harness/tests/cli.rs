@@ -110,6 +110,8 @@ fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
         Some("harness sweep tiny.toml --out here")
     );
     assert_eq!(sidecar["run"]["seed"].as_integer(), Some(1));
+    assert_eq!(sidecar["experiment"]["rounds"].as_integer(), Some(2));
+    assert!(sidecar["run"]["ended"].is_str());
     for column in csv.lines().next().unwrap().split(',') {
         assert!(
             sidecar["columns"][column].is_str(),
@@ -195,7 +197,171 @@ fn ctrl_c_keeps_the_rows_and_draws_them() {
         message.contains(&format!("Interrupted after {rows} of {all}")),
         "{message}"
     );
+    assert!(message.contains("--resume"), "{message}");
     assert!(place.text("results/tiny.svg").contains("A tiny sweep"));
+}
+
+/// Makes a finished run of TINY one that was killed after so many rows.
+fn kill_after(place: &Place, kept: usize, torn: &str) {
+    let csv = place.text("results/tiny.csv");
+    let lines: Vec<&str> = csv.lines().take(1 + kept).collect();
+    place.write("results/tiny.csv", &format!("{}\n{torn}", lines.join("\n")));
+    let sidecar = place.text("results/tiny.machine.toml");
+    let unfinished: Vec<&str> =
+        (sidecar.lines().filter(|line| !line.starts_with("ended = "))).collect();
+    assert_eq!(unfinished.len() + 1, sidecar.lines().count());
+    place.write("results/tiny.machine.toml", &unfinished.join("\n"));
+    fs::remove_file(place.path("results/tiny.svg")).unwrap();
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_was() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    place.run(&["sweep", "tiny.toml"]).success();
+    for (kept, torn) in [(5, "tiny,lock-fr"), (TINY_ROWS - 1, ""), (0, "")] {
+        kill_after(&place, kept, torn);
+        let before = place.text("results/tiny.csv");
+        let resumed = place.run(&["sweep", "tiny.toml", "--resume"]).success();
+        let resumed = resumed.stderr(contains(format!("going on after {kept} rows")));
+        let cut = contains("was cut off in its middle").and(contains("tiny,lock-fr"));
+        match torn {
+            "" => resumed.stderr(cut.not()),
+            _ => resumed.stderr(cut),
+        };
+        let csv = place.text("results/tiny.csv");
+        assert_eq!(rows(&csv), TINY_ROWS);
+        assert!(csv.starts_with(before.strip_suffix(torn).unwrap()));
+        assert!(place.path("results/tiny.svg").exists());
+        assert!(!place.path("results/tiny.1.csv").exists());
+    }
+    let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
+    assert_eq!(sidecar["run"]["resumed"].as_array().unwrap().len(), 3);
+    // Every measurement is there once: a row that is there twice is an error.
+    place.run(&["plot", "results/tiny.csv"]).success();
+}
+
+#[test]
+fn what_is_complete_is_passed_over() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    place.write("experiments/full.toml", TINY);
+    let second = TINY.replace("\"tiny\"", "\"second\"");
+    place.write("experiments/full-large.toml", &second);
+    place
+        .run(&["reproduce", "--full", "--resume"])
+        .success()
+        .stderr(contains("All 2 experiments: about"));
+    let (first, sidecar) = (
+        place.text("results/tiny.csv"),
+        place.text("results/tiny.machine.toml"),
+    );
+    fs::remove_file(place.path("results/second.csv")).unwrap();
+    place
+        .run(&["reproduce", "--full", "--resume"])
+        .success()
+        .stderr(contains(format!(
+            "tiny: complete, its {TINY_ROWS} rows are in"
+        )));
+    assert_eq!(place.text("results/tiny.csv"), first);
+    assert_eq!(place.text("results/tiny.machine.toml"), sidecar);
+    assert_eq!(rows(&place.text("results/second.csv")), TINY_ROWS);
+}
+
+#[test]
+fn another_experiment_is_not_gone_on_with() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    place.run(&["sweep", "tiny.toml"]).success();
+    kill_after(&place, 5, "tiny,lock-fr");
+    let before = place.text("results/tiny.csv");
+    place.write("tiny.toml", &TINY.replace("rounds = 2", "rounds = 3"));
+    place
+        .run(&["sweep", "tiny.toml", "--resume", "--pinning", "none"])
+        .code(1)
+        .stderr(contains("cannot resume").and(contains("tiny.csv")))
+        .stderr(contains("experiment.rounds was 2, is 3"))
+        .stderr(contains("run.pinning was ").and(contains("source.").not()));
+    assert_eq!(place.text("results/tiny.csv"), before);
+}
+
+#[test]
+fn rounds_go_on_for_precision_and_what_stopped_them_is_said() {
+    let place = Place::new();
+    let more = "rounds = 2\nmax_rounds = 3\nprecision = 1e-9";
+    place.write("tiny.toml", &TINY.replace("rounds = 2", more));
+    place
+        .run(&["sweep", "tiny.toml"])
+        .success()
+        .stderr(contains(format!("at least {TINY_ROWS} measurements")))
+        .stderr(contains(
+            "3 rounds, the most that are allowed; the least precise",
+        ));
+    assert_eq!(rows(&place.text("results/tiny.csv")), TINY_ROWS / 2 * 3);
+    let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
+    assert_eq!(sidecar["run"]["rounds"].as_array().unwrap().len(), 2);
+    assert_eq!(sidecar["experiment"]["max_rounds"].as_integer(), Some(3));
+}
+
+#[test]
+fn threads_are_bound_as_told() {
+    let place = Place::new();
+    place.write(
+        "tiny.toml",
+        &TINY.replace("seed = 1", "seed = 1\npinning = \"none\""),
+    );
+    let pinning = |arguments: &[&str]| {
+        place
+            .run(&[&["sweep", "tiny.toml"], arguments].concat())
+            .success();
+        let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
+        let csv = place.text("results/tiny.csv");
+        let pinned = csv.lines().skip(1).all(|row| row.contains(",true,0.9,"));
+        (
+            sidecar["run"]["pinning"].as_str().unwrap().to_owned(),
+            pinned,
+        )
+    };
+    let (not_bound, pinned) = pinning(&[]);
+    assert!(
+        not_bound.contains("(policy none)") && !pinned,
+        "{not_bound}"
+    );
+    let (compact, _) = pinning(&["--pinning", "compact"]);
+    assert!(compact.contains("(policy compact)"), "{compact}");
+    let Some(&core) = harness::pinning::usable().first() else {
+        return;
+    };
+    let (chosen, pinned) = pinning(&["--cores", &core.to_string()]);
+    let expected = format!("threads are bound in the order {core} (as told)");
+    assert!(chosen.contains(&expected) && pinned, "{chosen}");
+    // Two threads are too many for one core.
+    assert!(place.text("results/tiny.csv").contains(",2,0,1,true,"));
+}
+
+#[test]
+fn cores_that_are_not_there_are_refused() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    for (list, expected) in [
+        ("60000", "core 60000 is not there"),
+        ("60000", "it may on"),
+        ("some", "not a list such as 0-3,8"),
+        ("", "at least one"),
+    ] {
+        place
+            .run(&["sweep", "tiny.toml", "--cores", list])
+            .code(1)
+            .stderr(contains("--cores").and(contains(expected)));
+    }
+    place
+        .run(&["sweep", "tiny.toml", "--pinning", "spread"])
+        .code(2)
+        .stderr(contains("\"compact\""));
+    place
+        .run(&["sweep", "tiny.toml", "--pinning", "none", "--cores", "0"])
+        .code(2);
+    assert!(!place.path("results").exists());
 }
 
 #[test]
@@ -773,6 +939,8 @@ fn help_teaches() {
     for (arguments, expected) in [
         (vec!["--help"], "harness reproduce"),
         (vec!["sweep", "--help"], "Ctrl-C"),
+        (vec!["sweep", "--help"], "--resume"),
+        (vec!["sweep", "--help"], "0-3,8"),
         (vec!["sweep", "--help"], "[default: results]"),
         (vec!["plot", "--help"], "NAME.svg beside the CSV file"),
         (vec!["reproduce", "--help"], "the default"),

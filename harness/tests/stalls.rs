@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::Result;
 use harness::experiment::Experiment;
 use harness::keys::KeySource;
+use harness::pinning::Cores;
+use harness::plan::Plan;
 use harness::record::Row;
 use harness::registry::Registry;
-use harness::runner;
+use harness::runner::{self, Event, Sweep};
 use harness::subject::Subject;
 use harness::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
 
@@ -31,16 +33,19 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
     registry.add::<S>();
     let keys = KeySource::generated(KEYS, 1);
     let mut rows = Vec::new();
-    runner::run(
-        &experiment(S::NAME, frozen, workload),
-        &registry,
-        &keys,
-        &AtomicBool::new(false),
-        &mut |row| {
+    let sweep = Sweep {
+        experiment: &experiment(S::NAME, frozen, workload),
+        registry: &registry,
+        keys: &keys,
+        cores: &Cores::detect(),
+        made: &[],
+    };
+    runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
+        if let Event::Made(row) = event {
             rows.push(row);
-            Ok(())
-        },
-    )?;
+        }
+        Ok(())
+    })?;
     for row in &rows {
         row.validate()?;
     }
@@ -109,8 +114,9 @@ fn every_round_has_all_numbers_of_frozen_threads() {
         rounds: 2,
         ..experiment("lock-free", &[0, 3], MIX)
     };
-    let plan = runner::plan(&experiment, &Registry::standard()).unwrap();
-    let order: Vec<_> = (plan.measurements.iter())
+    let plan = Plan::of(&experiment, &Registry::standard(), &Cores::detect()).unwrap();
+    let measurements: Vec<_> = plan.measurements(2).collect();
+    let order: Vec<_> = (measurements.iter())
         .map(|made| (made.round, made.frozen, made.subject.as_str()))
         .collect();
     let expected = [
@@ -132,9 +138,10 @@ fn a_subject_that_cannot_insert_is_left_out() {
         sweep::<Roofline>(&[0, 1], "kind = 'lookup-hit'").unwrap(),
         []
     );
-    let plan = runner::plan(
+    let plan = Plan::of(
         &experiment("roofline", &[0, 1], "kind = 'lookup-hit'"),
         &Registry::standard(),
+        &Cores::detect(),
     );
     let skipped = plan.unwrap().skipped[0].to_string();
     assert_eq!(

@@ -14,7 +14,7 @@ use crate::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::kcas_cost::{
     COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
 };
-use crate::machine::{self, Run, Sidecar};
+use crate::machine::{Run, Sidecar};
 use crate::pinning::Cores;
 use crate::plot;
 use crate::statistics::Summary;
@@ -109,15 +109,13 @@ fn describe(options: &Options) -> Result<Sidecar> {
         let meaning = format!("{}; {}", entry.description, entry.guarantees);
         (entry.name.to_owned(), meaning)
     };
-    let run = Run {
-        title: "Changing k words at one moment".into(),
-        question: "What does changing k words at one moment cost, and who does it best?".into(),
-        started: machine::now(),
-        command: machine::command_line(),
-        seed: options.seed,
-        keys: format!("words drawn from seed {}", options.seed),
-        pinning: Cores::detect().describe(),
-    };
+    let run = Run::begin(
+        "Changing k words at one moment".into(),
+        "What does changing k words at one moment cost, and who does it best?".into(),
+        options.seed,
+        format!("words drawn from seed {}", options.seed),
+        Cores::detect().describe(),
+    );
     Ok(Sidecar {
         subjects: ENGINES.iter().map(subject).collect(),
         ..Sidecar::describe(run, COLUMNS)?

@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::layouts::{COLUMNS, Effort, Row, measure, steps};
-use crate::machine::{self, Run, Sidecar};
+use crate::machine::{Run, Sidecar};
 use crate::plot;
 
 #[derive(Debug, Args)]
@@ -60,15 +60,13 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {
-    let run = Run {
-        title: "False positives and memory of the layouts".into(),
-        question: "What does a lower false positive rate cost in memory?".into(),
-        started: machine::now(),
-        command: machine::command_line(),
-        seed: options.seed,
-        keys: format!("generated from seed {}", options.seed),
-        pinning: "one thread, not pinned: nothing is timed".into(),
-    };
+    let run = Run::begin(
+        "False positives and memory of the layouts".into(),
+        "What does a lower false positive rate cost in memory?".into(),
+        options.seed,
+        format!("generated from seed {}", options.seed),
+        "one thread, not pinned: nothing is timed".into(),
+    );
     Sidecar::describe(run, COLUMNS)
 }
 

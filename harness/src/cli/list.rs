@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::{Ending, experiments_directory};
 use crate::experiment;
 use crate::registry::Registry;
-use crate::workload::Workload;
+use crate::workload::{Workload, Ycsb};
 
 pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {
     println!("Subjects:");
@@ -28,6 +28,28 @@ pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<
             insert: 5,
             remove: 5,
             hit: 50,
+            load,
+        },
+        Workload::Lookup {
+            load,
+            hit: 50,
+            skew: 0.99,
+        },
+        Workload::Ycsb {
+            mix: Ycsb::A,
+            load,
+            skew: 0.99,
+        },
+        Workload::Window {
+            lookup: 75,
+            load,
+            skew: 0.0,
+        },
+        Workload::Grow {
+            insert: 25,
+            lookup: 75,
+            hit: 50,
+            from: 0.0,
             load,
         },
     ] {

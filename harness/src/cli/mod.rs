@@ -51,7 +51,7 @@ enum Command {
     /// are renamed to NAME.1.csv and so on, never overwritten. A file may hold several experiments, and
     /// state ratios that are to be reached: what was measured is held against them in a table at the end.
     /// Ctrl-C breaks off the current
-    /// measurement and keeps what is done; a second Ctrl-C exits at once.
+    /// measurement and keeps what is done, and --resume goes on from there; a second Ctrl-C exits at once.
     Sweep {
         /// What to measure; experiments/quick.toml explains every field.
         experiment: PathBuf,

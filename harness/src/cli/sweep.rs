@@ -3,20 +3,26 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Ending, results, stop_on_ctrl_c};
+use crate::estimate::{Estimate, estimate};
 use crate::experiment::{self, Experiment};
 use crate::keys::KeySource;
+use crate::latency::{self, Latency};
 use crate::machine::{self, Panel, Run, Sidecar};
+use crate::outputs::Outputs;
 use crate::pinning::Cores;
+use crate::plan::{Measurement, Plan};
 use crate::record::{COLUMNS, Row, Writer};
 use crate::registry::Registry;
-use crate::runner::{self, Plan};
+use crate::resume::{self, Earlier};
+use crate::runner::{self, Event, Sweep};
+use crate::topology::{self, Policy};
 use crate::workload::Workload;
 use crate::{plot, table, targets};
 
@@ -31,6 +37,67 @@ pub(super) struct Options {
     /// Where the results go; created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
+    /// Go on with a run that was interrupted: what is in its results is not measured again.
+    ///
+    /// The experiment, the program and the machine must be the same as then; what differs is told. Experiments that
+    /// are complete are passed over, and those without results start from the beginning. A budget of minutes
+    /// starts anew.
+    #[arg(long)]
+    resume: bool,
+    /// In which order threads are bound to cores: cores, compact, scatter or none; instead of what the experiment
+    /// says.
+    ///
+    /// cores: one of each core of a node, then of the next node, then their siblings, so that few threads share
+    /// nothing. compact: all siblings of a core, then the next core. scatter: nodes take turns, each
+    /// core once before its siblings. none: the operating system decides.
+    #[arg(long, value_name = "POLICY", value_parser = Policy::named)]
+    pinning: Option<Policy>,
+    /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
+    ///
+    /// They are numbered as by the operating system. More threads than these count as oversubscribed.
+    #[arg(long, value_name = "LIST", conflicts_with = "pinning")]
+    cores: Option<String>,
+}
+
+impl Options {
+    /// What the threads of an experiment are bound to.
+    fn cores(&self, experiment: &Experiment) -> Result<Cores> {
+        let Some(list) = &self.cores else {
+            return Ok(Cores::ordered(self.pinning.unwrap_or(experiment.pinning)));
+        };
+        let option = || format!("option --cores {list}");
+        let ids = topology::parse_list(list)
+            .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
+        Cores::chosen(&ids).with_context(option)
+    }
+
+    fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
+        let Experiment { keys, seed, .. } = *experiment;
+        match &self.keys {
+            None => Ok(KeySource::generated(keys, seed)),
+            Some(file) => KeySource::from_file(file, keys, seed),
+        }
+    }
+}
+
+/// An experiment that may begin, or go on.
+struct Prepared {
+    experiment: Experiment,
+    cores: Cores,
+    files: Outputs,
+    sidecar: Sidecar,
+    earlier: Option<Earlier>,
+}
+
+impl Prepared {
+    fn is_complete(&self) -> bool {
+        let sidecar = self.earlier.as_ref().map(|earlier| &earlier.sidecar);
+        sidecar.is_some_and(|sidecar| sidecar.run.ended.is_some())
+    }
+
+    fn made(&self) -> &[Row] {
+        self.earlier.as_ref().map_or(&[], |earlier| &earlier.rows)
+    }
 }
 
 /// Checks all experiments before the first is run, then runs one after another.
@@ -48,15 +115,17 @@ pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -
                 let available = machine::available_memory()?;
                 experiment.check_memory(available).with_context(named)?;
             }
-            experiments.push(experiment);
+            experiments.push(prepare(registry, experiment, options)?);
         }
     }
     let stop = stop_on_ctrl_c()?;
+    let estimates = estimates(registry, &experiments, &stop)?;
     let mut lines = Vec::new();
-    for experiment in experiments {
+    for (prepared, estimate) in experiments.into_iter().zip(estimates) {
+        let experiment = prepared.experiment.clone();
         let rows = match stop.load(Ordering::Relaxed) {
             true => Vec::new(),
-            false => run(registry, experiment.clone(), options, &stop)?,
+            false => run(registry, prepared, estimate, options, &stop)?,
         };
         lines.extend(targets::lines(&experiment, &rows));
     }
@@ -69,59 +138,216 @@ pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -
     })
 }
 
+/// Finds what is there to go on with. Leaves nothing behind.
+fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
+    let cores = options.cores(&experiment)?;
+    let keys = match options.keys {
+        // They are described in the same way, however many there are.
+        None => KeySource::generated(0, experiment.seed),
+        Some(_) => {
+            experiment.name += "-keys";
+            options.keys(&experiment)?
+        }
+    };
+    let sidecar = describe(registry, &experiment, &keys, &cores)?;
+    let files = Outputs::named(&options.out, &experiment.name);
+    let earlier = match options.resume {
+        true => resume::earlier(&files, &sidecar)?,
+        false => None,
+    };
+    Ok(Prepared {
+        experiment,
+        cores,
+        files,
+        sidecar,
+        earlier,
+    })
+}
+
+/// How long each experiment takes, as far as it is not done; says so of all together if they are several.
+fn estimates(
+    registry: &Registry,
+    experiments: &[Prepared],
+    stop: &AtomicBool,
+) -> Result<Vec<Estimate>> {
+    if experiments.iter().all(Prepared::is_complete) {
+        return Ok(vec![Estimate::default(); experiments.len()]);
+    }
+    eprintln!("Rehearsing each workload for a moment, to tell how long all will take ...");
+    let none = KeySource::generated(0, 0);
+    let mut estimates = Vec::new();
+    for prepared in experiments {
+        let sweep = Sweep {
+            experiment: &prepared.experiment,
+            registry,
+            keys: &none,
+            cores: &prepared.cores,
+            made: prepared.made(),
+        };
+        let estimate = match prepared.is_complete() {
+            true => None,
+            false => estimate(&sweep, stop)?,
+        };
+        estimates.push(estimate.unwrap_or_default());
+    }
+    if let [_, _, ..] = experiments {
+        let sum = |time: fn(&Estimate) -> Duration| estimates.iter().map(time).sum();
+        let all = Estimate {
+            least: sum(|of| of.least),
+            most: sum(|of| of.most),
+        };
+        eprintln!("All {} experiments: {}", experiments.len(), show(all));
+    }
+    Ok(estimates)
+}
+
+/// Such as `about 3 min 5 s`, or `about 3 min 5 s to 20 min 0 s`.
+fn show(Estimate { least, most }: Estimate) -> String {
+    match least == most {
+        true => format!("about {}", minutes(least)),
+        false => format!("about {} to {}", minutes(least), minutes(most)),
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 /// Runs one experiment and leaves its files. Returns its rows: fewer than all if `stop` was set.
 fn run(
     registry: &Registry,
-    mut experiment: Experiment,
+    prepared: Prepared,
+    estimate: Estimate,
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Vec<Row>> {
-    let keys = match &options.keys {
-        None => KeySource::generated(experiment.keys, experiment.seed),
-        Some(file) => {
-            experiment.name += "-keys";
-            KeySource::from_file(file, experiment.keys, experiment.seed)?
+    let is_complete = prepared.is_complete();
+    let Prepared {
+        experiment,
+        cores,
+        files,
+        sidecar,
+        earlier,
+    } = prepared;
+    if let (true, Some(earlier)) = (is_complete, &earlier) {
+        let (name, csv) = (&experiment.name, files.csv.display());
+        eprintln!(
+            "{name}: complete, its {} rows are in {csv}",
+            earlier.rows.len()
+        );
+        return Ok(earlier.rows.clone());
+    }
+    let keys = options.keys(&experiment)?;
+    let plan = Plan::of(&experiment, registry, &cores)?;
+    announce(&experiment, &keys, &plan, estimate);
+    let (mut sidecar, mut writer, made) = match earlier {
+        Some(earlier) => go_on(earlier),
+        None => {
+            results::claim(&options.out, &experiment.name)?;
+            (sidecar, Writer::create(&files.csv)?, Vec::new())
         }
     };
-    let plan = runner::plan(&experiment, registry)?;
-    announce(&experiment, &keys, &plan);
+    sidecar.write(&files.sidecar)?;
 
-    let outputs = results::claim(&options.out, &experiment.name)?;
-    let sidecar = describe(registry, &experiment, &keys)?;
-    sidecar.write(&outputs.sidecar)?;
-    let mut writer = Writer::create(&outputs.csv)?;
-    let mut rows = Vec::new();
-    let mut progress = Progress::new(&plan);
-    let result = runner::run(&experiment, registry, &keys, stop, &mut |row| {
-        writer.write(&row)?;
-        rows.push(row);
-        progress.advance();
+    if let Some(latency) = &sidecar.run.latency {
+        eprintln!("  latency: {latency}");
+    }
+    let mut rows = made.clone();
+    let mut progress = Progress::new(&experiment, &plan, made.len());
+    let sweep = Sweep {
+        experiment: &experiment,
+        registry,
+        keys: &keys,
+        cores: &cores,
+        made: &made,
+    };
+    let started = Instant::now();
+    let result = runner::run(&sweep, stop, &mut |event| {
+        match event {
+            Event::Next(measurement) => progress.show(measurement),
+            Event::Made(row) => {
+                writer.write(&row)?;
+                rows.push(row);
+                progress.advance();
+            }
+            Event::Ended {
+                workload,
+                rounds,
+                reason,
+            } => {
+                if experiment.stopping_rule().adapts() {
+                    let line = format!("{}: {rounds} rounds, {reason}", workload.describe());
+                    progress.say(&line);
+                    sidecar.run.rounds.push(line);
+                }
+            }
+        }
         Ok(())
     });
     progress.finish();
     result.with_context(|| {
-        let (done, csv) = (rows.len(), outputs.csv.display());
+        let (done, csv) = (rows.len(), files.csv.display());
         format!("the run ended early; {done} rows are in {csv}")
     })?;
+    let interrupted = stop.load(Ordering::Relaxed);
+    if !interrupted {
+        eprintln!("  took {}", minutes(started.elapsed()));
+        sidecar.run.ended = Some(machine::now());
+        sidecar.write(&files.sidecar)?;
+    }
 
     if rows.is_empty() {
         println!("Nothing was measured.");
     } else {
-        plot::sweep::draw(&rows, Some(&sidecar), &outputs.figure)?;
+        plot::sweep::draw(&rows, Some(&sidecar), &files.figure)?;
         if let Some(table) = table::summary(&rows) {
             println!("\n{table}");
         }
-        results::name_files(&outputs);
+        results::name_files(&files);
     }
-    if stop.load(Ordering::Relaxed) {
-        let (done, all) = (rows.len(), plan.measurements.len());
-        eprintln!("Interrupted after {done} of {all} measurements; their rows are kept.");
+    if let Some(warning) = latency::overload_warning(&rows) {
+        eprintln!("{warning}");
+    }
+    if interrupted {
+        let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
+        eprintln!(
+            "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
+             on from there."
+        );
     }
     Ok(rows)
 }
 
-/// Says what is about to be done, and how long that takes at least.
-fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan) {
+/// Takes up an earlier run.
+fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
+    let Earlier {
+        mut sidecar,
+        rows,
+        writer,
+        torn,
+    } = earlier;
+    eprintln!("  going on after {} rows that are there", rows.len());
+    if !torn.is_empty() {
+        eprintln!(
+            "  note: the last of them was cut off in its middle and is measured again: {torn:?}"
+        );
+    }
+    if sidecar.source.modified {
+        eprintln!(
+            "  note: the source differs from its commit; whether it does so as before cannot be checked"
+        );
+    }
+    sidecar.run.resumed.push(machine::now());
+    (sidecar, writer, rows)
+}
+
+/// Says what is about to be done, and how long that takes.
+fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Estimate) {
     eprintln!("{}: {}", experiment.name, experiment.title);
     eprintln!("  keys: {}", keys.describe());
     if let Some(asked) = keys.scaled_down_from() {
@@ -133,16 +359,24 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan) {
     for skipped in &plan.skipped {
         eprintln!("  {skipped}");
     }
-    let measurements = plan.measurements.len();
-    let measuring = Duration::from_secs_f64(measurements as f64 * experiment.seconds);
+    let measurements = plan.measurements(experiment.rounds).count();
+    let at_least = match experiment.stopping_rule().adapts() {
+        true => "at least ",
+        false => "",
+    };
     eprintln!(
-        "  {measurements} measurements of {} s: {} of measuring, and the filling of tables besides",
+        "  {at_least}{measurements} measurements of {} s, with all that they need: {}",
         experiment.seconds,
-        HumanDuration(measuring)
+        show(estimate)
     );
 }
 
-fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> Result<Sidecar> {
+fn describe(
+    registry: &Registry,
+    experiment: &Experiment,
+    keys: &KeySource,
+    cores: &Cores,
+) -> Result<Sidecar> {
     let mut subjects = BTreeMap::new();
     for name in &experiment.subjects {
         let entry = registry.get(name)?;
@@ -151,60 +385,64 @@ fn describe(registry: &Registry, experiment: &Experiment, keys: &KeySource) -> R
     let panel = |workload: &Workload| Panel {
         label: workload.label(),
         load_factor: workload.load(),
-        hit: 0,
-        skew: 0.0,
+        hit: workload.hit(),
+        skew: workload.skew(),
         title: workload.describe(),
     };
+    let begun = Run::begin(
+        experiment.title.clone(),
+        experiment.question.clone(),
+        experiment.seed,
+        keys.describe().to_owned(),
+        cores.describe(),
+    );
     let run = Run {
-        title: experiment.title.clone(),
-        question: experiment.question.clone(),
-        started: machine::now(),
-        command: machine::command_line(),
-        seed: experiment.seed,
-        keys: keys.describe().to_owned(),
-        pinning: Cores::detect().describe(),
+        latency: experiment.latency.as_ref().map(Latency::describe),
+        ..begun
     };
     Ok(Sidecar {
         subjects,
         workloads: experiment.workloads.iter().map(panel).collect(),
+        experiment: experiment.as_written.clone(),
         ..Sidecar::describe(run, COLUMNS)?
     })
 }
 
 /// A bar with the time left, or, where standard error is not a terminal, one line per workload.
-struct Progress<'a> {
+struct Progress {
     bar: ProgressBar,
-    plan: &'a Plan,
+    least_rounds: usize,
+    last: Option<Workload>,
 }
 
-impl<'a> Progress<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        let bar = ProgressBar::new(plan.measurements.len() as u64);
+impl Progress {
+    /// So many measurements are done already.
+    fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
+        let all = plan.measurements(experiment.rounds).count().max(done);
+        let bar = ProgressBar::new(all as u64).with_position(done as u64);
         let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let progress = Self { bar, plan };
-        progress.show();
-        progress
+        Self {
+            bar,
+            least_rounds: experiment.rounds,
+            last: None,
+        }
     }
 
-    fn advance(&mut self) {
+    fn advance(&self) {
         self.bar.inc(1);
-        self.show();
     }
 
     /// Shows what is being measured now.
-    fn show(&self) {
-        let position = self.bar.position() as usize;
-        let Some(now) = self.plan.measurements.get(position) else {
-            return;
-        };
+    fn show(&mut self, now: &Measurement) {
+        if now.round > self.least_rounds && Some(self.bar.position()) >= self.bar.length() {
+            self.bar.inc_length(1);
+        }
         if self.bar.is_hidden() {
-            let before = position
-                .checked_sub(1)
-                .map(|before| &self.plan.measurements[before]);
-            if before.is_none_or(|before| before.workload != now.workload) {
-                let all = self.plan.measurements.len();
-                eprintln!("  {position}/{all} done, now {}", now.workload.describe());
+            if self.last.as_ref() != Some(&now.workload) {
+                let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
+                eprintln!("  {done}/{all} done, now {}", now.workload.describe());
+                self.last = Some(now.workload.clone());
             }
         } else {
             let (workload, threads) = (now.workload.label(), now.threads);
@@ -217,6 +455,11 @@ impl<'a> Progress<'a> {
                 now.subject
             ));
         }
+    }
+
+    /// A line that stays.
+    fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("  {line}"));
     }
 
     fn finish(&self) {

@@ -1,0 +1,92 @@
+//! When operations are due that come at a rate of their own, whatever becomes of those before them.
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use rand_distr::{Distribution, Exp1};
+
+/// Moments of one thread, drawn before anything is timed: a Poisson process, as it arises where many callers
+/// know nothing of each other. The arrivals of several threads together are one again, at the sum of their rates.
+#[derive(Debug, Clone)]
+pub struct Arrivals {
+    /// Nanoseconds between two bursts, gone through round and round.
+    gaps: Vec<f32>,
+    next: usize,
+    due: f64,
+    burst: u32,
+    left: u32,
+}
+
+impl Arrivals {
+    /// Gaps that are drawn: their mean is made exact, and what is left of chance is within them.
+    const GAPS: usize = 1 << 14;
+
+    /// Arrivals at a rate, in operations per second, above 0. They come `burst` at a time, at the same moment.
+    pub fn new(per_second: f64, burst: u32, random: &mut SmallRng) -> Self {
+        let mean = 1e9 * f64::from(burst) / per_second;
+        let drawn: Vec<f64> = Exp1.sample_iter(&mut *random).take(Self::GAPS).collect();
+        let scale = mean * Self::GAPS as f64 / drawn.iter().sum::<f64>();
+        Self {
+            gaps: drawn.iter().map(|gap| (gap * scale) as f32).collect(),
+            next: random.random_range(0..Self::GAPS),
+            due: 0.0,
+            burst,
+            left: 0,
+        }
+    }
+
+    /// When the next operation is due, in nanoseconds since the start.
+    #[inline]
+    pub fn next_ns(&mut self) -> u64 {
+        if self.left == 0 {
+            self.due += f64::from(self.gaps[self.next]);
+            self.next = (self.next + 1) % self.gaps.len();
+            self.left = self.burst;
+        }
+        self.left -= 1;
+        self.due as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn moments(per_second: f64, burst: u32, count: usize) -> Vec<u64> {
+        let mut arrivals = Arrivals::new(per_second, burst, &mut SmallRng::seed_from_u64(1));
+        (0..count).map(|_| arrivals.next_ns()).collect()
+    }
+
+    #[test]
+    fn the_rate_is_that_asked_for() {
+        for burst in [1, 64] {
+            let operations = Arrivals::GAPS * burst as usize;
+            let last = *moments(2e6, burst, operations).last().unwrap() as f64;
+            let expected = operations as f64 / 2e6 * 1e9;
+            assert!((last / expected - 1.0).abs() < 1e-3, "{last} {expected}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_exponential() {
+        let moments = moments(1e5, 1, Arrivals::GAPS);
+        let gaps: Vec<u64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        for means in [0.1, 1.0, 3.0] {
+            let longer = gaps.iter().filter(|&&gap| gap as f64 > means * 1e4).count();
+            let share = longer as f64 / gaps.len() as f64;
+            // Three standard deviations of a share of so many are at most 0.012.
+            assert!((share - (-means).exp()).abs() < 0.012, "{means}: {share}");
+        }
+    }
+
+    #[test]
+    fn bursts_come_at_one_moment() {
+        let moments = moments(1e6, 64, 640);
+        for burst in moments.chunks(64) {
+            assert!(burst.iter().all(|moment| moment == &burst[0]));
+        }
+        let distinct: std::collections::BTreeSet<_> = moments.iter().collect();
+        assert_eq!(distinct.len(), 10);
+    }
+}

@@ -1,0 +1,340 @@
+//! Which hardware threads there are, and what they share: a core, a package, a NUMA node.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer, de};
+
+/// Where Linux describes processors and nodes.
+const SYSTEM: &str = "/sys/devices/system";
+
+/// A hardware thread, called a processor or CPU by the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HardwareThread {
+    /// Its number, by which threads are bound to it.
+    pub id: usize,
+    /// The node whose memory is nearest to it.
+    pub node: usize,
+    /// The package, or socket, that it is in.
+    pub package: usize,
+    /// The lowest number of those that share its core, whether they may be used or not.
+    pub core: usize,
+}
+
+/// The order in which the threads of a measurement are bound to hardware threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// One of every core of a node, then of the next node, and siblings only when every core has a thread. So few
+    /// threads share neither a core nor their way to memory with anyone, and do not pay for the distance
+    /// between nodes, which only a measurement of more threads than a node has cores needs to pay.
+    #[default]
+    Cores,
+    /// All siblings of a core, then the next core of the node, then the next node: as few caches and nodes as
+    /// possible are used.
+    Compact,
+    /// As far apart as possible: nodes take turns, with one thread of each of their cores first.
+    Scatter,
+    /// No thread is bound; the operating system moves them as it likes.
+    None,
+}
+
+impl Policy {
+    /// All of them, with their names.
+    pub const ALL: [(Self, &str); 4] = [
+        (Self::Cores, "cores"),
+        (Self::Compact, "compact"),
+        (Self::Scatter, "scatter"),
+        (Self::None, "none"),
+    ];
+
+    /// The policy of that name. The error says which names there are.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, known)| *known == name);
+        found.map(|&(policy, _)| policy).ok_or_else(|| {
+            let known = Self::ALL.map(|(_, name)| format!("{name:?}"));
+            format!("{name:?} is none of {}", known.join(", "))
+        })
+    }
+
+    /// The order of these hardware threads.
+    pub fn order(self, mut threads: Vec<HardwareThread>) -> Vec<HardwareThread> {
+        let of_node = |thread: &HardwareThread| (thread.node, thread.core, thread.id);
+        threads.sort_by_key(of_node);
+        // How many of its core, and how many of its node at the same place in their cores, come before it.
+        let sibling = |of: &HardwareThread| {
+            let before = |other: &&HardwareThread| other.core == of.core && other.id < of.id;
+            threads.iter().filter(before).count()
+        };
+        let rank = |of: &HardwareThread| {
+            let before = |other: &&HardwareThread| {
+                other.node == of.node
+                    && sibling(other) == sibling(of)
+                    && of_node(other) < of_node(of)
+            };
+            threads.iter().filter(before).count()
+        };
+        let key = |of: &HardwareThread| match self {
+            Self::Compact | Self::None => (0, 0, of_node(of)),
+            Self::Cores => (sibling(of), 0, of_node(of)),
+            Self::Scatter => (sibling(of), rank(of), of_node(of)),
+        };
+        let mut keyed: Vec<_> = threads.iter().map(|of| (key(of), *of)).collect();
+        keyed.sort_by_key(|&(key, _)| key);
+        keyed.into_iter().map(|(_, thread)| thread).collect()
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(policy, _)| policy == self);
+        formatter.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name)
+            .map_err(|problem| de::Error::custom(format!("field `pinning`: {problem}")))
+    }
+}
+
+/// What the system says of these hardware threads. Of one about which nothing is known it is assumed that it shares
+/// nothing with others.
+pub fn describe(ids: &[usize]) -> Vec<HardwareThread> {
+    describe_in(Path::new(SYSTEM), ids)
+}
+
+/// The cores of this machine that are online, each as a line such as `node 0, package 0: hardware threads 0,8`; none
+/// where the system does not list them.
+pub fn cores() -> Vec<String> {
+    cores_in(Path::new(SYSTEM))
+}
+
+fn cores_in(system: &Path) -> Vec<String> {
+    let online = fs::read_to_string(system.join("cpu/online")).ok();
+    let online = online
+        .and_then(|list| parse_list(&list))
+        .unwrap_or_default();
+    let threads = Policy::Compact.order(describe_in(system, &online));
+    let cores = threads.chunk_by(|a, b| a.core == b.core).map(|core| {
+        let HardwareThread { node, package, .. } = core[0];
+        let ids = show_list(core.iter().map(|thread| thread.id));
+        format!("node {node}, package {package}: hardware threads {ids}")
+    });
+    cores.collect()
+}
+
+fn describe_in(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
+    let nodes = nodes(system);
+    let describe = |&id: &usize| {
+        let topology = system.join(format!("cpu/cpu{id}/topology"));
+        let read = |file: &str| fs::read_to_string(topology.join(file)).ok();
+        // The second is the older name of the first.
+        let siblings = read("core_cpus_list").or_else(|| read("thread_siblings_list"));
+        let siblings = siblings
+            .and_then(|list| parse_list(&list))
+            .unwrap_or_default();
+        let node = nodes.iter().find(|(_, of_node)| of_node.contains(&id));
+        let package = read("physical_package_id").and_then(|text| text.trim().parse().ok());
+        HardwareThread {
+            id,
+            node: node.map_or(0, |&(node, _)| node),
+            package: package.unwrap_or(0),
+            core: siblings.into_iter().min().unwrap_or(id),
+        }
+    };
+    ids.iter().map(describe).collect()
+}
+
+/// The nodes, each with its hardware threads; none where there are no files on them.
+fn nodes(system: &Path) -> Vec<(usize, Vec<usize>)> {
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let number = name.to_str()?.strip_prefix("node")?.parse().ok()?;
+        let list = fs::read_to_string(entry.path().join("cpulist")).ok()?;
+        Some((number, parse_list(&list)?))
+    };
+    let entries = fs::read_dir(system.join("node")).into_iter().flatten();
+    entries.filter_map(|entry| read(entry.ok()?)).collect()
+}
+
+/// Parses a list such as `0,4` or `0-1,8-9`. An empty one is that of a node that has only memory.
+pub fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut ids = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<usize>().ok();
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last > MAX_ID {
+            return None;
+        }
+        ids.extend(first..=last);
+    }
+    Some(ids)
+}
+
+/// Far above what Linux can number.
+const MAX_ID: usize = 1 << 16;
+
+/// Writes a list as [`parse_list`] reads it.
+pub fn show_list(ids: impl IntoIterator<Item = usize>) -> String {
+    let mut ids: Vec<usize> = ids.into_iter().collect();
+    ids.sort_unstable();
+    let runs = ids.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        _ => run.iter().map(usize::to_string).collect(),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two nodes of four cores of two siblings, numbered as on most servers: first siblings are 0 to 7, second ones 8
+    /// to 15, and node 0 has 0-3 and 8-11.
+    fn server(offline: &[usize]) -> tempfile::TempDir {
+        let system = tempfile::tempdir().unwrap();
+        let write = |path: String, text: String| {
+            let path = system.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for id in (0..16).filter(|id| !offline.contains(id)) {
+            let core = id % 8;
+            let there = [core, core + 8];
+            let siblings = show_list(there.into_iter().filter(|id| !offline.contains(id)));
+            write(
+                format!("cpu/cpu{id}/topology/core_cpus_list"),
+                siblings + "\n",
+            );
+            let package = format!("{}\n", core / 4);
+            write(format!("cpu/cpu{id}/topology/physical_package_id"), package);
+        }
+        write("node/node0/cpulist".into(), "0-3,8-11\n".into());
+        write("node/node1/cpulist".into(), "4-7,12-15\n".into());
+        let online = show_list((0..16).filter(|id| !offline.contains(id)));
+        write("cpu/online".into(), online + "\n");
+        // Memory without processors, and a file that is no node.
+        write("node/node2/cpulist".into(), "\n".into());
+        write("node/possible".into(), "0-2\n".into());
+        system
+    }
+
+    fn order(policy: Policy, ids: &[usize], offline: &[usize]) -> Vec<usize> {
+        let system = server(offline);
+        let threads = policy.order(describe_in(system.path(), ids));
+        threads.iter().map(|thread| thread.id).collect()
+    }
+
+    fn all() -> Vec<usize> {
+        (0..16).collect()
+    }
+
+    #[test]
+    fn nodes_packages_and_cores_are_read() {
+        let system = server(&[]);
+        let threads = describe_in(system.path(), &[13, 2]);
+        let expected =
+            [(13, 1, 1, 5), (2, 0, 0, 2)].map(|(id, node, package, core)| HardwareThread {
+                id,
+                node,
+                package,
+                core,
+            });
+        assert_eq!(threads, expected);
+    }
+
+    #[test]
+    fn every_policy_has_its_order() {
+        assert_eq!(order(Policy::Cores, &all(), &[]), all());
+        assert_eq!(
+            order(Policy::Compact, &all(), &[]),
+            [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
+        );
+        assert_eq!(
+            order(Policy::Scatter, &all(), &[]),
+            [0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15]
+        );
+    }
+
+    #[test]
+    fn a_sibling_that_may_not_be_used_does_not_count() {
+        // The process may use both threads of core 2, and only the second ones of cores 1 and 5.
+        let allowed = [2, 9, 10, 13];
+        assert_eq!(order(Policy::Cores, &allowed, &[]), [9, 2, 13, 10]);
+        assert_eq!(order(Policy::Compact, &allowed, &[]), [9, 2, 10, 13]);
+        assert_eq!(order(Policy::Scatter, &allowed, &[]), [9, 13, 2, 10]);
+    }
+
+    #[test]
+    fn a_core_that_is_offline_leaves_the_rest_in_order() {
+        // The first threads of cores 0 and 4, and all of core 1.
+        let offline = [0, 4, 1, 9];
+        let online: Vec<_> = all()
+            .into_iter()
+            .filter(|id| !offline.contains(id))
+            .collect();
+        assert_eq!(
+            order(Policy::Cores, &online, &offline),
+            [2, 3, 8, 5, 6, 7, 12, 10, 11, 13, 14, 15]
+        );
+        assert_eq!(
+            order(Policy::Scatter, &online, &offline),
+            [2, 5, 3, 6, 8, 7, 12, 10, 13, 11, 14, 15]
+        );
+    }
+
+    #[test]
+    fn siblings_may_also_be_neighbours() {
+        let system = tempfile::tempdir().unwrap();
+        for id in 0..4 {
+            let topology = system.path().join(format!("cpu/cpu{id}/topology"));
+            fs::create_dir_all(&topology).unwrap();
+            let siblings = ["0-1", "2-3"][id / 2];
+            fs::write(topology.join("thread_siblings_list"), siblings).unwrap();
+        }
+        let threads = Policy::Cores.order(describe_in(system.path(), &[0, 1, 2, 3]));
+        let ids: Vec<_> = threads.iter().map(|thread| thread.id).collect();
+        assert_eq!(ids, [0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn without_topology_nothing_is_shared() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let threads = describe_in(nowhere.path(), &[1, 3]);
+        assert_eq!(threads.iter().map(|of| of.core).collect::<Vec<_>>(), [1, 3]);
+        assert!(threads.iter().all(|of| (of.node, of.package) == (0, 0)));
+    }
+
+    #[test]
+    fn cores_are_listed_with_their_siblings() {
+        let lines = cores_in(server(&[8]).path());
+        assert_eq!(lines.len(), 8);
+        assert_eq!(lines[0], "node 0, package 0: hardware threads 0");
+        assert_eq!(lines[7], "node 1, package 1: hardware threads 7,15");
+        assert!(cores_in(tempfile::tempdir().unwrap().path()).is_empty());
+    }
+
+    #[test]
+    fn policies_are_known_by_name() {
+        for (policy, name) in Policy::ALL {
+            assert_eq!(Policy::named(name), Ok(policy));
+            assert_eq!(policy.to_string(), name);
+        }
+        let error = Policy::named("spread").unwrap_err();
+        assert!(error.contains("\"cores\", \"compact\""), "{error}");
+    }
+
+    #[test]
+    fn lists_are_read_and_written() {
+        assert_eq!(parse_list("0,4-6\n"), Some(vec![0, 4, 5, 6]));
+        assert_eq!(parse_list(""), Some(vec![]));
+        for not_a_list in ["many", "1-", "3-1", "0-99999999999", "-1"] {
+            assert_eq!(parse_list(not_a_list), None, "{not_a_list}");
+        }
+        assert_eq!(show_list([6, 0, 4, 5]), "0,4-6");
+    }
+}
