@@ -77,7 +77,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 15] = [
+const FIXED_STYLES: [&str; 22] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -93,6 +93,13 @@ const FIXED_STYLES: [&str; 15] = [
     "cuckoofilter-mutex",
     "lock-free-batch",
     "lock-free-fitted",
+    "ablation-control",
+    "ablation-two-phase-lookup",
+    "ablation-one-round-lookup",
+    "ablation-hop-by-hop",
+    "ablation-random-walk",
+    "ablation-epoch",
+    "ablation-helping-readers",
 ];
 
 const OVERSUBSCRIBED: &str = "oversubscribed";
