@@ -77,7 +77,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 22] = [
+const FIXED_STYLES: [&str; 23] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -100,6 +100,7 @@ const FIXED_STYLES: [&str; 22] = [
     "ablation-random-walk",
     "ablation-epoch",
     "ablation-helping-readers",
+    "ablation-uncounted",
 ];
 
 const OVERSUBSCRIBED: &str = "oversubscribed";

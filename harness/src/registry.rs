@@ -10,9 +10,9 @@ use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
-    AblationRandomWalk, AblationTwoPhaseLookup, AtomicCuckooFilter, BlockedBloom,
-    CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch, LockFreeFitted,
-    Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
+    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
+    BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
+    LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
 };
 
 /// A subject as the registry knows it.
@@ -94,6 +94,7 @@ impl Registry {
         registry.add::<AblationRandomWalk>();
         registry.add::<AblationEpoch>();
         registry.add::<AblationHelpingReaders>();
+        registry.add::<AblationUncounted>();
         registry
     }
 

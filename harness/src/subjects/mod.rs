@@ -32,7 +32,7 @@ use filter::hashing::{Location, MAX_BUCKETS};
 
 pub use ablation::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
-    AblationRandomWalk, AblationTwoPhaseLookup,
+    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use blocked_bloom::BlockedBloom;
@@ -250,6 +250,7 @@ mod tests {
         is_a_correct_filter::<AblationRandomWalk>();
         is_a_correct_filter::<AblationEpoch>();
         is_a_correct_filter::<AblationHelpingReaders>();
+        is_a_correct_filter::<AblationUncounted>();
     }
 
     /// Among threads it may miss a key.

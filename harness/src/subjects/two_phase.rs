@@ -37,7 +37,7 @@
 
 use kcas::WordArray;
 
-use super::ablation::{self, Ablation, BreadthFirst, HopByHop, Variant};
+use super::ablation::{self, Ablation, BreadthFirst, HopByHop, Uncounted, Variant};
 
 /// A cuckoo filter with the published protocol.
 pub type TwoPhase = Ablation<Published>;
@@ -55,6 +55,7 @@ impl Variant for Published {
     type Commit = HopByHop;
     type Search = BreadthFirst;
     type Words = WordArray;
+    type Length = Uncounted;
 }
 
 #[cfg(test)]

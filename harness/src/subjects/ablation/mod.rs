@@ -10,29 +10,32 @@
 //! | [`search`] | breadth first | random walk |
 //! | [`words`], descriptors | reused | on the heap, reclaimed by epochs |
 //! | [`words`], readers | do not help | help |
+//! | [`length`] | counted by each thread | not known |
 //!
 //! The published protocol as a whole is a variant, too: [`two_phase`](super::two_phase).
 
 mod commit;
+mod length;
 mod lookup;
 mod search;
 mod variants;
 mod words;
 
-use std::hash::Hash;
-use std::marker::PhantomData;
+use std::hash::{BuildHasher, Hash};
 
 use anyhow::Result;
-use filter::Class;
+use filter::hashing::Location;
+use filter::{Class, FixedState};
 
 pub(super) use commit::{Commit, HopByHop, WholeChain};
+pub(super) use length::{ByThread, Count, Uncounted};
 #[cfg(test)]
 pub(super) use lookup::rise;
 pub(super) use lookup::{Found, Lookup, OneRound, Timestamps, TwoPhase};
 pub(super) use search::{BreadthFirst, RandomWalk, Search};
 pub use variants::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
-    AblationRandomWalk, AblationTwoPhaseLookup,
+    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
 pub(super) use words::{HelpingReaders, Words};
 
@@ -57,6 +60,8 @@ pub trait Variant: Send + Sync + 'static {
     type Search: Search;
     /// What the buckets are made of.
     type Words: Words;
+    /// Whether it is known how many keys there are.
+    type Length: Count;
 }
 
 /// A cuckoo filter that takes these decisions.
@@ -64,7 +69,7 @@ pub trait Variant: Send + Sync + 'static {
 pub struct Ablation<V: Variant> {
     geometry: Geometry,
     words: V::Words,
-    variant: PhantomData<V>,
+    length: V::Length,
 }
 
 impl<V: Variant> Ablation<V> {
@@ -81,33 +86,24 @@ impl<V: Variant> Ablation<V> {
         buckets.map(|bucket| self.words.load(bucket)).collect()
     }
 
-    /// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none, otherwise
-    /// whether the bucket still was so.
-    #[inline]
-    fn place(&self, bucket: usize, word: u64, fingerprint: u64) -> Option<bool> {
-        let slot = Layout::find_empty(word)?;
-        let filled = V::Lookup::inserted(word, slot, fingerprint);
-        Some(self.words.replace(bucket, word, filled))
+    /// Inserts the key that has this hash. Not inlined, and by the hash, as in our filter: in the loop of its caller, it
+    /// would be faster.
+    #[inline(never)]
+    fn insert_hash(&self, hash: u64) -> bool {
+        let location = self.geometry.locate(hash);
+        self.length.counting(1, || self.insert_at(location))
     }
-}
 
-impl<V: Variant> Subject for Ablation<V> {
-    const NAME: &'static str = V::NAME;
-    const DESCRIPTION: &'static str = V::DESCRIPTION;
-    const GUARANTEES: &'static str = V::GUARANTEES;
-    const OPERATIONS: Operations = V::OPERATIONS;
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Ok(Self {
-            geometry: geometry(buckets)?,
-            words: V::Words::try_new(buckets)?,
-            variant: PhantomData,
-        })
+    /// As [`insert_hash`](Self::insert_hash).
+    #[inline(never)]
+    fn remove_hash(&self, hash: u64) -> bool {
+        let location = self.geometry.locate(hash);
+        let less_one = 1_u64.wrapping_neg();
+        self.length.counting(less_one, || self.remove_at(location))
     }
 
     #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let location = locate(&self.geometry, key);
+    fn insert_at(&self, location: Location) -> bool {
         let fingerprint = location.fingerprint;
         loop {
             let first = self.words.load(location.first);
@@ -134,19 +130,52 @@ impl<V: Variant> Subject for Ablation<V> {
     }
 
     #[inline]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        V::Lookup::contains(&self.words, locate(&self.geometry, key))
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let location = locate(&self.geometry, key);
+    fn remove_at(&self, location: Location) -> bool {
         while let Some(Found { bucket, word, slot }) = V::Lookup::find(&self.words, location) {
             if self.words.replace(bucket, word, Layout::clear(word, slot)) {
                 return true;
             }
         }
         false
+    }
+
+    /// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none, otherwise
+    /// whether the bucket still was so.
+    #[inline]
+    fn place(&self, bucket: usize, word: u64, fingerprint: u64) -> Option<bool> {
+        let slot = Layout::find_empty(word)?;
+        let filled = V::Lookup::inserted(word, slot, fingerprint);
+        Some(self.words.replace(bucket, word, filled))
+    }
+}
+
+impl<V: Variant> Subject for Ablation<V> {
+    const NAME: &'static str = V::NAME;
+    const DESCRIPTION: &'static str = V::DESCRIPTION;
+    const GUARANTEES: &'static str = V::GUARANTEES;
+    const OPERATIONS: Operations = V::OPERATIONS;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self {
+            geometry: geometry(buckets)?,
+            words: V::Words::try_new(buckets)?,
+            length: V::Length::new(),
+        })
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.insert_hash(FixedState.hash_one(key))
+    }
+
+    #[inline]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        V::Lookup::contains(&self.words, locate(&self.geometry, key))
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.remove_hash(FixedState.hash_one(key))
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
@@ -158,6 +187,6 @@ impl<V: Variant> Subject for Ablation<V> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.words.len() * size_of::<u64>()
+        self.words.len() * size_of::<u64>() + self.length.memory_bytes()
     }
 }

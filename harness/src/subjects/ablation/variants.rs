@@ -5,8 +5,8 @@
 use kcas::WordArray;
 
 use super::{
-    Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, RandomWalk, Timestamps, TwoPhase,
-    Variant, WholeChain,
+    Ablation, BreadthFirst, ByThread, HelpingReaders, HopByHop, OneRound, RandomWalk, Timestamps,
+    TwoPhase, Uncounted, Variant, WholeChain,
 };
 use crate::subject::Operations;
 
@@ -24,6 +24,8 @@ pub type AblationRandomWalk = Ablation<Walks>;
 pub type AblationEpoch = Ablation<Epoch>;
 /// Readers that help.
 pub type AblationHelpingReaders = Ablation<Helping>;
+/// Nobody counts the keys.
+pub type AblationUncounted = Ablation<NotCounting>;
 
 /// What the control guarantees.
 const AS_THE_CONTROL: &str = "linearizable; lock-free inserts and removes; lookups never write";
@@ -41,6 +43,7 @@ impl Variant for Control {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = WordArray;
+    type Length = ByThread;
 }
 
 /// See [`AblationTwoPhaseLookup`]. It misses what `two-phase` misses.
@@ -57,6 +60,7 @@ impl Variant for TwoPhaseLookup {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = WordArray;
+    type Length = ByThread;
 }
 
 /// See [`AblationOneRound`]. Not measured where keys are removed, as the harness does not take wrong answers.
@@ -74,6 +78,7 @@ impl Variant for OneRoundLookup {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = WordArray;
+    type Length = ByThread;
 }
 
 /// See [`AblationHopByHop`].
@@ -90,6 +95,7 @@ impl Variant for Hops {
     type Commit = HopByHop;
     type Search = BreadthFirst;
     type Words = WordArray;
+    type Length = ByThread;
 }
 
 /// See [`AblationRandomWalk`].
@@ -105,6 +111,7 @@ impl Variant for Walks {
     type Commit = WholeChain;
     type Search = RandomWalk;
     type Words = WordArray;
+    type Length = ByThread;
 }
 
 /// See [`AblationEpoch`].
@@ -121,6 +128,7 @@ impl Variant for Epoch {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = kcas_epoch::WordArray;
+    type Length = ByThread;
 }
 
 /// See [`AblationHelpingReaders`].
@@ -137,4 +145,20 @@ impl Variant for Helping {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = HelpingReaders;
+    type Length = ByThread;
+}
+
+/// See [`AblationUncounted`].
+#[derive(Debug)]
+pub struct NotCounting;
+
+impl Variant for NotCounting {
+    const NAME: &'static str = "ablation-uncounted";
+    const DESCRIPTION: &'static str = "the control without knowing how many keys there are, which each thread counts in the others";
+    const GUARANTEES: &'static str = AS_THE_CONTROL;
+    type Lookup = Timestamps;
+    type Commit = WholeChain;
+    type Search = BreadthFirst;
+    type Words = WordArray;
+    type Length = Uncounted;
 }
