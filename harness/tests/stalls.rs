@@ -66,7 +66,11 @@ fn goes_on_in_every_round<S: Subject>(workload: &str) {
     for frozen in [0, 1, 4] {
         let operations = operations(&rows, frozen);
         let fewest = operations.iter().min().unwrap();
-        assert!(*fewest > GOES_ON, "{frozen} frozen: {operations:?}");
+        assert!(
+            *fewest > GOES_ON,
+            "{}, {frozen} frozen: {operations:?}",
+            S::NAME
+        );
     }
 }
 

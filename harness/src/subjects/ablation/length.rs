@@ -1,46 +1,49 @@
 //! Whether it is known how many keys there are.
 
 use filter::length::Length;
-use kcas::thread_id;
+use kcas::thread_id::{self, ThreadId};
 
 /// A way to keep the number of keys.
 pub trait Count: Send + Sync + 'static {
+    /// What a thread must hold to count.
+    type Id;
+
     /// Of no keys.
     fn new() -> Self;
 
-    /// Does `action`, which adds `change` to the number (wrapping) if it says that it succeeded.
-    fn counting(&self, change: u64, action: impl FnOnce() -> bool) -> bool;
+    /// Does something that ends with counting.
+    fn with_id<R>(action: impl FnOnce(&Self::Id) -> R) -> R;
+
+    /// Adds to the number, wrapping.
+    fn add(&self, id: &Self::Id, change: u64);
 
     /// Memory that it takes, in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
 /// Ours: each thread counts what it does.
-#[derive(Debug)]
-pub struct ByThread(Length);
+impl Count for Length {
+    type Id = ThreadId;
 
-impl Count for ByThread {
     fn new() -> Self {
-        Self(Length::starting_at(0))
+        Length::starting_at(0)
     }
 
     #[inline]
-    fn counting(&self, change: u64, action: impl FnOnce() -> bool) -> bool {
-        let counted = thread_id::with(|id| {
-            let done = action();
-            if done {
-                self.0.add(id, change);
-            }
-            done
-        });
-        match counted {
-            Ok(done) => done,
+    fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+        match thread_id::with(action) {
+            Ok(result) => result,
             Err(error) => panic!("{error}"),
         }
     }
 
+    #[inline]
+    fn add(&self, id: &ThreadId, change: u64) {
+        self.add(id, change);
+    }
+
     fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
+        self.memory_bytes()
     }
 }
 
@@ -49,35 +52,21 @@ impl Count for ByThread {
 pub struct Uncounted;
 
 impl Count for Uncounted {
+    type Id = ();
+
     fn new() -> Self {
         Self
     }
 
     #[inline]
-    fn counting(&self, _: u64, action: impl FnOnce() -> bool) -> bool {
-        action()
+    fn with_id<R>(action: impl FnOnce(&()) -> R) -> R {
+        action(&())
     }
+
+    #[inline]
+    fn add(&self, (): &(), _: u64) {}
 
     fn memory_bytes(&self) -> usize {
         0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_succeeds_is_counted() {
-        let length = ByThread::new();
-        for (change, done) in [
-            (1, true),
-            (1, true),
-            (1, false),
-            (1_u64.wrapping_neg(), true),
-        ] {
-            assert_eq!(length.counting(change, || done), done);
-        }
-        assert_eq!(length.0.sum(), 1);
     }
 }

@@ -187,12 +187,11 @@ fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
 
 #[inline]
 fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
-    [(location.first, first), (location.second, second)]
-        .into_iter()
-        .find_map(|(bucket, word)| {
-            let slot = Layout::find(word, location.fingerprint)?;
-            Some(Found { bucket, word, slot })
-        })
+    let found_in = |bucket, word| {
+        let slot = Layout::find(word, location.fingerprint)?;
+        Some(Found { bucket, word, slot })
+    };
+    found_in(location.first, first).or_else(|| found_in(location.second, second))
 }
 
 /// When an operation was met, or a bucket changed. The location in registers: as a struct, it would be stored to

@@ -28,7 +28,7 @@ use filter::hashing::Location;
 use filter::{Class, FixedState};
 
 pub(super) use commit::{Commit, HopByHop, WholeChain};
-pub(super) use length::{ByThread, Count, Uncounted};
+pub(super) use length::{Count, Uncounted};
 #[cfg(test)]
 pub(super) use lookup::rise;
 pub(super) use lookup::{Found, Lookup, OneRound, Timestamps, TwoPhase};
@@ -91,15 +91,26 @@ impl<V: Variant> Ablation<V> {
     #[inline(never)]
     fn insert_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
-        self.length.counting(1, || self.insert_at(location))
+        V::Length::with_id(|id| {
+            let inserted = self.insert_at(location);
+            if inserted {
+                self.length.add(id, 1);
+            }
+            inserted
+        })
     }
 
     /// As [`insert_hash`](Self::insert_hash).
     #[inline(never)]
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
-        let less_one = 1_u64.wrapping_neg();
-        self.length.counting(less_one, || self.remove_at(location))
+        V::Length::with_id(|id| {
+            let removed = self.remove_at(location);
+            if removed {
+                self.length.add(id, 1_u64.wrapping_neg());
+            }
+            removed
+        })
     }
 
     #[inline]
@@ -188,5 +199,22 @@ impl<V: Variant> Subject for Ablation<V> {
 
     fn memory_bytes(&self) -> usize {
         self.words.len() * size_of::<u64>() + self.length.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filter::length::Length;
+
+    use super::*;
+
+    #[test]
+    fn what_goes_in_and_comes_out_is_counted() {
+        let filter = AblationControl::with_buckets(1).unwrap();
+        let length = |filter: &AblationControl| Length::sum(&filter.length);
+        let inserted = (0..6_u64).filter(|key| filter.insert(key)).count();
+        assert_eq!((inserted, length(&filter)), (4, 4));
+        assert!((0..4_u64).all(|key| filter.remove(&key)) && !filter.remove(&0_u64));
+        assert_eq!(length(&filter), 0);
     }
 }

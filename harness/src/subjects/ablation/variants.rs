@@ -2,11 +2,12 @@
 //!
 //! Where a variant does not say otherwise it is linearizable, lock-free, and its lookups never write, as the control.
 
+use filter::length::Length;
 use kcas::WordArray;
 
 use super::{
-    Ablation, BreadthFirst, ByThread, HelpingReaders, HopByHop, OneRound, RandomWalk, Timestamps,
-    TwoPhase, Uncounted, Variant, WholeChain,
+    Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, RandomWalk, Timestamps, TwoPhase,
+    Uncounted, Variant, WholeChain,
 };
 use crate::subject::Operations;
 
@@ -43,7 +44,7 @@ impl Variant for Control {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = WordArray;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationTwoPhaseLookup`]. It misses what `two-phase` misses.
@@ -60,7 +61,7 @@ impl Variant for TwoPhaseLookup {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = WordArray;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationOneRound`]. Not measured where keys are removed, as the harness does not take wrong answers.
@@ -78,7 +79,7 @@ impl Variant for OneRoundLookup {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = WordArray;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationHopByHop`].
@@ -95,7 +96,7 @@ impl Variant for Hops {
     type Commit = HopByHop;
     type Search = BreadthFirst;
     type Words = WordArray;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationRandomWalk`].
@@ -111,7 +112,7 @@ impl Variant for Walks {
     type Commit = WholeChain;
     type Search = RandomWalk;
     type Words = WordArray;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationEpoch`].
@@ -128,7 +129,7 @@ impl Variant for Epoch {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = kcas_epoch::WordArray;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationHelpingReaders`].
@@ -145,7 +146,7 @@ impl Variant for Helping {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = HelpingReaders;
-    type Length = ByThread;
+    type Length = Length;
 }
 
 /// See [`AblationUncounted`].
