@@ -13,14 +13,15 @@ type Chunk = [CachePadded<AtomicU64>; COUNTERS_PER_CHUNK];
 
 /// A sum of per-thread counters, and of what there was at first.
 #[derive(Debug)]
-pub(crate) struct Length {
+pub struct Length {
     /// How many there were before any thread counted.
     start: u64,
     chunks: Box<[OnFirstUse<Chunk>]>,
 }
 
 impl Length {
-    pub(crate) fn starting_at(start: usize) -> Length {
+    /// A length that is `start` before any thread counts.
+    pub fn starting_at(start: usize) -> Length {
         let chunk = || std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)));
         Length {
             start: start as u64,
@@ -30,7 +31,7 @@ impl Length {
 
     /// Adds `change` (wrapping) on behalf of the thread that holds `id`. Wait-free.
     #[inline]
-    pub(crate) fn add(&self, id: &ThreadId, change: u64) {
+    pub fn add(&self, id: &ThreadId, change: u64) {
         let chunk = self.chunks[id.index() / COUNTERS_PER_CHUNK].get_or_make();
         let counter = &chunk[id.index() % COUNTERS_PER_CHUNK];
         // Relaxed, both: only this thread writes the counter, and the claim of an id synchronises with
@@ -40,7 +41,7 @@ impl Length {
     }
 
     /// The sum: exact when no operation is under way, otherwise near. Wait-free.
-    pub(crate) fn sum(&self) -> usize {
+    pub fn sum(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         // Relaxed: as in `add`.
         let sum = made
@@ -52,7 +53,7 @@ impl Length {
     }
 
     /// Counts nothing again.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.start = 0;
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         for counter in made.flatten() {
@@ -62,7 +63,7 @@ impl Length {
     }
 
     /// Memory that the counters occupy.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         size_of_val(&*self.chunks) + made.map(size_of_val).sum::<usize>()
     }

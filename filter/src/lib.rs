@@ -219,7 +219,7 @@ pub mod hashing;
 pub mod history;
 pub mod layout;
 pub mod layouts;
-mod length;
+pub mod length;
 mod lookup;
 pub mod path;
 pub mod saved;

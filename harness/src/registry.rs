@@ -9,9 +9,10 @@ use anyhow::{Context, Result, bail};
 use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AtomicCuckooFilter, BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree,
-    LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
-    VectorQuotient,
+    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
+    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
+    BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
+    LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
 };
 
 /// A subject as the registry knows it.
@@ -86,6 +87,14 @@ impl Registry {
         registry.add::<Fastbloom>();
         registry.add::<ExactSet>();
         registry.add::<Roofline>();
+        registry.add::<AblationControl>();
+        registry.add::<AblationTwoPhaseLookup>();
+        registry.add::<AblationOneRound>();
+        registry.add::<AblationHopByHop>();
+        registry.add::<AblationRandomWalk>();
+        registry.add::<AblationEpoch>();
+        registry.add::<AblationHelpingReaders>();
+        registry.add::<AblationUncounted>();
         registry
     }
 

@@ -12,7 +12,10 @@ use harness::record::Row;
 use harness::registry::Registry;
 use harness::runner::{self, Event, Sweep};
 use harness::subject::Subject;
-use harness::subjects::{GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase};
+use harness::subjects::{
+    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, GlobalLock, LockFree,
+    Roofline, SegmentLock, TwoPhase,
+};
 
 const ROUNDS: usize = 12;
 const KEYS: usize = 1_000;
@@ -68,7 +71,11 @@ fn goes_on_in_every_round<S: Subject>(workload: &str) {
     for frozen in [0, 1, 4] {
         let operations = operations(&rows, frozen);
         let fewest = operations.iter().min().unwrap();
-        assert!(*fewest > GOES_ON, "{frozen} frozen: {operations:?}");
+        assert!(
+            *fewest > GOES_ON,
+            "{}, {frozen} frozen: {operations:?}",
+            S::NAME
+        );
     }
 }
 
@@ -82,6 +89,14 @@ fn frozen_threads_do_not_stop_the_lock_free_filter() {
 #[test]
 fn frozen_threads_do_not_stop_the_published_protocol() {
     goes_on_in_every_round::<TwoPhase>(MIX);
+}
+
+#[test]
+fn frozen_threads_do_not_stop_ablations() {
+    goes_on_in_every_round::<AblationControl>(MIX);
+    goes_on_in_every_round::<AblationHopByHop>(MIX);
+    goes_on_in_every_round::<AblationEpoch>(MIX);
+    goes_on_in_every_round::<AblationHelpingReaders>(MIX);
 }
 
 #[test]

@@ -88,6 +88,16 @@ impl WordArray {
         commit::load(&self.words, index)
     }
 
+    /// The word at `index` as it stands: its value, or a number of 2^63 or more when an operation is under way on it.
+    /// One load.
+    ///
+    /// # Panics
+    /// When `index` is out of range.
+    #[inline]
+    pub fn peek(&self, index: usize) -> u64 {
+        self.words[index].peek()
+    }
+
     /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the value that it
     /// holds instead. Lock-free, but for the allocator.
     ///

@@ -47,6 +47,29 @@ fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
     }
 }
 
+/// The logical value of the word at `index`, after helping whatever is under way on it.
+///
+/// Linearization point: the last load of the word.
+#[inline]
+pub(crate) fn load_helping(words: &[AtomicU64], index: usize) -> Result<u64, TooManyThreads> {
+    let raw = peek(words, index);
+    if tagged::is_value(raw) {
+        Ok(raw)
+    } else {
+        help_and_load(words, index, raw)
+    }
+}
+
+/// [`load_helping`], of a word on which an operation was seen.
+#[cold]
+fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64, TooManyThreads> {
+    while !tagged::is_value(raw) {
+        thread_id::with(|me| clear(words, me, index, raw))?;
+        raw = peek(words, index);
+    }
+    Ok(raw)
+}
+
 /// Exchanges one word as if no operation were under way on it.
 ///
 /// Linearization point: the successful exchange of the word, or the [`load`] that differs.

@@ -170,6 +170,24 @@ impl WordArray {
         commit::peek(&self.words, index)
     }
 
+    /// [`load`](Self::load), but an operation that is found on the word is first helped to its end, as Harris, Fraser
+    /// and Pratt read. There is no reason to prefer it but to compare: a reader writes what it need not, and waits
+    /// for as many compare-and-swaps as the operation still has to make.
+    ///
+    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads again only when
+    /// another operation came there meanwhile). Linearization point: the last load of the word.
+    ///
+    /// # Panics
+    /// When `index` is out of range, or when an operation must be helped and more than
+    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part.
+    #[inline]
+    pub fn load_helping(&self, index: usize) -> u64 {
+        match commit::load_helping(&self.words, index) {
+            Ok(value) => value,
+            Err(TooManyThreads) => panic!("{TooManyThreads}"),
+        }
+    }
+
     /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the
     /// value that it holds instead.
     ///

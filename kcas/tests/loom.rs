@@ -69,6 +69,24 @@ fn operation_against_reader() {
     }
 }
 
+/// The same with a reader that helps.
+#[test]
+fn operation_against_helping_reader() {
+    for [first, second] in [[0, 1], [1, 0]] {
+        explore("operation_against_helping_reader", 3, 4_000, move || {
+            let words = array(&[0, 0]);
+            let writer = {
+                let words = Arc::clone(&words);
+                spawn(move || words.kcas(&[op(0, 0, 1), op(1, 0, 1)]))
+            };
+            let (first, second) = (words.load_helping(first), words.load_helping(second));
+            assert!(first <= second, "read {first}, then {second}");
+            assert_eq!(writer.join().unwrap(), Ok(()));
+            assert_eq!(contents(&words), [1, 1]);
+        });
+    }
+}
+
 /// Values that come back to what they were: the owner takes its own result back while a helper that
 /// met the operation is still at work on it. The helper must not do it a second time.
 #[test]

@@ -91,6 +91,9 @@ proptest! {
             }
             let contents: Vec<u64> = (0..LEN).map(|index| words.load(index)).collect();
             prop_assert_eq!(&contents[..], &plain[..], "after {:?}", call);
+            // Nothing is under way.
+            let peeked: Vec<u64> = (0..LEN).map(|index| words.peek(index)).collect();
+            prop_assert_eq!(peeked, contents);
         }
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
 
 use super::{Ending, results, stop_on_ctrl_c};
-use crate::machine::{self, Run, Sidecar};
+use crate::machine::{Run, Sidecar};
 use crate::memory::{COLUMNS, Effort, measure_apart, measure_here};
 use crate::plot;
 use crate::registry::Registry;
@@ -133,15 +133,13 @@ pub(super) fn memory_of_one(registry: &Registry, one: &One) -> Result<Ending> {
 }
 
 fn describe(registry: &Registry, options: &Options) -> Result<Sidecar> {
-    let run = Run {
-        title: "Memory of a key, and how often absent keys are found for it".into(),
-        question: "What does a key cost in memory, and how wrong is a structure for that?".into(),
-        started: machine::now(),
-        command: machine::command_line(),
-        seed: options.seed,
-        keys: format!("generated from seed {}", options.seed),
-        pinning: "not pinned: nothing is timed".into(),
-    };
+    let run = Run::begin(
+        "Memory of a key, and how often absent keys are found for it".into(),
+        "What does a key cost in memory, and how wrong is a structure for that?".into(),
+        options.seed,
+        format!("generated from seed {}", options.seed),
+        "not pinned: nothing is timed".into(),
+    );
     let mut sidecar = Sidecar::describe(run, COLUMNS)?;
     for name in &options.subjects {
         let entry = registry.get(name)?;

@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 15] = [
+const FIXED_STYLES: [&str; 23] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -75,6 +75,14 @@ const FIXED_STYLES: [&str; 15] = [
     "cuckoofilter-mutex",
     "lock-free-batch",
     "lock-free-fitted",
+    "ablation-control",
+    "ablation-two-phase-lookup",
+    "ablation-one-round-lookup",
+    "ablation-hop-by-hop",
+    "ablation-random-walk",
+    "ablation-epoch",
+    "ablation-helping-readers",
+    "ablation-uncounted",
 ];
 
 /// How a subject is drawn, in every panel.

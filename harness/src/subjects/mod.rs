@@ -2,6 +2,7 @@
 //! size, so that what is compared is how threads are kept apart; those from crates.io are set so that they
 //! come as near to that as they can, and say so.
 
+mod ablation;
 mod atomic_cuckoo_filter;
 mod blocked_bloom;
 mod cuckoofilter;
@@ -29,6 +30,10 @@ use anyhow::{Result, ensure};
 use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
 
+pub use ablation::{
+    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
+    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
+};
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use blocked_bloom::BlockedBloom;
 pub use cuckoofilter::CuckoofilterMutex;
@@ -237,6 +242,25 @@ mod tests {
         is_a_correct_filter::<TwoPhase>();
     }
 
+    #[test]
+    fn ablations_are_correct_filters() {
+        is_a_correct_filter::<AblationControl>();
+        is_a_correct_filter::<AblationTwoPhaseLookup>();
+        is_a_correct_filter::<AblationHopByHop>();
+        is_a_correct_filter::<AblationRandomWalk>();
+        is_a_correct_filter::<AblationEpoch>();
+        is_a_correct_filter::<AblationHelpingReaders>();
+        is_a_correct_filter::<AblationUncounted>();
+    }
+
+    /// Among threads it may miss a key.
+    #[test]
+    fn the_ablation_of_one_round_is_a_correct_filter_of_one_thread() {
+        keeps_what_it_is_given::<AblationOneRound>();
+        counts_copies::<AblationOneRound>();
+        refuses_rather_than_loses::<AblationOneRound>();
+    }
+
     /// Among threads it may miss a key.
     #[test]
     fn atomic_cuckoo_filter_is_a_correct_filter_of_one_thread() {
@@ -283,7 +307,7 @@ mod tests {
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
             assert!(refused::<Fastbloom>(buckets) && refused::<BlockedBloom>(buckets));
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
-            assert!(refused::<VectorQuotient>(buckets));
+            assert!(refused::<VectorQuotient>(buckets) && refused::<AblationControl>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
         }
     }
@@ -300,13 +324,14 @@ mod tests {
             slots::<GlobalLock>(),
             slots::<TwoPhase>(),
             slots::<Roofline>(),
+            slots::<AblationEpoch>(),
             slots::<Fastbloom>(),
             slots::<Optimistic>(),
             slots::<RwLock>(),
             slots::<BlockedBloom>(),
             slots::<ExactSet>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 11]);
+        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 12]);
         assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }
 }

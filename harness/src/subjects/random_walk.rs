@@ -12,7 +12,7 @@ use super::{Geometry, Layout, geometry};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// Fingerprints thrown out in a row before an insert gives up.
-const MAX_KICKS: usize = 500;
+pub(super) const MAX_KICKS: usize = 500;
 
 /// A sequential cuckoo filter.
 #[derive(Debug)]

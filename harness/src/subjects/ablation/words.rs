@@ -1,0 +1,160 @@
+//! The words of a table, one a bucket: what describes an operation that is under way, and whether readers help it.
+
+use kcas::{Error, Op, OutOfMemory, WordArray};
+
+/// Words that can be compared and swapped several at a time.
+pub trait Words: Sized + Send + Sync + 'static {
+    /// So many words, all zero.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for them.
+    fn try_new(len: usize) -> Result<Self, OutOfMemory>;
+
+    /// Number of words.
+    fn len(&self) -> usize;
+
+    /// The value of a word.
+    fn load(&self, index: usize) -> u64;
+
+    /// The value of a word, or a number of 2^63 or more when an operation is under way on it.
+    fn peek(&self, index: usize) -> u64;
+
+    /// Replaces a word if it holds `current`; whether it did.
+    fn replace(&self, index: usize, current: u64, new: u64) -> bool;
+
+    /// Replaces several words if each holds what is expected; whether they did.
+    fn replace_all(&self, ops: &[Op]) -> bool;
+}
+
+/// Whether a K-CAS took effect; it is never misused here.
+fn succeeded(done: Result<(), Error>) -> bool {
+    match done {
+        Ok(()) => true,
+        Err(Error::Mismatch) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Ours: descriptors are reused, and readers do not help.
+impl Words for WordArray {
+    fn try_new(len: usize) -> Result<Self, OutOfMemory> {
+        WordArray::try_new(len)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn load(&self, index: usize) -> u64 {
+        self.load(index)
+    }
+
+    #[inline]
+    fn peek(&self, index: usize) -> u64 {
+        self.peek(index)
+    }
+
+    #[inline]
+    fn replace(&self, index: usize, current: u64, new: u64) -> bool {
+        self.compare_exchange(index, current, new).is_ok()
+    }
+
+    #[inline]
+    fn replace_all(&self, ops: &[Op]) -> bool {
+        succeeded(self.kcas(ops))
+    }
+}
+
+/// The same protocol with descriptors on the heap, which epochs reclaim. Readers do not help here either.
+impl Words for kcas_epoch::WordArray {
+    fn try_new(len: usize) -> Result<Self, OutOfMemory> {
+        kcas_epoch::WordArray::try_new(len)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn load(&self, index: usize) -> u64 {
+        self.load(index)
+    }
+
+    #[inline]
+    fn peek(&self, index: usize) -> u64 {
+        self.peek(index)
+    }
+
+    #[inline]
+    fn replace(&self, index: usize, current: u64, new: u64) -> bool {
+        self.compare_exchange(index, current, new).is_ok()
+    }
+
+    #[inline]
+    fn replace_all(&self, ops: &[Op]) -> bool {
+        succeeded(self.kcas(ops))
+    }
+}
+
+/// Ours, but whoever reads a word on which an operation is under way first helps that operation to its end.
+#[derive(Debug)]
+pub struct HelpingReaders(WordArray);
+
+impl Words for HelpingReaders {
+    fn try_new(len: usize) -> Result<Self, OutOfMemory> {
+        WordArray::try_new(len).map(Self)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn load(&self, index: usize) -> u64 {
+        self.0.load_helping(index)
+    }
+
+    #[inline]
+    fn peek(&self, index: usize) -> u64 {
+        self.0.peek(index)
+    }
+
+    #[inline]
+    fn replace(&self, index: usize, current: u64, new: u64) -> bool {
+        Words::replace(&self.0, index, current, new)
+    }
+
+    #[inline]
+    fn replace_all(&self, ops: &[Op]) -> bool {
+        self.0.replace_all(ops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaces_all_or_nothing<W: Words>() {
+        let op = |index, expected| Op {
+            index,
+            expected,
+            new: 7,
+        };
+        let words = W::try_new(3).unwrap();
+        assert!(words.replace(2, 0, 5) && !words.replace(2, 0, 6));
+        assert!(!words.replace_all(&[op(0, 0), op(2, 0)]));
+        assert_eq!((words.load(0), words.load(2)), (0, 5));
+        assert!(words.replace_all(&[op(0, 0), op(2, 5)]));
+        assert_eq!([0, 1, 2].map(|index| words.load(index)), [7, 0, 7]);
+        assert_eq!([0, 1, 2].map(|index| words.peek(index)), [7, 0, 7]);
+    }
+
+    #[test]
+    fn all_kinds_of_words_replace_all_or_nothing() {
+        replaces_all_or_nothing::<WordArray>();
+        replaces_all_or_nothing::<kcas_epoch::WordArray>();
+        replaces_all_or_nothing::<HelpingReaders>();
+    }
+}
