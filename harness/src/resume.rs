@@ -60,6 +60,13 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     }))
 }
 
+/// Whether this program, on this machine, made results that are described so.
+pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
+    let now = Sidecar::describe(before.run.clone(), &[])?;
+    let same = now.machine == before.machine && now.compiler == before.compiler;
+    Ok(same && now.source == before.source)
+}
+
 /// In what a run differs from an earlier one: the fields of the sidecar that both must have the same.
 fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
     let mut found = Vec::new();

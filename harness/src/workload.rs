@@ -250,58 +250,58 @@ impl Workload {
         }
     }
 
-    /// Title for a reader, such as `Lookup, key present (load factor 0.92)`.
+    /// All that a reader needs to know, such as `Lookup, key present (load factor 0.92)`.
     pub fn describe(&self) -> String {
+        let hits = match *self {
+            Self::Lookup { hit, .. } => format!(", {hit} % hits"),
+            _ => String::new(),
+        };
+        let (title, skew, load) = (self.title(), zipf(self.skew()), self.load());
+        match self {
+            Self::Insert { .. } | Self::Grow { .. } => format!("{title} to load factor {load}"),
+            _ => format!("{title}{hits}{skew} (load factor {load})"),
+        }
+    }
+
+    /// What the threads do, without load factor, share of hits and skew, where a figure tells those in another way.
+    pub fn title(&self) -> String {
         match *self {
-            Self::LookupHit { load } => format!("Lookup, key present (load factor {load})"),
-            Self::LookupMiss { load } => format!("Lookup, key absent (load factor {load})"),
-            Self::Insert { load } => format!("Insert, empty to load factor {load}"),
-            Self::Remove { load } => format!("Remove, load factor {load} to empty"),
+            Self::LookupHit { .. } => "Lookup, key present".into(),
+            Self::LookupMiss { .. } => "Lookup, key absent".into(),
+            Self::Insert { .. } => "Insert, from empty".into(),
+            Self::Remove { .. } => "Remove, to empty".into(),
             Self::Mix {
                 lookup,
                 insert,
                 remove,
                 hit,
-                load,
+                ..
             } => {
-                let hits = if hit == default_hit() {
-                    String::new()
-                } else {
-                    format!(", {hit} % hits")
-                };
-                format!(
-                    "{lookup} % lookup{hits}, {insert} % insert, {remove} % remove (load factor {load})"
-                )
+                let hits = unusual(hit);
+                format!("{lookup} % lookup{hits}, {insert} % insert, {remove} % remove")
             }
-            Self::Lookup { load, hit, skew } => {
-                let skew = zipf(skew);
-                format!("Lookup, {hit} % hits{skew} (load factor {load})")
+            Self::Lookup { .. } => "Lookup".into(),
+            Self::Ycsb { mix, .. } => {
+                let letter = mix.letter().to_ascii_uppercase();
+                format!("YCSB {letter}: {}", mix.describe())
             }
-            Self::Ycsb { mix, load, skew } => {
-                let (letter, what) = (mix.letter().to_ascii_uppercase(), mix.describe());
-                let skew = zipf(skew);
-                format!("YCSB {letter}: {what}{skew} (load factor {load})")
-            }
-            Self::Window { lookup, load, skew } => {
-                let (slide, skew) = (100 - lookup.min(100), zipf(skew));
-                format!(
-                    "Sliding window: {lookup} % lookup, {slide} % insert for the oldest{skew} (load factor {load})"
-                )
+            Self::Window { lookup, .. } => {
+                let slide = 100 - lookup.min(100);
+                format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest")
             }
             Self::Grow {
                 insert,
                 lookup,
                 hit,
                 from,
-                load,
+                ..
             } => {
-                let start = match from {
+                let from = match from {
                     0.0 => "empty".into(),
                     from => format!("load factor {from}"),
                 };
-                format!(
-                    "{insert} % insert, {lookup} % lookup, {hit} % hits, {start} to load factor {load}"
-                )
+                let hits = unusual(hit);
+                format!("{insert} % insert, {lookup} % lookup{hits}, from {from}")
             }
         }
     }
@@ -437,6 +437,14 @@ fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
         ));
     }
     Ok(())
+}
+
+/// A share of hits as a title tells it; nothing if it is the usual one.
+fn unusual(hit: u8) -> String {
+    match hit == default_hit() {
+        true => String::new(),
+        false => format!(", {hit} % hits"),
+    }
 }
 
 /// A Zipf law as a title tells it; nothing if there is none.

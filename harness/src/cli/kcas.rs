@@ -77,7 +77,7 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     #[cfg(feature = "steps")]
     println!("{}", exchanges());
     let stop = stop_on_ctrl_c()?;
-    let sidecar = describe(options)?;
+    let mut sidecar = describe(options)?;
     let Measured { rows, ended_by } =
         results::with_progress(steps(&effort), &stop, |mut progress| {
             measure(&effort, &mut progress)
@@ -90,7 +90,8 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
         return Ok(Ending::Interrupted);
     }
 
-    let outputs = results::leave(&options.out, "kcas", &rows, &sidecar)?;
+    let complete = !stop.load(Ordering::Relaxed) && ended_by.is_none();
+    let outputs = results::leave(&options.out, "kcas", &rows, &mut sidecar, complete)?;
     plot::kcas::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table(&rows));
     results::name_files(&outputs);

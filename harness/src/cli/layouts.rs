@@ -39,7 +39,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
         seed: options.seed,
     };
     let stop = stop_on_ctrl_c()?;
-    let sidecar = describe(options)?;
+    let mut sidecar = describe(options)?;
     let rows = results::with_progress(steps(effort), &stop, |mut progress| {
         measure(effort, &mut progress)
     })?;
@@ -48,7 +48,8 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
         return Ok(Ending::Interrupted);
     }
 
-    let outputs = results::leave(&options.out, "layouts", &rows, &sidecar)?;
+    let complete = !stop.load(Ordering::Relaxed);
+    let outputs = results::leave(&options.out, "layouts", &rows, &mut sidecar, complete)?;
     plot::layouts::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table(&rows));
     results::name_files(&outputs);

@@ -78,7 +78,7 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
         );
     }
     let stop = stop_on_ctrl_c()?;
-    let sidecar = describe(registry, options)?;
+    let mut sidecar = describe(registry, options)?;
     let steps = (options.subjects.len() * options.loads.len()) as u64;
     let rows = results::with_progress(steps, &stop, |progress| {
         let mut rows = Vec::new();
@@ -103,7 +103,8 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
         println!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
-    let outputs = results::leave(&options.out, "memory", &rows, &sidecar)?;
+    let complete = !stop.load(Ordering::Relaxed);
+    let outputs = results::leave(&options.out, "memory", &rows, &mut sidecar, complete)?;
     plot::memory::draw(&rows, Some(&sidecar), &outputs.figure)?;
     println!("{}", table::of_memory(&rows));
     results::name_files(&outputs);

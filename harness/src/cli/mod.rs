@@ -17,12 +17,10 @@ mod list;
 mod memory;
 mod plot;
 mod report;
+mod reproduce;
 mod results;
 mod sweep;
 
-/// The experiments of `reproduce --quick` and `reproduce --full`.
-const QUICK: &[&str] = &["quick.toml"];
-const FULL: &[&str] = &["full.toml", "full-large.toml"];
 /// That of `targets`.
 const SPEED: &[&str] = &["speed.toml"];
 
@@ -66,16 +64,17 @@ enum Command {
         #[arg(long, value_name = "FILE.svg")]
         out: Option<PathBuf>,
     },
-    /// Measure the lock-free filter against its rivals and print the ratios.
+    /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows them.
     ///
-    /// Runs experiments/quick.toml, or with --full full.toml and full-large.toml. What is left behind,
-    /// and what Ctrl-C does, is as for `sweep`.
+    /// Runs experiments/quick.toml, or with --full all that the figures of a paper need: throughput against threads in
+    /// and past the caches, oversubscription, latency, rivals, load factor, hits, skew, mixes, ablations, layouts,
+    /// memory, K-CAS and stalls. What is left behind, and what Ctrl-C does, is as for `sweep`; the page is report.html.
     Reproduce {
         /// A few minutes on two cores; the default.
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// More rounds, loads and mixes, and tables past the caches: about an hour on two cores, and
-        /// 4 GB of memory.
+        /// All of it: about an hour on two cores, and 4 GB of memory. Threads go up to four times the cores found. How
+        /// long it takes is told before it starts; if it is interrupted, --resume goes on.
         #[arg(long)]
         full: bool,
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
@@ -185,8 +184,9 @@ pub fn main(registry: &Registry) -> ExitCode {
             experiments,
             options,
         } => {
-            let files = if full { FULL } else { QUICK };
-            sweep_named(registry, files, experiments, &options)
+            let directory = experiments_directory(experiments);
+            directory
+                .and_then(|directory| reproduce::reproduce(registry, full, &directory, &options))
         }
         Command::Targets {
             experiments,

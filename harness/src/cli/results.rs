@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::machine::Sidecar;
+use crate::machine::{self, Sidecar};
 use crate::outputs::Outputs;
 
 /// Runs a measurement of so many steps, which tells before each what comes next, and is told when to stop.
@@ -48,14 +48,17 @@ pub(super) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
     Ok(outputs)
 }
 
-/// Leaves the rows and the sidecar of a measurement that is over. The figure is the caller's to draw.
+/// Leaves the rows and the sidecar of a measurement that is over, `complete` or not. The figure is the caller's to
+/// draw.
 pub(super) fn leave<Row: Serialize>(
     directory: &Path,
     name: &str,
     rows: &[Row],
-    sidecar: &Sidecar,
+    sidecar: &mut Sidecar,
+    complete: bool,
 ) -> Result<Outputs> {
     let outputs = claim(directory, name)?;
+    sidecar.run.ended = complete.then(machine::now);
     sidecar.write(&outputs.sidecar)?;
     let cannot_write = || format!("cannot write the results file {}", outputs.csv.display());
     let mut csv = csv::Writer::from_path(&outputs.csv).with_context(cannot_write)?;

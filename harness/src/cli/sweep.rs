@@ -1,4 +1,4 @@
-//! `sweep` and `reproduce`: measures what experiment files describe, and leaves the results.
+//! `sweep`: measures what experiment files describe, and leaves the results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,14 +36,14 @@ pub(super) struct Options {
     keys: Option<PathBuf>,
     /// Where the results go; created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
-    out: PathBuf,
+    pub(super) out: PathBuf,
     /// Go on with a run that was interrupted: what is in its results is not measured again.
     ///
     /// The experiment, the program and the machine must be the same as then; what differs is told. Experiments that
     /// are complete are passed over, and those without results start from the beginning. A budget of minutes
     /// starts anew.
     #[arg(long)]
-    resume: bool,
+    pub(super) resume: bool,
     /// In which order threads are bound to cores: cores, compact, scatter or none; instead of what the experiment
     /// says.
     ///
@@ -387,7 +387,7 @@ fn describe(
         load_factor: workload.load(),
         hit: workload.hit(),
         skew: workload.skew(),
-        title: workload.describe(),
+        title: workload.title(),
     };
     let begun = Run::begin(
         experiment.title.clone(),

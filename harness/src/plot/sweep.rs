@@ -99,15 +99,12 @@ fn name(quantity: Quantity) -> Option<&'static str> {
 pub fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
     let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis(), case));
     let mut title = described.map_or_else(|| case.workload.clone(), |panel| panel.title.clone());
-    // Older descriptions say it all themselves.
-    if title.contains("load factor") {
-        return title;
-    }
     let value = |axis| case.value(axis).filter(|&value| value > 0.0);
     let mut fixed = Vec::new();
     fixed.extend(value(Axis::Load).map(|load| format!("load factor {load}")));
-    if title.starts_with("Lookup,") || title == "Lookup" {
-        fixed.extend(value(Axis::Hit).map(|hit| format!("{hit} % present")));
+    // Other titles say so where it is not the usual share.
+    if title == "Lookup" {
+        fixed.extend(case.value(Axis::Hit).map(|hit| format!("{hit} % present")));
     }
     fixed.extend(value(Axis::Skew).map(|skew| format!("Zipf {skew}")));
     if let Some(offered) = value(Axis::Offered) {
