@@ -244,12 +244,11 @@ fn an_interrupted_run_goes_on_where_it_was() {
 #[test]
 fn what_is_complete_is_passed_over() {
     let place = Place::new();
-    fs::create_dir(place.path("experiments")).unwrap();
-    place.write("experiments/full.toml", TINY);
+    place.write("tiny.toml", TINY);
     let second = TINY.replace("\"tiny\"", "\"second\"");
-    place.write("experiments/full-large.toml", &second);
+    place.write("second.toml", &second);
     place
-        .run(&["reproduce", "--full", "--resume"])
+        .run(&["sweep", "tiny.toml", "second.toml", "--resume"])
         .success()
         .stderr(contains("All 2 experiments: about"));
     let (first, sidecar) = (
@@ -258,7 +257,7 @@ fn what_is_complete_is_passed_over() {
     );
     fs::remove_file(place.path("results/second.csv")).unwrap();
     place
-        .run(&["reproduce", "--full", "--resume"])
+        .run(&["sweep", "tiny.toml", "second.toml", "--resume"])
         .success()
         .stderr(contains(format!(
             "tiny: complete, its {TINY_ROWS} rows are in"

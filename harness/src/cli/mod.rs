@@ -51,8 +51,9 @@ enum Command {
     /// Ctrl-C breaks off the current
     /// measurement and keeps what is done, and --resume goes on from there; a second Ctrl-C exits at once.
     Sweep {
-        /// What to measure; experiments/quick.toml explains every field.
-        experiment: PathBuf,
+        /// What to measure, one after another; experiments/quick.toml explains every field.
+        #[arg(required = true, value_name = "FILE.toml")]
+        experiments: Vec<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
     },
@@ -174,9 +175,9 @@ pub fn main(registry: &Registry) -> ExitCode {
     let cli = Cli::parse();
     let ending = match cli.command {
         Command::Sweep {
-            experiment,
+            experiments,
             options,
-        } => sweep::sweep(registry, &[experiment], &options),
+        } => sweep::sweep(registry, &experiments, &options),
         Command::Plot { csv, out } => plot::plot(&csv, out),
         Command::Reproduce {
             quick: _,

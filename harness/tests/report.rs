@@ -1,0 +1,85 @@
+//! The page of all results: what is committed, as a browser gets it.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::{TempDir, tempdir};
+
+/// The committed results, without figures, in a place of their own. Returns how many there are.
+fn results() -> (TempDir, usize) {
+    let place = tempdir().unwrap();
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+    let mut tables = 0;
+    for entry in fs::read_dir(committed).unwrap() {
+        let file = entry.unwrap().path();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if name.ends_with(".csv") || name.ends_with(".machine.toml") {
+            fs::copy(&file, place.path().join(name)).unwrap();
+            tables += usize::from(name.ends_with(".csv"));
+        }
+    }
+    (place, tables)
+}
+
+#[test]
+fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
+    let (place, tables) = results();
+    cargo_bin_cmd!("harness")
+        .arg("report")
+        .arg(place.path())
+        .assert()
+        .success()
+        .stdout(contains("report.html"));
+    let page = fs::read_to_string(place.path().join("report.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), tables);
+    assert_eq!(page.matches("class=\"question\"").count(), tables);
+    for needed in [
+        "The headline",
+        "Where it loses",
+        "times as fast as segment-lock",
+        "href=\"quick.csv\"",
+    ] {
+        assert!(page.contains(needed), "{needed}");
+    }
+    // Namespaces are named by addresses, but never fetched.
+    let elsewhere = page.replace("http://www.w3.org/", "");
+    for fetched in [
+        "http:", "https:", "<script", "<link", "src=", "@import", "url(",
+    ] {
+        assert!(!elsewhere.contains(fetched), "{fetched}");
+    }
+}
+
+#[test]
+fn a_folder_without_results_is_an_error_that_says_what_makes_some() {
+    let place = tempdir().unwrap();
+    let report = |directory: &Path| {
+        cargo_bin_cmd!("harness")
+            .arg("report")
+            .arg(directory)
+            .assert()
+            .code(1)
+    };
+    report(place.path()).stderr(contains("harness reproduce").and(contains("no results")));
+    report(&place.path().join("nowhere")).stderr(contains("nowhere"));
+    fs::write(place.path().join("torn.csv"), "experiment,subject\n").unwrap();
+    report(place.path()).stderr(contains("torn.csv"));
+    assert!(!place.path().join("report.html").exists());
+}
+
+#[test]
+fn results_that_were_moved_aside_are_left_out() {
+    let (place, tables) = results();
+    let from = place.path().join("quick.csv");
+    fs::copy(from, place.path().join("quick.1.csv")).unwrap();
+    cargo_bin_cmd!("harness")
+        .arg("report")
+        .arg(place.path())
+        .assert()
+        .success();
+    let page = fs::read_to_string(place.path().join("report.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), tables);
+}
