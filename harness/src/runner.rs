@@ -1122,6 +1122,19 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_no_thread_asks_for_are_looked_for_at_the_end() {
+        // With such a skew, all lookups and updates are of some 20 keys.
+        for mix in [Ycsb::B, Ycsb::C] {
+            let error = complaint_about::<DROPS>(Workload::Ycsb {
+                mix,
+                load: 0.9,
+                skew: crate::workload::MAX_SKEW,
+            });
+            assert!(error.contains("it lost a key"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_subject_that_finds_what_is_not_there_ends_the_run() {
         let asks_for_absent =
             |of: &Workload| of.hit() < 100 && of.label() != "insert" && of.label() != "remove";
