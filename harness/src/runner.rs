@@ -36,7 +36,7 @@ use rand::seq::SliceRandom;
 use crate::arrivals::Arrivals;
 use crate::draw;
 use crate::experiment::Experiment;
-use crate::keys::KeySource;
+use crate::keys::{KeySource, Keys};
 use crate::latency::Latencies;
 use crate::phase::{
     Cycle, Growth, Lookups, Measured, Mix, Phase, Pool, Tally, Timer, Update, Updates, Waiting,
@@ -195,9 +195,13 @@ pub fn run(
             keys,
             cores: &cores,
             stop,
+            looked_up: None,
             drawn: draw_lookups(&same_workload[0].workload, keys, experiment.seed),
             tables: HashMap::new(),
         };
+        if let Workload::Lookup { .. } = same_workload[0].workload {
+            bench.looked_up = Some(keys.keys().copied(&bench.drawn));
+        }
         if !experiment.freezes() {
             bench.keep_tables(first_round(same_workload))?;
         }
@@ -245,6 +249,8 @@ struct Bench<'a> {
     stop: &'a AtomicBool,
     /// Keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
+    /// Copies of them in their order, if threads do nothing else.
+    looked_up: Option<Keys>,
     /// Filled tables that serve every measurement, by subject, if the workload changes none.
     tables: HashMap<&'a str, Table>,
 }
@@ -271,6 +277,19 @@ struct Outcome {
     pinned: bool,
     /// If operations were timed one by one.
     latencies: Option<Latencies>,
+}
+
+impl Outcome {
+    /// Adds what another thread did at the same time.
+    fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+        self.pinned &= other.pinned;
+        if let (Some(all), Some(more)) = (&mut self.latencies, &other.latencies) {
+            all.add(more);
+        }
+    }
 }
 
 impl<'a> Bench<'a> {
@@ -440,15 +459,7 @@ impl<'a> Bench<'a> {
             refused += refused_by_thread;
             match &mut together {
                 None => together = Some(outcome),
-                Some(together) => {
-                    together.tally.add(&outcome.tally);
-                    together.start = together.start.min(outcome.start);
-                    together.end = together.end.max(outcome.end);
-                    together.pinned &= outcome.pinned;
-                    if let (Some(all), Some(more)) = (&mut together.latencies, &outcome.latencies) {
-                        all.add(more);
-                    }
-                }
+                Some(together) => together.add(&outcome),
             }
         }
         let mut together = together.context("field `threads`: 0 threads measure nothing")?;
@@ -504,7 +515,7 @@ impl<'a> Bench<'a> {
         observed: Option<&Observed>,
     ) -> (Outcome, u64) {
         let pinned = self.cores.pin(thread);
-        let keys = self.keys.keys();
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement);
 
         let mut watch = Watch {
@@ -997,6 +1008,34 @@ mod tests {
             let unhurried = row.offered_mops > 0.0;
             assert_eq!(row.operations < 2_300, unhurried, "{row:?}");
         }
+    }
+
+    #[test]
+    fn what_threads_did_together_is_of_all_of_them() {
+        let start = Instant::now();
+        let outcome = |operations, from, to, ns| Outcome {
+            tally: Tally {
+                operations,
+                ..Tally::default()
+            },
+            start: start + Duration::from_secs(from),
+            end: start + Duration::from_secs(to),
+            pinned: ns < 3_000,
+            latencies: Some({
+                let mut latencies = Latencies::new();
+                latencies.record(ns);
+                latencies
+            }),
+        };
+        let mut together = outcome(10, 2, 5, 1_000);
+        together.add(&outcome(7, 1, 4, 2_000));
+        together.add(&outcome(3, 3, 6, 3_000));
+        assert_eq!(together.tally.operations, 20);
+        assert_eq!((together.end - together.start).as_secs(), 5);
+        assert!(!together.pinned);
+        let latencies = together.latencies.unwrap();
+        assert_eq!(latencies.count(), 3);
+        assert!(latencies.within(1.0) >= 3_000);
     }
 
     #[test]
