@@ -208,15 +208,33 @@ impl Lines {
     fn shuffled(&self, random: &mut SmallRng) -> Self {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.shuffle(random);
-        let mut shuffled = Self {
-            bytes: Vec::with_capacity(self.bytes.len()),
-            bounds: Vec::with_capacity(self.bounds.len()),
+        self.copied(&order)
+    }
+
+    /// The lines at these indices, in this order.
+    fn copied(&self, indices: &[usize]) -> Self {
+        let bytes = indices.iter().map(|&index| self.get(index).len()).sum();
+        let mut copied = Self {
+            bytes: Vec::with_capacity(bytes),
+            bounds: Vec::with_capacity(indices.len() + 1),
         };
-        shuffled.bounds.push(0);
-        for index in order {
-            shuffled.push(self.get(index));
+        copied.bounds.push(0);
+        indices
+            .iter()
+            .for_each(|&index| copied.push(self.get(index)));
+        copied
+    }
+}
+
+impl Keys {
+    /// The keys at these indices, in this order: who goes through a list need not jump about in another.
+    pub fn copied(&self, indices: &[usize]) -> Self {
+        match self {
+            Self::Numbers(numbers) => {
+                Self::Numbers(indices.iter().map(|&index| numbers[index]).collect())
+            }
+            Self::Lines(lines) => Self::Lines(lines.copied(indices)),
         }
-        shuffled
     }
 }
 
@@ -325,6 +343,26 @@ mod tests {
         let order = |seed| lines(&KeySource::from_file(text.path(), 1_000, seed).unwrap());
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
+    }
+
+    #[test]
+    fn keys_are_copied_in_the_order_of_their_indices() {
+        let indices = [3, 0, 3, 998];
+        let text = file(numbered(1_000).as_bytes());
+        let source = KeySource::from_file(text.path(), 400, 1).unwrap();
+        let (Keys::Lines(all), Keys::Lines(copied)) =
+            (source.keys(), source.keys().copied(&indices))
+        else {
+            panic!("keys of a file are lines");
+        };
+        assert_eq!(copied.len(), indices.len());
+        for (at, &index) in indices.iter().enumerate() {
+            assert_eq!(copied.get(at), all.get(index));
+        }
+        let Keys::Numbers(numbers) = Keys::Numbers(vec![5, 6, 7, 8]).copied(&indices[..3]) else {
+            panic!("numbers stay numbers");
+        };
+        assert_eq!(numbers, [8, 5, 8]);
     }
 
     #[test]

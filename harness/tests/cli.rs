@@ -914,6 +914,44 @@ fn list_shows_subjects_workloads_and_experiments() {
 }
 
 #[test]
+fn latencies_are_in_the_rows_their_cost_in_the_sidecar_and_too_high_a_rate_is_told() {
+    let place = Place::new();
+    let workload = "kind = \"mix\"\nlookup = 90\ninsert = 5\nremove = 5";
+    let timed = TINY.replace("kind = \"insert\"", workload).replace(
+        "seed = 1",
+        "seed = 1\nlatency = { offered_mops = [0, 1000], burst = 8 }",
+    );
+    place.write("tiny.toml", &timed);
+    place
+        .run(&["sweep", "tiny.toml"])
+        .success()
+        .stderr(contains("timing costs"))
+        .stderr(contains("Less than 95 %"))
+        .stderr(contains(
+            "lock-free under mix-90-5-5, 2 threads, 1000 Mops/s",
+        ));
+    let csv = place.text("results/tiny.csv");
+    let column = |name| {
+        csv.lines()
+            .next()
+            .unwrap()
+            .split(',')
+            .position(|of| of == name)
+    };
+    let median = column("p50_ns").unwrap();
+    for row in csv.lines().skip(1) {
+        let value: u64 = row.split(',').nth(median).unwrap().parse().unwrap();
+        assert!(value > 0, "{row}");
+    }
+    let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
+    let latency = sidecar["run"]["latency"].as_str().unwrap();
+    assert!(
+        latency.contains("of 8 at a time at 1000 Mops/s"),
+        "{latency}"
+    );
+}
+
+#[test]
 fn the_committed_experiments_are_usable() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
     let files = [
