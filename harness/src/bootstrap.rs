@@ -89,6 +89,9 @@ mod tests {
         let values: Vec<f64> = (0..11).map(|value| f64::from(value * value)).collect();
         let interval = of_median(&values).unwrap();
         assert_eq!(of_median(&values), Some(interval));
+        // A mean takes many values, so that other draws would show.
+        let mean = |drawn: &[usize]| drawn.iter().map(|&of| values[of]).sum::<f64>() / 11.0;
+        assert_eq!(super::interval(11, mean), super::interval(11, mean));
         // Neither all values nor the median alone.
         assert!(0.0 < interval.0 && interval.0 < 25.0, "{interval:?}");
         assert!(25.0 < interval.1 && interval.1 < 100.0, "{interval:?}");

@@ -1,6 +1,6 @@
 //! How long a run will take, from a rehearsal.
 //!
-//! Every subject does every workload once, on one thread, for a moment, with no more than [`SAMPLE`] keys. Filling,
+//! Every subject does every workload once, on one thread, for a moment, with no more than a million keys. Filling,
 //! shuffling and checking are then known, for each key, and so is a whole fill or drain; the rest follows from the
 //! experiment. It is an estimate: large tables are slower for each key than the sample, more threads share the
 //! work, or are in each other's way, and other programs take their part.
