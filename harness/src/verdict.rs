@@ -15,7 +15,7 @@ pub enum Verdict {
     Slower,
     /// The interval includes 1.
     TooCloseToCall,
-    /// The interval includes 1 and is wider than a factor of [`TOO_WIDE`], or that of one of its subjects against
+    /// The interval includes 1, and is wider than a factor of [`TOO_WIDE`], or that of one of its subjects against
     /// itself one round later is.
     TooNoisy,
     /// There are fewer than [`bootstrap::FEWEST`] rounds.
@@ -30,8 +30,8 @@ impl Verdict {
             .into_iter()
             .filter_map(|subject| against_itself(results, case, place, subject));
         Some(match Self::of(&ratio) {
-            Self::TooFewRounds => Self::TooFewRounds,
-            _ if themselves.any(|ratio| is_too_wide(&ratio)) => Self::TooNoisy,
+            // Perhaps only because the machine differed from itself.
+            Self::TooCloseToCall if themselves.any(|ratio| is_too_wide(&ratio)) => Self::TooNoisy,
             verdict => verdict,
         })
     }
@@ -68,7 +68,7 @@ impl Verdict {
             Self::Slower => "slower: the interval is below 1".into(),
             Self::TooCloseToCall => "too close to call: the interval includes 1".into(),
             Self::TooNoisy => format!(
-                "no claim, the machine was too noisy: the interval includes 1 and spans more than a factor of \
+                "no claim, the machine was too noisy: the interval includes 1, and spans more than a factor of \
                  {TOO_WIDE}, or that of a subject over itself one round later does"
             ),
             Self::TooFewRounds => format!(
@@ -133,39 +133,44 @@ mod tests {
         }
     }
 
-    /// Rounds of two subjects, the first always 1.5 times as fast as the second.
-    fn rounds(speeds: &[f64]) -> Vec<Row> {
+    /// Rounds of two subjects, the first one as many times as fast as the second, in turns, as these tell.
+    fn rounds_of(times: [f64; 2], speeds: &[f64]) -> Vec<Row> {
         let row = |subject, round, mops| sample(subject, "lookup-hit", 2, round, mops);
         let pair = |(round, speed): (usize, &f64)| {
             [
-                row("a", round + 1, 1.5 * speed),
+                row("a", round + 1, times[round % 2] * speed),
                 row("b", round + 1, *speed),
             ]
         };
         speeds.iter().enumerate().flat_map(pair).collect()
     }
 
-    fn verdict(speeds: &[f64]) -> Option<Verdict> {
-        let rows = rounds(speeds);
+    fn verdict(times: [f64; 2], speeds: &[f64]) -> Option<Verdict> {
+        let rows = rounds_of(times, speeds);
         let results = Results::of(&rows);
         Verdict::on(&results, &results.cases()[0], 2.0, "a", "b")
     }
 
     #[test]
-    fn a_machine_that_differs_from_itself_allows_no_claim() {
-        assert_eq!(verdict(&[10.0; 7]), Some(Verdict::Faster));
+    fn a_machine_that_differs_from_itself_allows_no_claim_of_nearness() {
+        let (calm, twice, near) = ([10.0; 7], [1.5, 1.5], [0.9, 1.1]);
+        assert_eq!(verdict(twice, &calm), Some(Verdict::Faster));
+        assert_eq!(verdict(near, &calm), Some(Verdict::TooCloseToCall));
         let drifting = [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0];
-        assert_eq!(verdict(&drifting), Some(Verdict::Faster));
+        assert_eq!(verdict(near, &drifting), Some(Verdict::TooCloseToCall));
         let jumping = [10.0, 2.0, 10.0, 2.0, 10.0, 2.0, 10.0];
-        assert_eq!(verdict(&jumping), Some(Verdict::TooNoisy));
-        assert_eq!(verdict(&jumping[..3]), Some(Verdict::TooFewRounds));
+        assert_eq!(verdict(near, &jumping), Some(Verdict::TooNoisy));
+        // Ratios within rounds do not see it.
+        assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
+        assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
+        let rows = rounds_of(twice, &[1.0]);
         assert_eq!(
-            Verdict::on(&Results::of(&rounds(&[1.0])), &case(), 2.0, "a", "c"),
+            Verdict::on(&Results::of(&rows), &case(), 2.0, "a", "c"),
             None
         );
     }
 
     fn case() -> Case {
-        Results::of(&rounds(&[1.0])).cases()[0].clone()
+        Results::of(&rounds_of([1.0; 2], &[1.0])).cases()[0].clone()
     }
 }
