@@ -171,6 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn removes_tell_which_keys_were_lost() {
+        let mine: Vec<usize> = (40..60).collect();
+        let subject = Exact::holding(100, &keys(), 50..100);
+        let random = &mut SmallRng::seed_from_u64(1);
+        let (drawn, own) = (((0..100).collect(), 0), (40..60, &mine[..]));
+        let mut phase = Phase::Update(Updates::new((0, Update::Blind), drawn, own, random));
+        let tally = subject.perform_exactly(10_000, &keys(), &mut phase);
+        assert_eq!(tally.missing, 10, "each of 40..50 is missed once");
+    }
+
+    #[test]
     fn lookups_check_the_keys_of_the_thread_and_no_others() {
         let mine: Vec<usize> = (40..60).collect();
         let lost = Exact::holding(100, &keys(), 50..100);
