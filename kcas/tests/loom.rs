@@ -73,7 +73,7 @@ fn operation_against_reader() {
 #[test]
 fn operation_against_helping_reader() {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_helping_reader", 3, 4_000, move || {
+        explore("operation_against_helping_reader", 4, 19_000, move || {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);

@@ -51,7 +51,8 @@ impl Lookup for Timestamps {
         contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 
-    #[inline]
+    // Always: called, it would hand its answer over in memory, which the filter's remove does not.
+    #[inline(always)]
     fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
         loop {
             let first = words.load(location.first);
@@ -115,7 +116,8 @@ impl Lookup for TwoPhase {
         contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 
-    #[inline]
+    // As above.
+    #[inline(always)]
     fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
         loop {
             let before = load(words, location);
@@ -185,7 +187,7 @@ fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
     Layout::contains(first, fingerprint) | Layout::contains(second, fingerprint)
 }
 
-#[inline]
+#[inline(always)]
 fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
     let found_in = |bucket, word| {
         let slot = Layout::find(word, location.fingerprint)?;

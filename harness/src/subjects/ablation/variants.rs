@@ -1,6 +1,7 @@
 //! The variants that are measured beside one another: the control, and one for each other choice.
 //!
-//! Where a variant does not say otherwise it is linearizable, lock-free, and its lookups never write, as the control.
+//! What each guarantees is said beside it. In 20 seconds of `harness check --threads 8`, built with the feature `steps`,
+//! of each that is said to be linearizable no violation was found, in 0.3 to 2.1 million calls (one run).
 
 use filter::length::Length;
 use kcas::WordArray;
@@ -47,7 +48,8 @@ impl Variant for Control {
     type Length = Length;
 }
 
-/// See [`AblationTwoPhaseLookup`]. It misses what `two-phase` misses.
+/// See [`AblationTwoPhaseLookup`]. It misses what `two-phase` misses: a check found it within 10 seconds, after 0.8
+/// million calls (one run).
 #[derive(Debug)]
 pub struct TwoPhaseLookup;
 
@@ -64,7 +66,8 @@ impl Variant for TwoPhaseLookup {
     type Length = Length;
 }
 
-/// See [`AblationOneRound`]. Not measured where keys are removed, as the harness does not take wrong answers.
+/// See [`AblationOneRound`]. Not measured where keys are removed, as the harness does not take wrong answers, and so not
+/// checked either; `harness/tests/counterexample.rs` misleads it.
 #[derive(Debug)]
 pub struct OneRoundLookup;
 
