@@ -116,7 +116,7 @@ pub(super) struct Categories {
 impl Categories {
     /// Leaves out labels evenly where not all fit the width.
     pub(super) fn fit(places: &[f64], width: i32) -> Self {
-        let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 8;
+        let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 4;
         let widest = places.iter().map(width_of).max().unwrap_or(1);
         let room = (width / widest).max(1) as usize;
         let every = places.len().div_ceil(room);

@@ -147,7 +147,7 @@ fn draw_rates(area: &Area, rows: &[Row], styles: &[Style]) -> Result<()> {
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
+        .position(SeriesLabelPosition::LowerRight)
         .background_style(WHITE)
         .border_style(RGBColor(205, 205, 205))
         .label_font(text_style(CAPTION_SIZE))

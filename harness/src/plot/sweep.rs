@@ -65,15 +65,11 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         let Some(&(case, quantity)) = panels.get(index) else {
             return Ok(());
         };
-        let title = panel_title(&results, case, sidecar);
         let panel = Panel {
             results: &results,
             case,
             quantity,
-            title: match name(quantity) {
-                Some(name) => format!("{name}: {title}"),
-                None => title,
-            },
+            title: panel_title(&results, case, sidecar),
             styles: &styles,
             leftmost: index % columns == 0,
         };
@@ -84,14 +80,14 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     })
 }
 
-/// What a panel shows is called so in its title, if it needs to be told.
-fn name(quantity: Quantity) -> Option<&'static str> {
+/// What the vertical axis is.
+fn name(quantity: Quantity) -> &'static str {
     match quantity {
-        Quantity::Throughput => None,
-        Quantity::P50 => Some("median"),
-        Quantity::P99 => Some("99th percentile"),
-        Quantity::P999 => Some("99.9th percentile"),
-        Quantity::Longest => Some("longest"),
+        Quantity::Throughput => "million operations per second",
+        Quantity::P50 => "median latency",
+        Quantity::P99 => "99th percentile of latency",
+        Quantity::P999 => "99.9th percentile of latency",
+        Quantity::Longest => "longest latency",
     }
 }
 
@@ -178,13 +174,9 @@ impl Panel<'_> {
         let highest = points.fold(0.0_f64, |highest, (_, summary)| highest.max(reach(summary)));
         // Headroom for the label of the shaded region, above all data.
         let top = highest * 1.2;
-        self.draw(
-            area,
-            0.0..top,
-            (0.0, top),
-            "million operations per second",
-            &|y| ((y * 1e6).round() / 1e6).to_string(),
-        )
+        self.draw(area, 0.0..top, (0.0, top), &|y| {
+            ((y * 1e6).round() / 1e6).to_string()
+        })
     }
 
     /// A logarithmic axis, the same in all panels, so that percentiles can be compared.
@@ -201,7 +193,7 @@ impl Panel<'_> {
         }
         let (bottom, top) = (lowest.max(1.0) / 1.5, highest * 4.0);
         let range = (bottom..top).log_scale();
-        self.draw(area, range, (bottom, top), "latency", &|&ns| duration(ns))
+        self.draw(area, range, (bottom, top), &|&ns| duration(ns))
     }
 
     fn draw<Y>(
@@ -209,7 +201,6 @@ impl Panel<'_> {
         area: &Area,
         range: Y,
         (bottom, top): (f64, f64),
-        unit: &str,
         format: &dyn Fn(&f64) -> String,
     ) -> Result<()>
     where
@@ -222,7 +213,7 @@ impl Panel<'_> {
         let plot_width = area.dim_in_pixel().0 as i32 - 90 - beside as i32;
         let title_size = (1..=TEXT_SIZE + 1)
             .rev()
-            .find(|&size| text_width(&self.title, size) <= plot_width + 50 + beside as i32)
+            .find(|&size| text_width(&self.title, size) <= area.dim_in_pixel().0 as i32 - 24)
             .unwrap_or(1);
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, text_style(title_size))
@@ -246,7 +237,10 @@ impl Panel<'_> {
         plain(&mut chart.configure_mesh())
             .disable_x_mesh()
             .x_desc(axis_label(self.results.axis(), self.case))
-            .y_desc(if self.leftmost { unit } else { "" })
+            .y_desc(match self.quantity {
+                Quantity::Throughput if !self.leftmost => "",
+                quantity => name(quantity),
+            })
             .y_label_formatter(&format)
             .y_labels(7)
             .draw()
