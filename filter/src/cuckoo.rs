@@ -146,7 +146,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     ///
     /// Progress: lock-free; three loads, unless the key's buckets are being changed. Writes nothing.
     /// Linearization point: a moment at which the answer was true of the set, during the call.
-    #[inline]
+    // `always`: with a hint, a program that calls it in many places gets it out of line, and pays a tenth of a lookup.
+    #[inline(always)]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.contains_hash(self.hash(key))
     }
@@ -298,7 +299,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     /// [`contains`](CuckooFilter::contains), of a key that has this [`hash`](CuckooFilter::hash).
-    #[inline]
+    #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         lookup::contains(&self.buckets, self.locate_hash(hash))
     }

@@ -13,8 +13,8 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::rows::{self, columns};
-use crate::statistics::Summary;
+use crate::results::rows::{self, columns};
+use crate::results::statistics::Summary;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]

@@ -16,10 +16,10 @@ use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 
 use filter::specification::Event;
 
-use crate::phase::Operation;
 use crate::registry::Entry;
-use crate::rows::{self, columns};
+use crate::results::rows::{self, columns};
 use crate::subject::SLOTS_PER_BUCKET;
+use crate::workload::phase::Operation;
 
 columns! {
     /// One measurement: one subject at one load factor.

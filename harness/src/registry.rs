@@ -2,11 +2,10 @@
 //!
 //! A crate of yours measures its own filter beside ours by implementing [`Subject`], adding it to a
 //! [`Registry`] and handing that to [`cli::main`](crate::cli::main), or to
-//! [`runner::run`](crate::runner::run) with an experiment that names it.
+//! [`runner::run`](crate::sweep::runner::run) with an experiment that names it.
 
 use anyhow::{Context, Result, bail};
 
-use crate::phase::Measured;
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
@@ -14,6 +13,7 @@ use crate::subjects::{
     BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
     LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
 };
+use crate::workload::phase::Measured;
 
 /// A subject as the registry knows it.
 #[derive(Debug, Clone, Copy)]

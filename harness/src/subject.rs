@@ -34,7 +34,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Adds one copy of a key; `false` if it is refused because there is no room.
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
-    /// Whether the key may be present. Never `false` for a key that is.
+    /// Whether the key may be present. Never `false` for a key that is. `#[inline(always)]` makes sure that what is
+    /// measured is the lookup, and not a call of it.
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
     /// How many of these keys may be present: what workloads of lookups alone call, many keys at a time. A

@@ -6,12 +6,12 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::plot::duration;
-use crate::record::Row;
-use crate::statistics::{Axis, Case, Quantity, Results, Summary};
-use crate::verdict::Verdict;
-use crate::{bootstrap, memory};
+use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
+use crate::results::record::Row;
+use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::results::verdict::Verdict;
+use crate::{memory, results::bootstrap};
 
 /// A table, with what stands above and below it. It is shown as Markdown.
 #[derive(Clone, Debug, PartialEq)]
@@ -369,7 +369,7 @@ fn refusals(results: &Results) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::sample as row;
+    use crate::results::record::sample as row;
 
     /// The cells of the line that starts with this workload and this number of threads.
     fn line(table: &str, workload: &str, threads: &str) -> Vec<String> {

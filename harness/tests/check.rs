@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use filter::Class;
+use harness::check::perturbation;
 use harness::check::{self, Found, Report, Settings};
-use harness::perturbation;
 use harness::registry::Registry;
 use harness::subject::Subject;
 use harness::subjects::SegmentLock;

@@ -328,7 +328,7 @@ fn threads_are_bound_as_told() {
     );
     let (compact, _) = pinning(&["--pinning", "compact"]);
     assert!(compact.contains("(policy compact)"), "{compact}");
-    let Some(&core) = harness::pinning::usable().first() else {
+    let Some(&core) = harness::machine::pinning::usable().first() else {
         return;
     };
     let (chosen, pinned) = pinning(&["--cores", &core.to_string()]);
@@ -1003,7 +1003,7 @@ fn kcas_leaves_rows_figure_and_machine() {
         .stdout(contains("| contended |       2 | 8 |"));
     let csv = place.text("results/kcas.csv");
     // Two rounds, two workloads, eight sizes, two numbers of threads, and a header.
-    let engines = harness::engines::ENGINES.len();
+    let engines = harness::kcas_cost::engines::ENGINES.len();
     assert_eq!(csv.lines().count(), 2 * 2 * 8 * 2 * engines + 1);
     let sidecar = place.text("results/kcas.machine.toml");
     assert!(sidecar.contains("kcas --threads 2,1,2") && sidecar.contains("wrong_words = "));

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use harness::check::perturbation;
 use harness::check::{self, Settings};
-use harness::experiment::Experiment;
-use harness::perturbation;
 use harness::registry::Registry;
+use harness::sweep::experiment::Experiment;
 
 // Its `main` is what the example is run by, not this test.
 #[allow(dead_code)]

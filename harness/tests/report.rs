@@ -40,7 +40,7 @@ fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
         "The headline",
         "Where it loses",
         "times as fast as segment-lock",
-        "href=\"quick.csv\"",
+        "href=\"full.csv\"",
     ] {
         assert!(page.contains(needed), "{needed}");
     }
@@ -73,8 +73,8 @@ fn a_folder_without_results_is_an_error_that_says_what_makes_some() {
 #[test]
 fn results_that_were_moved_aside_are_left_out() {
     let (place, tables) = results();
-    let from = place.path().join("quick.csv");
-    fs::copy(from, place.path().join("quick.1.csv")).unwrap();
+    let from = place.path().join("full.csv");
+    fs::copy(from, place.path().join("full.1.csv")).unwrap();
     cargo_bin_cmd!("harness")
         .arg("report")
         .arg(place.path())

@@ -4,18 +4,18 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Result;
-use harness::experiment::Experiment;
-use harness::keys::KeySource;
-use harness::pinning::Cores;
-use harness::plan::Plan;
-use harness::record::Row;
+use harness::machine::pinning::Cores;
 use harness::registry::Registry;
-use harness::runner::{self, Event, Sweep};
+use harness::results::record::Row;
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, GlobalLock, LockFree,
     Roofline, SegmentLock, TwoPhase,
 };
+use harness::sweep::experiment::Experiment;
+use harness::sweep::plan::Plan;
+use harness::sweep::runner::{self, Event, Sweep};
+use harness::workload::keys::KeySource;
 
 const ROUNDS: usize = 12;
 const KEYS: usize = 1_000;
@@ -23,7 +23,7 @@ const KEYS: usize = 1_000;
 fn experiment(subject: &str, frozen: &[usize], workload: &str) -> Experiment {
     let text = format!(
         "name = 'stalls'\ntitle = 'Stalls'\nsubjects = ['{subject}']\nthreads = [2]\n\
-         frozen = {frozen:?}\nrounds = {ROUNDS}\nseconds = 0.01\nkeys = {KEYS}\nseed = 1\n\
+         frozen = {frozen:?}\nrounds = {ROUNDS}\nseconds = 0.04\nkeys = {KEYS}\nseed = 1\n\
          [[workload]]\nload = 0.9\n{workload}"
     );
     Experiment::parse(&text).unwrap()

@@ -12,9 +12,9 @@ use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::{Ending, stop_on_ctrl_c};
+use crate::check::perturbation;
+use crate::check::recorder;
 use crate::check::{self, Found, MAX_THREADS, Report, Settings, Totals};
-use crate::perturbation;
-use crate::recorder;
 use crate::registry::{Entry, Registry};
 
 #[derive(Debug, Args)]

@@ -9,15 +9,15 @@ use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::{Ending, results, stop_on_ctrl_c};
-use crate::contest::{Changes, Workload};
-use crate::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
+use crate::kcas_cost::contest::{Changes, Workload};
+use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::kcas_cost::{
     COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
 };
+use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
-use crate::pinning::Cores;
 use crate::plot;
-use crate::statistics::Summary;
+use crate::results::statistics::Summary;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Ending, experiments_directory};
-use crate::experiment;
 use crate::registry::Registry;
+use crate::sweep::experiment;
 use crate::workload::{Workload, Ycsb};
 
 pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {

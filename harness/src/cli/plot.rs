@@ -6,9 +6,9 @@ use anyhow::{Result, ensure};
 
 use super::Ending;
 use crate::machine::Sidecar;
-use crate::outputs::Outputs;
-use crate::rows::has_columns;
-use crate::{kcas_cost, layouts, memory, plot, record};
+use crate::results::outputs::Outputs;
+use crate::results::rows::has_columns;
+use crate::{kcas_cost, layouts, memory, plot, results::record};
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);

@@ -8,12 +8,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Ending, INTERRUPTED, sweep};
-use crate::experiment::Threads;
 use crate::machine::Sidecar;
-use crate::outputs::Outputs;
-use crate::pinning::Cores;
+use crate::machine::pinning::Cores;
 use crate::registry::Registry;
-use crate::{report, resume};
+use crate::results::outputs::Outputs;
+use crate::sweep::threads::Threads;
+use crate::{report, sweep::resume};
 
 /// The experiments of `reproduce --quick` and `reproduce --full`.
 const QUICK: &[&str] = &["quick.toml"];

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::machine::{self, Sidecar};
-use crate::outputs::Outputs;
+use crate::results::outputs::Outputs;
 
 /// Runs a measurement of so many steps, which tells before each what comes next, and is told when to stop.
 pub(super) fn with_progress<R>(

@@ -10,21 +10,21 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Ending, results, stop_on_ctrl_c};
-use crate::estimate::{Estimate, estimate};
-use crate::experiment::{self, Experiment};
-use crate::keys::KeySource;
-use crate::latency::{self, Latency};
+use crate::machine::pinning::Cores;
+use crate::machine::topology::{self, Policy};
 use crate::machine::{self, Panel, Run, Sidecar};
-use crate::outputs::Outputs;
-use crate::pinning::Cores;
-use crate::plan::{Measurement, Plan};
-use crate::record::{COLUMNS, Row, Writer};
 use crate::registry::Registry;
-use crate::resume::{self, Earlier};
-use crate::runner::{self, Event, Sweep};
-use crate::topology::{self, Policy};
+use crate::results::outputs::Outputs;
+use crate::results::record::{COLUMNS, Row, Writer};
+use crate::sweep::estimate::{Estimate, estimate};
+use crate::sweep::experiment::{self, Experiment};
+use crate::sweep::plan::{Measurement, Plan};
+use crate::sweep::resume::{self, Earlier};
+use crate::sweep::runner::{self, Event, Sweep};
 use crate::workload::Workload;
-use crate::{plot, table, targets};
+use crate::workload::keys::KeySource;
+use crate::workload::latency::{self, Latency};
+use crate::{plot, sweep::targets, table};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {

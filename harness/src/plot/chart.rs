@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::style::{Style, marker};
-use crate::statistics::Summary;
+use crate::results::statistics::Summary;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 

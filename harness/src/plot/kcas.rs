@@ -12,11 +12,11 @@ use super::chart::{
 };
 use super::frame::{Frame, machine_line};
 use super::style::Style;
-use crate::contest::{OWN_WORDS, SHARED_WORDS, Workload};
-use crate::engines::{ENGINES, MAX_ENTRIES};
+use crate::kcas_cost::contest::{OWN_WORDS, SHARED_WORDS, Workload};
+use crate::kcas_cost::engines::{ENGINES, MAX_ENTRIES};
 use crate::kcas_cost::{Case, Results, Row};
 use crate::machine::Sidecar;
-use crate::statistics::Summary;
+use crate::results::statistics::Summary;
 
 /// Width of a panel without the names of engines beside it, and its height.
 const PANEL: (u32, u32) = (290, 310);

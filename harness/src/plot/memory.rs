@@ -14,7 +14,7 @@ use super::layouts::draw_bounds;
 use super::style::{Style, marker, styles};
 use crate::machine::Sidecar;
 use crate::memory::Row;
-use crate::statistics::Summary;
+use crate::results::statistics::Summary;
 
 /// Width of a panel without the names of subjects beside it, and its height.
 const PANEL: (u32, u32) = (400, 420);

@@ -16,8 +16,8 @@ use super::chart::{
 use super::frame::{Frame, machine_line};
 use super::style::{Style, styles};
 use crate::machine::Sidecar;
-use crate::record::Row;
-use crate::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::results::record::Row;
+use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 
 const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
@@ -359,7 +359,7 @@ fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::sample;
+    use crate::results::record::sample;
 
     /// Two rounds of every subject under every workload.
     fn rows(subjects: &[&str], threads: &[usize], workloads: &[&str]) -> Vec<Row> {

@@ -1,10 +1,10 @@
 //! Rows → sentences: who is faster, by how much, and where the data allow no claim.
 
-use crate::contest::Workload;
-use crate::engines::{Entry, MAX_ENTRIES};
+use crate::kcas_cost::contest::Workload;
+use crate::kcas_cost::engines::{Entry, MAX_ENTRIES};
 use crate::plot::duration;
-use crate::statistics::{Axis, Case, Quantity, Results, Summary};
-use crate::verdict::Verdict;
+use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::results::verdict::Verdict;
 use crate::{kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
@@ -237,7 +237,7 @@ pub(super) fn of_memory(rows: &[memory::Row]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Row, sample};
+    use crate::results::record::{Row, sample};
 
     fn case(case: &Case) -> String {
         case.workload.clone()

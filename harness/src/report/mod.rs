@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::machine::Sidecar;
-use crate::outputs::Outputs;
-use crate::record::Row;
-use crate::rows::has_columns;
-use crate::statistics::Results;
+use crate::results::outputs::Outputs;
+use crate::results::record::Row;
+use crate::results::rows::has_columns;
+use crate::results::statistics::Results;
 use crate::table::{self, Sheet};
-use crate::{kcas_cost, layouts, memory, plot, record};
+use crate::{kcas_cost, layouts, memory, plot, results::record};
 
 use findings::Finding;
 

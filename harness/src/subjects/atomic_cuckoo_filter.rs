@@ -61,7 +61,7 @@ impl Subject for AtomicCuckooFilter {
         self.0.insert(key).is_ok()
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.0.contains(key)
     }

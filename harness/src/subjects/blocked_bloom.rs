@@ -105,7 +105,7 @@ impl Subject for BlockedBloom {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.of(FixedState.hash_one(key)).all(|(word, mask)| {
             step();

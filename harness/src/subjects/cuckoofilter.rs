@@ -68,7 +68,7 @@ impl Subject for CuckoofilterMutex {
         self.with(|filter| filter.add(key).is_ok())
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.with(|filter| filter.contains(key))
     }

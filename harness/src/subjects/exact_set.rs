@@ -67,7 +67,7 @@ impl Subject for ExactSet {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.copies.pin().contains_key(&FixedState.hash_one(key))
     }

@@ -54,7 +54,7 @@ impl Subject for Fastbloom {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.bloom.contains(key)
     }

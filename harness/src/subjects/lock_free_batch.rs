@@ -31,7 +31,7 @@ impl Subject for LockFreeBatch {
         self.0.insert(key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.0.contains(key)
     }

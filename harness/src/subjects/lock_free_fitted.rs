@@ -30,7 +30,7 @@ impl Subject for LockFreeFitted {
         self.0.insert(key).is_ok()
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.0.contains(key)
     }

@@ -57,7 +57,7 @@ impl<L: Lock> Subject for OneLock<L> {
         self.filter.change(|filter| filter.insert(location))
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
         self.filter.look(|filter| filter.contains(location))

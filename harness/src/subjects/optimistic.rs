@@ -106,7 +106,7 @@ impl Subject for Optimistic {
         self.0.insert(locate(self.0.geometry(), key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(self.0.geometry(), key);
         let stripe = self.0.stripe(location.first);

@@ -41,7 +41,7 @@ impl Subject for Roofline {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
         let first = self.words[location.first].load(Ordering::Relaxed);

@@ -62,7 +62,7 @@ impl Subject for SegmentLock {
         self.0.insert(locate(self.0.geometry(), key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(self.0.geometry(), key);
         self.0.find(location, |_, _| ()).is_some()

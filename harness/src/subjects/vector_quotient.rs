@@ -301,7 +301,7 @@ impl Subject for VectorQuotient {
         self.insert_into_emptier(place)
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.find(self.place(key), |_, _| ()).is_some()
     }

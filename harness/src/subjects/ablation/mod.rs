@@ -179,7 +179,7 @@ impl<V: Variant> Subject for Ablation<V> {
         self.insert_hash(FixedState.hash_one(key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         V::Lookup::contains(&self.words, locate(&self.geometry, key))
     }

@@ -1,0 +1,200 @@
+//! Cores and affinity: which hardware thread each thread of a measurement is bound to.
+
+use std::num::NonZero;
+use std::thread;
+
+use anyhow::{Result, bail, ensure};
+use core_affinity::CoreId;
+
+use crate::machine::topology::{self, HardwareThread, Policy, show_list};
+
+/// The hardware threads that are measured on, in the order in which threads are bound to them.
+#[derive(Debug, Clone)]
+pub struct Cores {
+    order: Vec<HardwareThread>,
+    how: How,
+    count: usize,
+}
+
+/// Who chose the order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    Policy(Policy),
+    ByHand,
+}
+
+impl Cores {
+    /// All that this process may run on, in the order of the default policy.
+    pub fn detect() -> Self {
+        Self::ordered(Policy::default())
+    }
+
+    /// All that this process may run on, in the order of a policy. Where the operating system does not list them,
+    /// they are counted, and no thread is bound.
+    pub fn ordered(policy: Policy) -> Self {
+        let order = policy.order(topology::describe(&usable()));
+        let counted = || thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            count: match order.len() {
+                0 => counted(),
+                count => count,
+            },
+            order,
+            how: How::Policy(policy),
+        }
+    }
+
+    /// Exactly these hardware threads, in this order.
+    ///
+    /// # Errors
+    ///
+    /// None at all, one twice, or one that this process may not run on.
+    pub fn chosen(ids: &[usize]) -> Result<Self> {
+        Self::chosen_of(&usable(), ids)
+    }
+
+    fn chosen_of(usable: &[usize], ids: &[usize]) -> Result<Self> {
+        ensure!(!ids.is_empty(), "name at least one core");
+        for (index, id) in ids.iter().enumerate() {
+            if !usable.contains(id) {
+                bail!(
+                    "core {id} is not there, or this process may not run on it; it may on {}, which are {}",
+                    usable.len(),
+                    show_list(usable.iter().copied())
+                );
+            }
+            ensure!(!ids[..index].contains(id), "core {id} is named twice");
+        }
+        Ok(Self {
+            order: topology::describe(ids),
+            how: How::ByHand,
+            count: ids.len(),
+        })
+    }
+
+    /// Hardware threads that are measured on, from 1. More threads than this are oversubscribed.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Binds the calling thread, the `thread`th of a measurement counted from 0, to its hardware thread; past
+    /// the last one it wraps round. `false` if it is not to be bound, or the platform refuses.
+    pub fn pin(&self, thread: usize) -> bool {
+        let bound = self.how != How::Policy(Policy::None) && !self.order.is_empty();
+        bound && {
+            let HardwareThread { id, .. } = self.order[thread % self.order.len()];
+            core_affinity::set_for_current(CoreId { id })
+        }
+    }
+
+    /// How threads are bound, for the description of a run.
+    pub fn describe(&self) -> String {
+        if self.order.is_empty() {
+            return "not pinned: the platform does not list its cores".into();
+        }
+        let different = |what: fn(&HardwareThread) -> usize| {
+            let mut numbers: Vec<usize> = self.order.iter().map(what).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers.len()
+        };
+        let (cores, nodes) = (different(|of| of.core), different(|of| of.node));
+        let order: Vec<_> = self.order.iter().map(|of| of.id.to_string()).collect();
+        let order = order.join(" ");
+        let bound = match self.how {
+            How::Policy(Policy::None) => "threads are not bound (policy none)".into(),
+            How::Policy(policy) => {
+                format!("threads are bound in the order {order} (policy {policy})")
+            }
+            How::ByHand => format!("threads are bound in the order {order} (as told)"),
+        };
+        format!(
+            "{} on {} of {}; {bound}",
+            number(self.count, "hardware thread"),
+            number(cores, "physical core"),
+            number(nodes, "NUMA node")
+        )
+    }
+}
+
+fn number(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+/// What this process may run on.
+pub fn usable() -> Vec<usize> {
+    let listed = core_affinity::get_core_ids().unwrap_or_default();
+    listed.iter().map(|core| core.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(ids: &[usize]) -> String {
+        Cores::chosen_of(&[0, 1, 2, 8], ids)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn chosen_cores_are_taken_in_their_order() {
+        let cores = Cores::chosen_of(&[0, 1, 2, 8], &[8, 1]).unwrap();
+        assert_eq!(cores.count(), 2);
+        assert_eq!(
+            cores.order.iter().map(|of| of.id).collect::<Vec<_>>(),
+            [8, 1]
+        );
+        let description = cores.describe();
+        assert!(
+            description.contains("in the order 8 1 (as told)"),
+            "{description}"
+        );
+    }
+
+    #[test]
+    fn cores_that_are_not_there_are_named_with_those_that_are() {
+        let expected =
+            "core 9 is not there, or this process may not run on it; it may on 4, which are 0-2,8";
+        assert_eq!(complaint(&[1, 9]), expected);
+        assert_eq!(complaint(&[1, 1]), "core 1 is named twice");
+        assert_eq!(complaint(&[]), "name at least one core");
+    }
+
+    /// Pins in a thread of its own, so that no other test runs pinned.
+    fn pins(cores: Cores, thread: usize) -> bool {
+        thread::spawn(move || cores.pin(thread)).join().unwrap()
+    }
+
+    #[test]
+    fn threads_wrap_round_the_cores() {
+        for (policy, _) in Policy::ALL {
+            let cores = Cores::ordered(policy);
+            assert!(cores.count() >= 1);
+            let bound = policy != Policy::None && !cores.order.is_empty();
+            assert_eq!(pins(cores.clone(), cores.count()), bound, "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_is_bound() {
+        for id in usable() {
+            let cores = Cores::chosen(&[id]).unwrap();
+            let left = thread::spawn(move || (cores.pin(0), usable()));
+            assert_eq!(left.join().unwrap(), (true, vec![id]));
+        }
+    }
+
+    #[test]
+    fn the_description_tells_what_was_done() {
+        let Some(&first) = usable().first() else {
+            return;
+        };
+        let of = |policy| Cores::ordered(policy).describe();
+        assert!(of(Policy::Cores).contains("(policy cores)"));
+        assert!(of(Policy::None).contains("not bound"));
+        let one = Cores::chosen(&[first]).unwrap().describe();
+        assert!(one.starts_with("1 hardware thread on 1 physical core of 1 NUMA node;"));
+    }
+}

@@ -1,0 +1,11 @@
+//! What is left of measurements: [`rows`] and the CSV files that hold them, those of a sweep in [`record`] and all its
+//! [`outputs`]; and what they say: [`statistics`] paired within rounds, with intervals by [`bootstrap`], a [`verdict`],
+//! and the [`headline`].
+
+pub mod bootstrap;
+pub mod headline;
+pub mod outputs;
+pub mod record;
+pub mod rows;
+pub mod statistics;
+pub mod verdict;

@@ -1,0 +1,534 @@
+//! The rows of a sweep and the CSV file that holds them.
+//!
+//! The file is tidy: one row per (subject, workload, threads, frozen, round), every value in its own column,
+//! nothing aggregated. Medians and ratios are computed from it later ([`crate::results::statistics`]), so they
+//! can always be computed again, or differently.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::results::rows::columns;
+
+columns! {
+    /// One measurement: one subject, under one workload, at one number of threads, running and frozen, in one
+    /// round.
+    Row:
+    /// Name of the experiment the row belongs to.
+    experiment: String,
+    /// Name of the structure that was measured.
+    subject: String,
+    /// Label of the workload, for example `lookup-hit` or `mix-90-5-5`.
+    workload: String,
+    /// Threads that ran at the same time, from 1.
+    threads: usize,
+    /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by others
+    /// that were), besides those that ran.
+    #[serde(default)]
+    frozen: usize,
+    /// Round the measurement was taken in, from 1; subjects of one round ran one right after another.
+    round: usize,
+    /// Whether there were more threads than cores.
+    oversubscribed: bool,
+    /// Whether every thread was pinned to its core.
+    pinned: bool,
+    /// Load factor of the workload: occupied slots over all slots, above 0 and at most 1.
+    load_factor: f64,
+    /// Distinct keys that fill the table to the load factor.
+    keys: u64,
+    /// Slots of the table.
+    slots: u64,
+    /// Size of the table in bytes.
+    memory_bytes: u64,
+    /// Operations done by all threads together in the timed part, refused inserts included.
+    operations: u64,
+    /// Inserts that the subject refused for want of room, when its table was filled or when it was timed.
+    refused: u64,
+    /// Timed seconds, above 0: from the first thread's start to the last thread's end, and for fills and
+    /// drains the sum over as many as were made. In an experiment that freezes threads, from the common
+    /// start to the moment at which operations were counted.
+    seconds: f64,
+    /// Throughput in million operations per second: operations / seconds / 1,000,000.
+    mops: f64,
+    /// Percentage of lookups that ask for a key that is there, 0 to 100.
+    #[serde(default)]
+    hit: u8,
+    /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+    #[serde(default)]
+    skew: f64,
+    /// Rate at which operations were due, of all threads together, in million operations per second; 0 if each
+    /// thread started one as soon as it had done the last.
+    #[serde(default)]
+    offered_mops: f64,
+    /// Latency in ns that half of the operations stayed within; 0 if they were not timed one by one, here and
+    /// in the columns that follow. From the moment an operation was due, or else from its start, to its end.
+    #[serde(default)]
+    p50_ns: u64,
+    /// Latency in ns that 99 of 100 operations stayed within.
+    #[serde(default)]
+    p99_ns: u64,
+    /// Latency in ns that 999 of 1,000 operations stayed within.
+    #[serde(default)]
+    p999_ns: u64,
+    /// Longest latency in ns.
+    #[serde(default)]
+    max_ns: u64,
+}
+
+/// Columns that older files lack; what is not there is 0.
+const LATER_COLUMNS: [&str; 8] = [
+    "frozen",
+    "hit",
+    "skew",
+    "offered_mops",
+    "p50_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+];
+
+impl Row {
+    /// Says which field holds a value that no measurement can have.
+    pub fn validate(&self) -> Result<()> {
+        for (name, text) in [
+            ("experiment", &self.experiment),
+            ("subject", &self.subject),
+            ("workload", &self.workload),
+        ] {
+            ensure!(!text.is_empty(), "column `{name}` is empty");
+        }
+        for (name, count) in [("threads", self.threads), ("round", self.round)] {
+            ensure!(count >= 1, "column `{name}` is {count}, but counts from 1");
+        }
+        for (name, value) in [
+            ("load_factor", self.load_factor),
+            ("seconds", self.seconds),
+            ("mops", self.mops),
+        ] {
+            // Frozen threads may stop all others.
+            let may_be_zero = name == "mops" && self.frozen > 0;
+            ensure!(
+                value.is_finite() && (value > 0.0 || may_be_zero && value == 0.0),
+                "column `{name}` is {value}, but must be a finite number above 0"
+            );
+        }
+        for (name, value) in [("skew", self.skew), ("offered_mops", self.offered_mops)] {
+            ensure!(
+                value.is_finite() && value >= 0.0,
+                "column `{name}` is {value}, but must be a finite number of 0 or more"
+            );
+        }
+        ensure!(
+            self.hit <= 100,
+            "column `hit` is {}, but is a percentage",
+            self.hit
+        );
+        let latencies = [self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns];
+        ensure!(
+            latencies.is_sorted(),
+            "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are {latencies:?}, but must ascend"
+        );
+        ensure!(
+            self.load_factor <= 1.0,
+            "column `load_factor` is {}, but is at most 1",
+            self.load_factor
+        );
+        Ok(())
+    }
+
+    /// What tells this measurement from all others of its run.
+    fn measurement(&self) -> (String, String, [u64; 3], [usize; 4]) {
+        let (subject, workload) = (self.subject.clone(), self.workload.clone());
+        let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
+        let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
+        (subject, workload, shares, counts)
+    }
+}
+
+/// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run keeps
+/// all it has done.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    csv: csv::Writer<File>,
+}
+
+impl Writer {
+    /// Starts a new file with the header; a file that is already there is an error, never overwritten.
+    pub fn create(path: &Path) -> Result<Self> {
+        let file = File::create_new(path)
+            .with_context(|| format!("cannot create the results file {}", path.display()))?;
+        // The header is written here, not with the first row, so that even a run without rows is a
+        // readable file.
+        let mut csv = csv::WriterBuilder::new()
+            .has_headers(false)
+            .from_writer(file);
+        csv.write_record(COLUMNS.iter().map(|(name, _)| name))?;
+        csv.flush()?;
+        Ok(Self {
+            path: path.to_owned(),
+            csv,
+        })
+    }
+
+    /// Goes on in a file that an earlier run left. What comes after the last line end is half a row: whoever wrote it
+    /// was killed meanwhile. It is cut off and returned, empty if there is none.
+    pub fn resume(path: &Path) -> Result<(Self, String)> {
+        let cannot = || format!("cannot go on in the results file {}", path.display());
+        let text = std::fs::read(path).with_context(cannot)?;
+        let whole = (text.iter().rposition(|&byte| byte == b'\n')).map_or(0, |end| end + 1);
+        if whole == 0 {
+            std::fs::remove_file(path).with_context(cannot)?;
+            return Ok((Self::create(path)?, String::from_utf8_lossy(&text).into()));
+        }
+        let file = File::options().append(true).open(path);
+        let file = file.with_context(cannot)?;
+        file.set_len(whole as u64).with_context(cannot)?;
+        let writer = Self {
+            path: path.to_owned(),
+            csv: csv::WriterBuilder::new()
+                .has_headers(false)
+                .from_writer(file),
+        };
+        Ok((writer, String::from_utf8_lossy(&text[whole..]).into()))
+    }
+
+    /// Appends one row; refuses a row that [`Row::validate`] refuses.
+    pub fn write(&mut self, row: &Row) -> Result<()> {
+        row.validate()
+            .with_context(|| format!("refusing to record {row:?}"))?;
+        self.csv
+            .serialize(row)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(self.csv.flush()?))
+            .with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+}
+
+/// Reads all rows of a file, which must be those of one run. Errors name the file, the line and the
+/// column.
+pub fn read(path: &Path) -> Result<Vec<Row>> {
+    let name = path.display();
+    let mut csv = csv::Reader::from_path(path)
+        .with_context(|| format!("cannot open the results file {name}"))?;
+    let header = csv
+        .headers()
+        .with_context(|| format!("{name}, line 1: not a CSV header"))?
+        .clone();
+    for (column, _) in COLUMNS {
+        match header.iter().filter(|found| found == column).count() {
+            0 if LATER_COLUMNS.contains(column) => {}
+            0 => bail!("{name}, line 1: column `{column}` is missing"),
+            1 => {}
+            _ => bail!("{name}, line 1: column `{column}` appears twice"),
+        }
+    }
+
+    let mut rows: Vec<Row> = Vec::new();
+    let mut measured = HashSet::new();
+    for record in csv.records() {
+        let record = record.map_err(|error| locate(&error, &header).context(name.to_string()))?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let row: Row = record
+            .deserialize(Some(&header))
+            .map_err(|error| locate(&error, &header).context(name.to_string()))?;
+        row.validate()
+            .with_context(|| format!("{name}, line {line}"))?;
+        if let Some(first) = rows.first() {
+            ensure!(
+                row.experiment == first.experiment,
+                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep runs in files of their own",
+                row.experiment,
+                first.experiment
+            );
+        }
+        ensure!(
+            measured.insert(row.measurement()),
+            "{name}, line {line}: round {} of {} under {} at {} threads appears twice",
+            row.round,
+            row.subject,
+            row.workload,
+            row.threads
+        );
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Puts the line and the column's name, not its number, into an error of the CSV reader.
+fn locate(error: &csv::Error, header: &csv::StringRecord) -> anyhow::Error {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::Deserialize { err, .. } => {
+            let column = err.field().and_then(|field| header.get(field as usize));
+            match column {
+                Some(column) => anyhow::anyhow!("line {line}, column `{column}`: {}", err.kind()),
+                None => anyhow::anyhow!("line {line}: {}", err.kind()),
+            }
+        }
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => anyhow::anyhow!("line {line}: {len} values where the header has {expected_len}"),
+        _ => anyhow::anyhow!("line {line}: {error}"),
+    }
+}
+
+/// A made-up row, for the tests of whatever reads rows.
+#[cfg(test)]
+pub(crate) fn sample(
+    subject: &str,
+    workload: &str,
+    threads: usize,
+    round: usize,
+    mops: f64,
+) -> Row {
+    Row {
+        experiment: "test".into(),
+        subject: subject.into(),
+        workload: workload.into(),
+        threads,
+        frozen: 0,
+        round,
+        oversubscribed: threads > 2,
+        pinned: true,
+        load_factor: 0.92,
+        keys: 60_000,
+        slots: 65_220,
+        memory_bytes: 130_440,
+        operations: 1000,
+        refused: 0,
+        seconds: 0.1,
+        mops,
+        hit: 0,
+        skew: 0.0,
+        offered_mops: 0.0,
+        p50_ns: 0,
+        p99_ns: 0,
+        p999_ns: 0,
+        max_ns: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Row {
+        Row {
+            experiment: "tiny".into(),
+            subject: "lock-free".into(),
+            workload: "lookup-hit".into(),
+            threads: 2,
+            frozen: 0,
+            round: 1,
+            oversubscribed: false,
+            pinned: true,
+            load_factor: 0.92,
+            keys: 1000,
+            slots: 1088,
+            memory_bytes: 2176,
+            operations: 50_000,
+            refused: 0,
+            seconds: 0.01,
+            mops: 5.0,
+            hit: 0,
+            skew: 0.0,
+            offered_mops: 0.0,
+            p50_ns: 0,
+            p99_ns: 0,
+            p999_ns: 0,
+            max_ns: 0,
+        }
+    }
+
+    fn read_text(text: &str) -> Result<Vec<Row>> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        std::fs::write(&path, text).unwrap();
+        read(&path)
+    }
+
+    fn complaint(text: &str) -> String {
+        format!("{:#}", read_text(text).unwrap_err())
+    }
+
+    fn header() -> String {
+        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        names.join(",")
+    }
+
+    #[test]
+    fn rows_are_in_the_file_while_the_writer_is_still_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), []);
+        let second = Row {
+            round: 2,
+            seconds: 1.0 / 3.0,
+            ..row()
+        };
+        writer.write(&row()).unwrap();
+        writer.write(&second).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(), second]);
+    }
+
+    #[test]
+    fn a_file_is_gone_on_with_after_its_last_whole_row() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        Writer::create(&path).unwrap().write(&row()).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let second = Row { round: 2, ..row() };
+        for torn in ["", "tiny,lock-free,lookup-hit,2,0,2,fal"] {
+            std::fs::write(&path, format!("{whole}{torn}")).unwrap();
+            let (mut writer, cut) = Writer::resume(&path).unwrap();
+            assert_eq!(cut, torn);
+            assert_eq!(read(&path).unwrap(), [row()]);
+            writer.write(&second).unwrap();
+            assert_eq!(read(&path).unwrap(), [row(), second.clone()]);
+        }
+        for torn in ["", "experiment,sub"] {
+            std::fs::write(&path, torn).unwrap();
+            let (mut writer, cut) = Writer::resume(&path).unwrap();
+            assert_eq!(cut, torn);
+            writer.write(&second).unwrap();
+            assert_eq!(read(&path).unwrap(), std::slice::from_ref(&second));
+        }
+    }
+
+    #[test]
+    fn an_existing_file_is_never_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        Writer::create(&path).unwrap().write(&row()).unwrap();
+        assert!(Writer::create(&path).is_err());
+        assert_eq!(read(&path).unwrap(), [row()]);
+    }
+
+    #[test]
+    fn impossible_values_are_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        for (column, bad) in [
+            (
+                "mops",
+                Row {
+                    mops: f64::NAN,
+                    ..row()
+                },
+            ),
+            (
+                "seconds",
+                Row {
+                    seconds: -1.0,
+                    ..row()
+                },
+            ),
+            (
+                "load_factor",
+                Row {
+                    load_factor: 1.5,
+                    ..row()
+                },
+            ),
+            (
+                "threads",
+                Row {
+                    threads: 0,
+                    ..row()
+                },
+            ),
+        ] {
+            let error = format!("{:#}", writer.write(&bad).unwrap_err());
+            assert!(error.contains(&format!("`{column}`")), "{error}");
+        }
+        assert_eq!(read(&path).unwrap(), []);
+    }
+
+    #[test]
+    fn files_from_before_threads_could_be_frozen_are_read() {
+        let old = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,slots,\
+                   memory_bytes,operations,refused,seconds,mops\n\
+                   tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0\n";
+        assert_eq!(read_text(old).unwrap(), [row()]);
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+        for row in read(&committed.join("full.csv")).unwrap() {
+            assert_eq!(row.frozen, 0);
+        }
+    }
+
+    #[test]
+    fn frozen_threads_are_told_apart_and_may_stop_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        let stopped = Row {
+            frozen: 1,
+            operations: 0,
+            mops: 0.0,
+            ..row()
+        };
+        writer.write(&row()).unwrap();
+        writer.write(&stopped).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(), stopped]);
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0";
+        let header = header();
+        assert_eq!(read_text(&format!("{header}\n{good}\n")).unwrap(), [row()]);
+        for (bad, expected) in [
+            (good.replace(",5.0", ",fast"), "line 3, column `mops`"),
+            (good.replace(",5.0", ",NaN"), "line 3: column `mops` is NaN"),
+            (
+                good.replace(",0.01,", ",-0.01,"),
+                "column `seconds` is -0.01",
+            ),
+            (
+                good.replace(",2,0,1,", ",-2,0,1,"),
+                "line 3, column `threads`",
+            ),
+            (
+                good.replace(",2,0,1,", ",2,-1,1,"),
+                "line 3, column `frozen`",
+            ),
+            (good.replace(",5.0", ",0.0"), "line 3: column `mops` is 0"),
+            (good.replace(",5.0,0,", ",5.0,101,"), "column `hit` is 101"),
+            (
+                good.replace(",5.0,0,0,", ",5.0,0,-1,"),
+                "column `skew` is -1",
+            ),
+            (
+                good.replace(",0,0,0,0,0,0,0", ",0,0,0,0,9,8,9"),
+                "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are [0, 9, 8, 9]",
+            ),
+            (
+                good.to_owned(),
+                "line 3: round 1 of lock-free under lookup-hit at 2 threads appears twice",
+            ),
+            (
+                good.replace("tiny", "other"),
+                "line 3: column `experiment` is \"other\"",
+            ),
+            (
+                good.replace(",5.0", ""),
+                "line 3: 22 values where the header has 23",
+            ),
+        ] {
+            let error = complaint(&format!("{header}\n{good}\n{bad}\n"));
+            assert!(error.contains(expected), "{error}");
+            assert!(error.contains("rows.csv"), "{error}");
+        }
+        let error = complaint(&header.replace("mops", "speed"));
+        assert!(
+            error.contains("line 1: column `mops` is missing"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,434 @@
+//! Medians, spreads, and ratios that are paired within rounds.
+//!
+//! A shared machine is slower in one minute than in the next. Subjects of one round ran right after each
+//! other, so a ratio taken within a round is disturbed far less than a ratio of two medians; the median
+//! of those ratios is what is reported.
+
+use statrs::statistics::{Data, Max, Min, OrderStatistics};
+
+use crate::results::bootstrap;
+use crate::results::record::Row;
+
+/// Median and spread of some measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// How many measurements there were, at least 1.
+    pub count: usize,
+    /// The smallest.
+    pub min: f64,
+    /// A quarter of them are below this.
+    pub lower: f64,
+    /// Half of them are below this.
+    pub median: f64,
+    /// A quarter of them are above this.
+    pub upper: f64,
+    /// The largest.
+    pub max: f64,
+    /// The lower end of the median's [95 % interval](bootstrap::of_median).
+    pub low: f64,
+    /// The upper end of it.
+    pub high: f64,
+}
+
+impl Summary {
+    /// Summarises the values; `None` if there are none.
+    pub fn of(values: Vec<f64>) -> Option<Self> {
+        let (low, high) = bootstrap::of_median(&values)?;
+        let mut data = Data::new(values);
+        Some(Self {
+            count: data.len(),
+            min: data.min(),
+            lower: data.lower_quartile(),
+            median: data.median(),
+            upper: data.upper_quartile(),
+            max: data.max(),
+            low,
+            high,
+        })
+    }
+}
+
+/// What may differ between measurements of the same subject and workload. One of them is the horizontal axis of
+/// a figure, and the others are the same within a panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The number of threads that run.
+    Threads,
+    /// The number of threads that are frozen meanwhile.
+    Frozen,
+    /// The rate at which operations are due, in million operations per second.
+    Offered,
+    /// The load factor.
+    Load,
+    /// The percentage of lookups that ask for a key that is there.
+    Hit,
+    /// The exponent of the Zipf law by which keys are chosen.
+    Skew,
+}
+
+impl Axis {
+    /// All of them, in the order in which the axis of a figure is chosen: the first that differs.
+    const ALL: [Self; 6] = [
+        Self::Frozen,
+        Self::Threads,
+        Self::Offered,
+        Self::Load,
+        Self::Hit,
+        Self::Skew,
+    ];
+
+    /// Where a row stands on it.
+    pub fn place(self, row: &Row) -> f64 {
+        match self {
+            Self::Threads => row.threads as f64,
+            Self::Frozen => row.frozen as f64,
+            Self::Offered => row.offered_mops,
+            Self::Load => row.load_factor,
+            Self::Hit => f64::from(row.hit),
+            Self::Skew => row.skew,
+        }
+    }
+}
+
+/// What is asked of measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Million operations per second.
+    Throughput,
+    /// Latency in ns that half of the operations stayed within.
+    P50,
+    /// Latency in ns that 99 of 100 operations stayed within.
+    P99,
+    /// Latency in ns that 999 of 1,000 operations stayed within.
+    P999,
+    /// Longest latency in ns.
+    Longest,
+}
+
+impl Quantity {
+    /// All that tell of latency.
+    pub const LATENCIES: [Self; 4] = [Self::P50, Self::P99, Self::P999, Self::Longest];
+
+    /// What a row says of it.
+    pub fn of(self, row: &Row) -> f64 {
+        match self {
+            Self::Throughput => row.mops,
+            Self::P50 => row.p50_ns as f64,
+            Self::P99 => row.p99_ns as f64,
+            Self::P999 => row.p999_ns as f64,
+            Self::Longest => row.max_ns as f64,
+        }
+    }
+}
+
+/// What is held fixed when subjects are compared, apart from the axis: one panel of the figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Label of the workload.
+    pub workload: String,
+    /// Where the case stands on all axes but that of the figure.
+    fixed: Vec<(Axis, f64)>,
+}
+
+impl Case {
+    /// Where the case stands on an axis, unless that is the one of the figure.
+    pub fn value(&self, axis: Axis) -> Option<f64> {
+        let found = self.fixed.iter().find(|(of, _)| *of == axis);
+        found.map(|&(_, value)| value)
+    }
+}
+
+/// The rows of one experiment, and the questions a figure or a table asks of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Results<'a> {
+    rows: &'a [Row],
+    axis: Axis,
+}
+
+impl<'a> Results<'a> {
+    /// The axis is what differs among the rows of one workload: the first, in this order, of frozen threads,
+    /// threads, offered rate, load factor, hit ratio and skew. Where nothing differs, it is threads.
+    pub fn of(rows: &'a [Row]) -> Self {
+        let differs = |axis: &Axis| {
+            rows.iter().any(|row| {
+                let same = |other: &&Row| other.workload == row.workload;
+                let first = rows.iter().find(same);
+                first.is_some_and(|first| axis.place(first) != axis.place(row))
+            })
+        };
+        let axis = Axis::ALL.into_iter().find(differs);
+        let axis = axis.unwrap_or(Axis::Threads);
+        Self { rows, axis }
+    }
+
+    /// With this axis, whatever differs.
+    pub fn along(axis: Axis, rows: &'a [Row]) -> Self {
+        Self { rows, axis }
+    }
+
+    /// What differs between the points of a case.
+    pub fn axis(&self) -> Axis {
+        self.axis
+    }
+
+    /// Whether operations were timed one by one.
+    pub fn timed(&self) -> bool {
+        self.rows.iter().any(|row| row.max_ns > 0)
+    }
+
+    /// All cases, in the order they first appear.
+    pub fn cases(&self) -> Vec<Case> {
+        distinct(self.rows.iter().map(|row| self.case(row)))
+    }
+
+    fn case(&self, row: &Row) -> Case {
+        let others = Axis::ALL.into_iter().filter(|&axis| axis != self.axis);
+        Case {
+            workload: row.workload.clone(),
+            fixed: others.map(|axis| (axis, axis.place(row))).collect(),
+        }
+    }
+
+    fn holds(&self, case: &Case, row: &Row) -> bool {
+        let stands = |&(axis, value): &(Axis, f64)| axis.place(row) == value;
+        row.workload == case.workload && case.fixed.iter().all(stands)
+    }
+
+    /// All subjects, in the order of round 1 as far as it goes.
+    pub fn subjects(&self) -> Vec<&'a str> {
+        distinct(self.rows.iter().map(|row| row.subject.as_str()))
+    }
+
+    /// The places on the axis that a case was measured at, ascending.
+    pub fn places(&self, case: &Case) -> Vec<f64> {
+        let rows = self.rows.iter().filter(|row| self.holds(case, row));
+        let mut places = distinct(rows.map(|row| self.axis.place(row)));
+        places.sort_unstable_by(f64::total_cmp);
+        places
+    }
+
+    /// Whether more threads ran there than the machine has cores.
+    pub fn oversubscribed(&self, case: &Case, place: f64) -> bool {
+        let there = |row: &&Row| self.holds(case, row) && self.axis.place(row) == place;
+        self.rows.iter().filter(there).any(|row| row.oversubscribed)
+    }
+
+    /// Throughput over the rounds, in million operations per second; `None` where nothing was measured.
+    pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {
+        self.summary(case, place, subject, Quantity::Throughput)
+    }
+
+    /// A quantity over the rounds; `None` where nothing was measured.
+    pub fn summary(
+        &self,
+        case: &Case,
+        place: f64,
+        subject: &str,
+        quantity: Quantity,
+    ) -> Option<Summary> {
+        let rounds = self.rounds(case, place, subject);
+        Summary::of(rounds.map(|row| quantity.of(row)).collect())
+    }
+
+    /// Throughput of subject `a` over that of subject `b`, taken within each round that has both.
+    pub fn ratio(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Summary> {
+        self.ratio_across(case, (place, a), (place, b))
+    }
+
+    /// Throughput of one subject at one place over that of another, or of the same one, elsewhere, taken within
+    /// each round that has both.
+    pub fn ratio_across(&self, case: &Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
+        let ratios = self.ratios_by_round(case, a, b);
+        Summary::of(ratios.into_iter().map(|(_, ratio)| ratio).collect())
+    }
+
+    /// The ratios that [`ratio_across`](Self::ratio_across) summarises, each with its round.
+    pub fn ratios_by_round(
+        &self,
+        case: &Case,
+        a: (f64, &str),
+        b: (f64, &str),
+    ) -> Vec<(usize, f64)> {
+        let pair = |of_a: &Row| {
+            self.rounds(case, b.0, b.1)
+                .find(|of_b| of_b.round == of_a.round)
+                .map(|of_b| (of_a.round, of_a.mops / of_b.mops))
+        };
+        self.rounds(case, a.0, a.1).filter_map(pair).collect()
+    }
+
+    /// All rows.
+    pub fn all(&self) -> &'a [Row] {
+        self.rows
+    }
+
+    /// All rows of a subject under a case, wherever on the axis.
+    pub fn rows(&self, case: &Case, subject: &str) -> impl Iterator<Item = &'a Row> {
+        let of = move |row: &&Row| self.holds(case, row) && row.subject == subject;
+        self.rows.iter().filter(of)
+    }
+
+    /// All rows of a subject at one place on the axis, one a round.
+    pub fn rounds(&self, case: &Case, place: f64, subject: &str) -> impl Iterator<Item = &'a Row> {
+        let of = move |row: &&Row| self.axis.place(row) == place;
+        self.rows(case, subject).filter(of)
+    }
+}
+
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::record::sample;
+
+    fn row(subject: &str, threads: usize, round: usize, mops: f64) -> Row {
+        sample(subject, "lookup-hit", threads, round, mops)
+    }
+
+    /// The case of `lookup-hit` at load factor 0.92.
+    fn case() -> Case {
+        Results::of(&[row("a", 1, 1, 1.0)]).cases().remove(0)
+    }
+
+    #[test]
+    fn a_summary_has_the_order_statistics() {
+        let summary = Summary::of(vec![5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
+        assert_eq!((summary.count, summary.min, summary.max), (5, 1.0, 5.0));
+        assert_eq!(summary.median, 3.0);
+        assert!((1.0..=2.0).contains(&summary.lower), "{summary:?}");
+        assert!((4.0..=5.0).contains(&summary.upper), "{summary:?}");
+        assert_eq!(Summary::of(vec![2.0, 4.0]).unwrap().median, 3.0);
+        assert_eq!((summary.low, summary.high), (1.0, 5.0));
+        let single = Summary::of(vec![7.0]).unwrap();
+        assert_eq!((single.lower, single.median, single.upper), (7.0, 7.0, 7.0));
+        assert_eq!((single.low, single.high), (7.0, 7.0));
+        assert_eq!(Summary::of(vec![]), None);
+    }
+
+    #[test]
+    fn ratios_are_paired_within_rounds() {
+        // The machine halves its speed every round. Within rounds a is twice b, exactly; the unpaired
+        // ratio of medians would be 20 / 5 = 4, as b's slowest round is missing a's fastest.
+        let rows = [
+            row("a", 1, 1, 40.0),
+            row("b", 1, 1, 20.0),
+            row("b", 1, 2, 10.0),
+            row("a", 1, 2, 20.0),
+            row("a", 1, 3, 10.0),
+            row("b", 1, 3, 5.0),
+            row("b", 1, 4, 2.5),
+            row("b", 1, 5, 1.25),
+        ];
+        let ratio = Results::of(&rows).ratio(&case(), 1.0, "a", "b").unwrap();
+        assert_eq!(ratio.count, 3);
+        assert_eq!((ratio.min, ratio.median, ratio.max), (2.0, 2.0, 2.0));
+        let inverse = Results::of(&rows).ratio(&case(), 1.0, "b", "a").unwrap();
+        assert_eq!((inverse.count, inverse.median), (3, 0.5));
+    }
+
+    #[test]
+    fn a_ratio_needs_a_round_with_both() {
+        let rows = [
+            row("a", 1, 1, 1.0),
+            row("b", 1, 2, 1.0),
+            row("b", 2, 1, 1.0),
+        ];
+        let results = Results::of(&rows);
+        assert_eq!(results.ratio(&case(), 1.0, "a", "b"), None);
+        assert_eq!(results.ratio(&case(), 2.0, "a", "b"), None);
+        assert_eq!(results.ratio(&case(), 1.0, "a", "c"), None);
+    }
+
+    #[test]
+    fn a_subject_may_be_compared_with_itself_elsewhere() {
+        let rows = [
+            row("a", 1, 1, 10.0),
+            row("a", 2, 1, 15.0),
+            row("a", 1, 2, 1.0),
+            row("a", 2, 2, 1.5),
+        ];
+        let ratio = Results::of(&rows).ratio_across(&case(), (2.0, "a"), (1.0, "a"));
+        assert_eq!(ratio.map(|ratio| (ratio.min, ratio.max)), Some((1.5, 1.5)));
+    }
+
+    #[test]
+    fn loads_and_threads_are_kept_apart() {
+        let denser = Row {
+            load_factor: 0.95,
+            ..row("a", 1, 1, 100.0)
+        };
+        let rows = [
+            row("b", 4, 1, 8.0),
+            row("a", 1, 1, 1.0),
+            denser,
+            row("a", 4, 1, 4.0),
+        ];
+        let results = Results::of(&rows);
+        assert_eq!(results.cases().len(), 2);
+        assert_eq!(results.subjects(), ["b", "a"]);
+        assert_eq!(results.places(&case()), [1.0, 4.0]);
+        assert_eq!(results.throughput(&case(), 1.0, "a").unwrap().max, 1.0);
+        assert_eq!(results.throughput(&case(), 4.0, "a").unwrap().median, 4.0);
+        assert_eq!(results.throughput(&case(), 1.0, "b"), None);
+        assert!(!results.oversubscribed(&case(), 1.0) && results.oversubscribed(&case(), 4.0));
+    }
+
+    #[test]
+    fn frozen_threads_are_the_axis_where_their_number_differs() {
+        let frozen = |frozen, threads, mops| Row {
+            frozen,
+            ..row("a", threads, 1, mops)
+        };
+        let rows = [frozen(4, 2, 1.0), frozen(0, 2, 2.0), frozen(0, 4, 3.0)];
+        let results = Results::of(&rows);
+        assert_eq!(results.axis(), Axis::Frozen);
+        let cases = results.cases();
+        let threads: Vec<_> = cases.iter().map(|case| case.value(Axis::Threads)).collect();
+        assert_eq!(threads, [Some(2.0), Some(4.0)]);
+        let of_two = &results.cases()[0];
+        assert_eq!(results.places(of_two), [0.0, 4.0]);
+        assert_eq!(results.throughput(of_two, 4.0, "a").unwrap().median, 1.0);
+        assert_eq!(results.throughput(of_two, 2.0, "a"), None);
+        assert!(!results.oversubscribed(of_two, 4.0));
+        assert!(results.oversubscribed(&results.cases()[1], 0.0));
+
+        let always_frozen = [frozen(1, 2, 1.0), frozen(1, 4, 1.0)];
+        let results = Results::of(&always_frozen);
+        assert_eq!(results.axis(), Axis::Threads);
+        assert_eq!(results.places(&results.cases()[0]), [2.0, 4.0]);
+    }
+
+    #[test]
+    fn the_axis_is_what_differs_within_a_workload() {
+        let at = |load_factor, hit| Row {
+            load_factor,
+            hit,
+            ..row("a", 2, 1, 1.0)
+        };
+        let axis = |rows: &[Row]| Results::of(rows).axis();
+        assert_eq!(axis(&[at(0.9, 0), at(0.9, 50), at(0.9, 100)]), Axis::Hit);
+        let loads = [at(0.5, 0), at(0.9, 0), at(0.5, 50)];
+        assert_eq!(axis(&loads), Axis::Load);
+        let results = Results::of(&loads);
+        let hits: Vec<_> = (results.cases().iter())
+            .map(|case| (case.value(Axis::Hit), case.value(Axis::Load)))
+            .collect();
+        assert_eq!(hits, [(Some(0.0), None), (Some(50.0), None)]);
+        assert_eq!(results.places(&results.cases()[0]), [0.5, 0.9]);
+        // That workloads differ in load factor makes no axis.
+        let elsewhere = Row {
+            workload: "insert".into(),
+            ..at(0.95, 0)
+        };
+        assert_eq!(axis(&[at(0.9, 0), elsewhere]), Axis::Threads);
+    }
+}

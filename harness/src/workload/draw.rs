@@ -1,0 +1,227 @@
+//! Which keys are asked for, drawn before anything is timed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand_distr::Zipf;
+
+use crate::workload::keys::KeySource;
+
+/// Keys drawn for each resident, so that the rare keys are among them, of which a Zipf law has many.
+const PER_KEY: usize = 16;
+/// Fewest keys drawn: threads go through them round and round, and the processor must not learn them.
+const FEWEST: usize = 100_000;
+/// So many are enough, but where there are more residents: then as many as those, so that no part of a large
+/// table is left out.
+const ENOUGH: usize = 1_000_000;
+
+/// Keys to look up, all threads together: of 100, `hit` are residents and the others absent, in random order.
+/// With a skew of 0 they walk through all keys, else their ranks follow a Zipf law of this exponent.
+pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) -> Arc<[usize]> {
+    let residents = source.residents();
+    let draws = (PER_KEY * residents).clamp(FEWEST, ENOUGH).max(residents);
+    let hundreds = draws.div_ceil(100);
+    let mut present = vec![true; hundreds * usize::from(hit)];
+    present.resize(hundreds * 100, false);
+    present.shuffle(random);
+    let mut residents = Source::new(source.resident(), skew, random);
+    let mut absent = Source::new(source.absent(), skew, random);
+    let mut draw = |present| match present {
+        true => residents.draw(random),
+        false => absent.draw(random),
+    };
+    present.into_iter().map(&mut draw).collect()
+}
+
+/// How many keys were inserted after those to look up, in a window of this size: with a skew of 0 any number is as
+/// likely as any other, else the newest keys are the likeliest, by a Zipf law. Threads go through the ages
+/// round and round; as the window slides on, they are of other keys each time, so that there need not be many.
+pub fn ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
+    const AGES: usize = 1 << 16;
+    let size = size.max(1);
+    match zipf(size, skew) {
+        None => (0..AGES).map(|_| random.random_range(0..size)).collect(),
+        Some(zipf) => (0..AGES).map(|_| rank(zipf, random)).collect(),
+    }
+}
+
+/// Draws keys of a range.
+enum Source {
+    /// One after another, round and round.
+    Walk(std::iter::Cycle<Range<usize>>),
+    /// By their ranks.
+    Ranked {
+        zipf: Zipf<f64>,
+        /// The keys from the most frequent to the rarest: shuffled, as keys that are much asked for are not
+        /// neighbours in an application's memory either.
+        by_rank: Vec<usize>,
+    },
+}
+
+impl Source {
+    fn new(range: Range<usize>, skew: f64, random: &mut SmallRng) -> Self {
+        match zipf(range.len(), skew) {
+            None => Self::Walk(range.cycle()),
+            Some(zipf) => {
+                let mut by_rank: Vec<usize> = range.collect();
+                by_rank.shuffle(random);
+                Self::Ranked { zipf, by_rank }
+            }
+        }
+    }
+
+    fn draw(&mut self, random: &mut SmallRng) -> usize {
+        match self {
+            Self::Walk(walk) => walk.next().unwrap_or_default(),
+            Self::Ranked { zipf, by_rank } => by_rank[rank(*zipf, random)],
+        }
+    }
+}
+
+/// The law by which ranks from 1 to `count` are as frequent as 1 / rank^skew; none if all are as frequent.
+fn zipf(count: usize, skew: f64) -> Option<Zipf<f64>> {
+    (skew > 0.0)
+        .then(|| Zipf::new(count as f64, skew).ok())
+        .flatten()
+}
+
+/// A rank, counted from 0.
+fn rank(zipf: Zipf<f64>, random: &mut SmallRng) -> usize {
+    random.sample(zipf) as usize - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    const KEYS: usize = 10_000;
+    const DRAWS: usize = PER_KEY * KEYS;
+
+    fn drawn(hit: u8, skew: f64) -> (KeySource, Arc<[usize]>) {
+        let source = KeySource::generated(KEYS, 1);
+        let drawn = lookups(&source, hit, skew, &mut SmallRng::seed_from_u64(1));
+        (source, drawn)
+    }
+
+    fn counts(of: impl Iterator<Item = usize>, keys: usize) -> Vec<usize> {
+        let mut counts = vec![0; keys];
+        of.for_each(|key| counts[key] += 1);
+        counts
+    }
+
+    /// Holds how often each rank was drawn against a Zipf law.
+    fn check_law(counts: &[usize], skew: f64) {
+        let draws: usize = counts.iter().sum();
+        let weight = |rank: usize| ((rank + 1) as f64).powf(-skew);
+        let sum: f64 = (0..counts.len()).map(weight).sum();
+        // Ranks 1, 2, 3-10, 11-100 and so on, each a few standard deviations from what is expected at most.
+        for ranks in [0..1, 1..2, 2..10, 10..100, 100..1_000, 1_000..counts.len()] {
+            let share = ranks.clone().map(weight).sum::<f64>() / sum;
+            let expected = draws as f64 * share;
+            let found: usize = counts[ranks.clone()].iter().sum();
+            let deviation = (expected * (1.0 - share)).sqrt();
+            let off = (found as f64 - expected).abs() / deviation;
+            assert!(off < 4.5, "{ranks:?} at {skew}: {found} of {expected}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_hits_is_exact_and_they_are_spread() {
+        for hit in [0, 25, 50, 99, 100] {
+            for skew in [0.0, 0.99] {
+                let (source, drawn) = drawn(hit, skew);
+                assert_eq!(drawn.len(), DRAWS);
+                let hits = |of: &[usize]| {
+                    of.iter()
+                        .filter(|&key| source.resident().contains(key))
+                        .count()
+                };
+                assert_eq!(hits(&drawn), DRAWS / 100 * usize::from(hit));
+                let absent = |key: &&usize| source.absent().contains(key);
+                assert_eq!(drawn.iter().filter(absent).count(), DRAWS - hits(&drawn));
+                let first = hits(&drawn[..10_000]);
+                assert!(first.abs_diff(100 * usize::from(hit)) < 250, "{first}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_skew_every_key_is_drawn_as_often() {
+        let (source, drawn) = drawn(50, 0.0);
+        let counts = counts(drawn.iter().copied(), source.absent().end);
+        let per_key = DRAWS / 2 / KEYS;
+        for (key, &count) in counts.iter().enumerate() {
+            assert_eq!(
+                count,
+                if source.churn().contains(&key) {
+                    0
+                } else {
+                    per_key
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn keys_follow_the_law_and_their_ranks_are_not_their_order() {
+        let random = &mut SmallRng::seed_from_u64(1);
+        for skew in [0.5, 0.99, 1.0, 1.2] {
+            let mut source = Source::new(500..500 + KEYS, skew, random);
+            let drawn: Vec<_> = (0..DRAWS).map(|_| source.draw(random)).collect();
+            let Source::Ranked { by_rank, .. } = source else {
+                panic!("keys with a skew have ranks");
+            };
+            assert!(!by_rank.is_sorted());
+            let by_key = counts(drawn.into_iter(), 500 + KEYS);
+            let by_rank: Vec<_> = by_rank.iter().map(|&key| by_key[key]).collect();
+            check_law(&by_rank, skew);
+        }
+    }
+
+    #[test]
+    fn lookups_are_skewed_as_asked_for() {
+        let weight = |rank: usize| (rank as f64).powf(-1.2);
+        let likeliest = 1.0 / (1..=KEYS).map(weight).sum::<f64>();
+        for (hit, share) in [(100, 1.0), (50, 0.5)] {
+            let (source, drawn) = drawn(hit, 1.2);
+            let counts = counts(drawn.iter().copied(), source.absent().end);
+            let most = counts[source.resident()].iter().max().copied();
+            let found = most.unwrap_or_default() as f64 / DRAWS as f64;
+            assert!((found / share / likeliest - 1.0).abs() < 0.05, "{found}");
+        }
+    }
+
+    #[test]
+    fn there_are_at_least_as_many_as_residents_and_enough_of_them() {
+        for (keys, draws) in [
+            (1_000, FEWEST),
+            (10_000, 160_000),
+            (100_000, ENOUGH),
+            (1_000_001, 1_000_100),
+        ] {
+            let source = KeySource::generated(keys, 1);
+            let drawn = lookups(&source, 50, 0.0, &mut SmallRng::seed_from_u64(1));
+            assert_eq!(drawn.len(), draws);
+        }
+    }
+
+    #[test]
+    fn ages_follow_the_law_and_stay_in_the_window() {
+        for skew in [0.5, 0.99, 1.2] {
+            let ages = ages(KEYS, skew, &mut SmallRng::seed_from_u64(1));
+            check_law(&counts(ages.into_iter(), KEYS), skew);
+        }
+        let ages = ages(10, 0.0, &mut SmallRng::seed_from_u64(1));
+        let counts = counts(ages.iter().copied(), 10);
+        let expected = ages.len() / 10;
+        assert!(
+            counts.iter().all(|count| count.abs_diff(expected) < 400),
+            "{counts:?}"
+        );
+    }
+}

@@ -1,0 +1,324 @@
+//! How long single operations take: what an experiment may ask for, and how the answer is kept.
+//!
+//! In an *open loop* operations are due at moments of their own ([`arrivals`](crate::workload::arrivals)), and latency
+//! counts from the moment at which one was due. One that a stopped thread holds up delays all behind it, and
+//! each of them is counted with its wait: nothing is omitted. In a *closed loop* a thread starts an operation
+//! when its last one is done; a thread that is held up asks for nothing meanwhile, so that long waits are rarer
+//! than callers with a schedule of their own would meet them (*coordinated omission*). There is no schedule
+//! to correct that by, so it is not corrected: the closed loop tells what operations cost, the open loop what
+//! callers wait.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use hdrhistogram::Histogram;
+use serde::Deserialize;
+
+use crate::results::record::Row;
+
+/// Below this share of the rate at which operations were due, a subject has not kept up.
+const KEEPS_UP: f64 = 0.95;
+
+/// The longest latency told from longer ones: the longest measurement that there can be.
+const LONGEST_NS: u64 = 600_000_000_000;
+
+/// What an experiment says of latencies, as its field `latency`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// Rates at which operations are due, of all threads together, in million operations per second. A rate of 0
+    /// is the closed loop.
+    pub offered_mops: Vec<f64>,
+    /// Operations that are due at the same moment.
+    #[serde(default = "one")]
+    pub burst: u32,
+    /// In the closed loop, one of so many operations is timed.
+    #[serde(default = "one")]
+    pub every: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Latency {
+    const MAX_MOPS: f64 = 1_000.0;
+    const MAX_BURST: u32 = 10_000;
+    const MAX_EVERY: u32 = 1_000;
+
+    /// Checks every value. Errors name the field and say what is allowed.
+    pub fn validate(&self) -> Result<()> {
+        let rates = &self.offered_mops;
+        ensure!(
+            !rates.is_empty(),
+            "field `latency.offered_mops`: name at least one rate; 0 is the closed loop"
+        );
+        for (index, rate) in rates.iter().enumerate() {
+            ensure!(
+                *rate == 0.0 || (1e-6..=Self::MAX_MOPS).contains(rate),
+                "field `latency.offered_mops`: {rate} must be 0, for the closed loop, or from 0.000001 to {}",
+                Self::MAX_MOPS
+            );
+            ensure!(
+                !rates[..index].contains(rate),
+                "field `latency.offered_mops`: {rate} appears twice"
+            );
+        }
+        for (field, value, most, applies, needed) in [
+            (
+                "burst",
+                self.burst,
+                Self::MAX_BURST,
+                rates.iter().any(|&rate| rate > 0.0),
+                "a rate above 0",
+            ),
+            (
+                "every",
+                self.every,
+                Self::MAX_EVERY,
+                rates.contains(&0.0),
+                "the closed loop, which is a rate of 0",
+            ),
+        ] {
+            ensure!(
+                (1..=most).contains(&value),
+                "field `latency.{field}`: {value} is not between 1 and {most}"
+            );
+            ensure!(
+                value == 1 || applies,
+                "field `latency.{field}`: {value} means something only with {needed}, in `offered_mops`"
+            );
+        }
+        Ok(())
+    }
+
+    /// What was timed and how, in one line, with the cost of timing on this machine, measured now.
+    pub fn describe(&self) -> String {
+        let mut loops = Vec::new();
+        for rate in &self.offered_mops {
+            loops.push(match (*rate == 0.0, self.every, self.burst) {
+                (true, 1, _) => "closed loop, every operation timed".to_owned(),
+                (true, every, _) => format!("closed loop, one of {every} operations timed"),
+                (false, _, 1) => format!("open loop, Poisson arrivals at {rate} Mops/s"),
+                (false, _, burst) => {
+                    format!("open loop, Poisson arrivals of {burst} at a time at {rate} Mops/s")
+                }
+            });
+        }
+        let Cost { spent, shown } = Cost::measure();
+        format!(
+            "{}; timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; \
+             neither is subtracted",
+            loops.join("; ")
+        )
+    }
+}
+
+/// What timing an operation costs.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// Nanoseconds that two looks at the clock and a note of the time between them take.
+    spent: f64,
+    /// Nanoseconds that are between two looks at the clock: their median.
+    shown: u64,
+}
+
+impl Cost {
+    fn measure() -> Self {
+        const TIMINGS: u32 = 1_000_000;
+        let clock = quanta::Clock::new();
+        let mut latencies = Latencies::new();
+        let start = Instant::now();
+        for _ in 0..TIMINGS {
+            let before = clock.raw();
+            let after = black_box(clock.raw());
+            latencies.record(clock.delta_as_nanos(before, after));
+        }
+        Self {
+            spent: start.elapsed().as_nanos() as f64 / f64::from(TIMINGS),
+            shown: latencies.within(0.5),
+        }
+    }
+}
+
+/// Latencies in nanoseconds, each kept to 1 %.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Latencies {
+    /// None so far.
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2);
+        Self(histogram.expect("these bounds make a histogram"))
+    }
+
+    /// Adds one. As 0 stands for what was not timed, the shortest is 1.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns.max(1));
+    }
+
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Self) {
+        // Both have the same bounds, so that nothing can be out of them.
+        let _ = self.0.add(&other.0);
+    }
+
+    /// Number of latencies.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The latency that this share of all stayed within; 0 if there are none.
+    pub fn within(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
+    }
+
+    /// Enters them into a row.
+    pub fn enter(&self, row: &mut Row) {
+        row.p50_ns = self.within(0.5);
+        row.p99_ns = self.within(0.99);
+        row.p999_ns = self.within(0.999);
+        row.max_ns = self.within(1.0);
+    }
+}
+
+/// Whether operations were due faster than they were done. They then queued up for as long as the measurement
+/// lasted, so that latencies tell its length and nothing of the subject.
+pub fn is_overloaded(row: &Row) -> bool {
+    row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops
+}
+
+/// Says which measurements were overloaded, if any; nothing if none was.
+pub fn overload_warning(rows: &[Row]) -> Option<String> {
+    let mut overloaded: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| is_overloaded(row)) {
+        let (subject, workload) = (&row.subject, &row.workload);
+        let (threads, offered) = (row.threads, row.offered_mops);
+        let case = format!("{subject} under {workload}, {threads} threads, {offered} Mops/s");
+        if !overloaded.contains(&case) {
+            overloaded.push(case);
+        }
+    }
+    (!overloaded.is_empty()).then(|| {
+        format!(
+            "Less than {} % of the operations due were done, at least once, in the cases below. Their latencies \
+             grow with the length of the measurement, and tell nothing but that the rate is too high:\n  {}",
+            KEEPS_UP * 100.0,
+            overloaded.join("\n  ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::record::sample;
+
+    fn latency(text: &str) -> Result<Latency> {
+        let latency: Latency = toml::from_str(text)?;
+        latency.validate()?;
+        Ok(latency)
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default() {
+        let expected = Latency {
+            offered_mops: vec![0.0, 2.5],
+            burst: 1,
+            every: 1,
+        };
+        assert_eq!(latency("offered_mops = [0, 2.5]").unwrap(), expected);
+    }
+
+    #[test]
+    fn impossible_values_name_their_field() {
+        for (text, expected) in [
+            ("burst = 2", "offered_mops"),
+            ("offered_mops = []", "`latency.offered_mops`: name"),
+            (
+                "offered_mops = [-1]",
+                "`latency.offered_mops`: -1 must be 0",
+            ),
+            ("offered_mops = [nan]", "`latency.offered_mops`: NaN must"),
+            ("offered_mops = [1001]", "`latency.offered_mops`: 1001 must"),
+            ("offered_mops = [1, 1.0]", "1 appears twice"),
+            ("offered_mops = [1]\nburst = 0", "`latency.burst`: 0"),
+            (
+                "offered_mops = [1]\nburst = 10001",
+                "`latency.burst`: 10001",
+            ),
+            ("offered_mops = [0]\nburst = 2", "`latency.burst`: 2 means"),
+            ("offered_mops = [0]\nevery = 0", "`latency.every`: 0"),
+            ("offered_mops = [0]\nevery = 1001", "`latency.every`: 1001"),
+            ("offered_mops = [1]\nevery = 2", "`latency.every`: 2 means"),
+            ("offered_mops = [1]\nrate = 2", "unknown field `rate`"),
+        ] {
+            let error = format!("{:#}", latency(text).unwrap_err());
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn shares_are_those_of_the_latencies_of_all_threads() {
+        let (mut one, mut other) = (Latencies::new(), Latencies::new());
+        (1..=500).for_each(|us| one.record(us * 1_000));
+        (501..=1_000).for_each(|us| other.record(us * 1_000));
+        one.add(&other);
+        assert_eq!(one.count(), 1_000);
+        let mut row = sample("lock-free", "mix-90-5-5", 2, 1, 1.0);
+        one.enter(&mut row);
+        let found = [row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns];
+        for (found, expected) in found
+            .into_iter()
+            .zip([500_000, 990_000, 999_000, 1_000_000])
+        {
+            let off = found as f64 / f64::from(expected) - 1.0;
+            assert!(off.abs() < 0.01, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_latency_below_a_nanosecond_is_not_taken_for_none() {
+        let mut latencies = Latencies::new();
+        latencies.record(0);
+        assert_eq!(latencies.within(1.0), 1);
+    }
+
+    #[test]
+    fn who_does_not_keep_up_is_named_once() {
+        let row = |subject, mops, offered_mops| Row {
+            offered_mops,
+            ..sample(subject, "mix-90-5-5", 8, 1, mops)
+        };
+        assert_eq!(
+            overload_warning(&[row("lock-free", 0.951, 1.0), row("exact-set", 0.1, 0.0)]),
+            None
+        );
+        let rows = [
+            row("a", 0.949, 1.0),
+            row("b", 0.96, 1.0),
+            row("a", 0.3, 1.0),
+        ];
+        let warning = overload_warning(&rows).unwrap();
+        let case = "a under mix-90-5-5, 8 threads, 1 Mops/s";
+        assert_eq!(warning.matches(case).count(), 1, "{warning}");
+        assert!(!warning.contains("b under"), "{warning}");
+    }
+
+    #[test]
+    fn the_description_tells_loops_and_cost() {
+        let text = latency("offered_mops = [0, 2]\nburst = 8\nevery = 4");
+        let text = text.unwrap().describe();
+        for part in ["one of 4", "of 8 at a time at 2 Mops/s", "timing costs"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

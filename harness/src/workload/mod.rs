@@ -1,0 +1,643 @@
+//! What the threads of a measurement do: the workloads an experiment may ask for.
+
+pub mod arrivals;
+pub mod draw;
+pub mod keys;
+pub mod latency;
+pub mod phase;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::subject::Operations;
+
+/// The highest load factor a workload may state: past it, buckets of four slots cannot be filled
+/// reliably.
+pub const MAX_LOAD: f64 = 0.98;
+
+/// The highest exponent of a Zipf law that a workload may state: past it, hardly any key but one is chosen.
+pub const MAX_SKEW: f64 = 5.0;
+
+/// One workload, as a `[[workload]]` table of an experiment names it by `kind`.
+///
+/// `load` is a load factor: occupied slots over all slots, above 0 and at most [`MAX_LOAD`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// Look up keys that are in the filter, all of which must be found.
+    LookupHit {
+        /// Load factor of the filter looked into.
+        load: f64,
+    },
+    /// Look up keys that were never inserted.
+    LookupMiss {
+        /// Load factor of the filter looked into.
+        load: f64,
+    },
+    /// Fill an empty filter.
+    Insert {
+        /// Load factor at which the fill ends.
+        load: f64,
+    },
+    /// Empty a filled filter.
+    Remove {
+        /// Load factor from which the removal starts.
+        load: f64,
+    },
+    /// Lookups, inserts and removes together. Their percentages sum to 100, and there are as many
+    /// inserts as removes, so that the load factor holds.
+    Mix {
+        /// Percentage of operations that are lookups.
+        lookup: u8,
+        /// Percentage of operations that are inserts.
+        insert: u8,
+        /// Percentage of operations that are removes; equal to `insert`.
+        remove: u8,
+        /// Percentage of the lookups that ask for a key that is in the filter.
+        #[serde(default = "default_hit")]
+        hit: u8,
+        /// Load factor held throughout.
+        load: f64,
+    },
+    /// Look up keys of which some are in the filter and others were never inserted, in random order.
+    Lookup {
+        /// Load factor of the filter looked into.
+        load: f64,
+        /// Percentage of the lookups that ask for a key that is in the filter.
+        #[serde(default = "default_hit")]
+        hit: u8,
+        /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+        #[serde(default)]
+        skew: f64,
+    },
+    /// One of the workloads of the Yahoo! Cloud Serving Benchmark, as far as it makes sense for a set without
+    /// values: see [`Ycsb`].
+    Ycsb {
+        /// Which of them.
+        mix: Ycsb,
+        /// Load factor held throughout.
+        load: f64,
+        /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+        #[serde(default = "default_ycsb_skew")]
+        skew: f64,
+    },
+    /// Slide a window: remove the oldest key and insert a new one, which is one operation, with lookups of keys
+    /// in the window in between. Each thread has a window of its own; all answers are known and checked.
+    Window {
+        /// Percentage of operations that are lookups; the others slide the window.
+        lookup: u8,
+        /// Load factor held throughout.
+        load: f64,
+        /// Exponent of the Zipf law by which newer keys are looked up more often; 0 if each key in the window is
+        /// as likely as any other.
+        #[serde(default)]
+        skew: f64,
+    },
+    /// Fill a filter up, with lookups of keys already inserted and of absent ones in between.
+    Grow {
+        /// Percentage of operations that are inserts.
+        insert: u8,
+        /// Percentage of operations that are lookups; with `insert`, 100.
+        lookup: u8,
+        /// Percentage of the lookups that ask for a key that has been inserted.
+        #[serde(default = "default_hit")]
+        hit: u8,
+        /// Load factor at which it starts.
+        #[serde(default)]
+        from: f64,
+        /// Load factor at which it ends.
+        load: f64,
+    },
+}
+
+/// The workloads of the Yahoo! Cloud Serving Benchmark. E, which scans ranges, has no counterpart.
+///
+/// An *update* gives a key another value; here it takes the key out and puts it in again, and is one operation.
+/// Keys are looked up by all threads, and each is updated by one, in whose part it is; for as long as that takes,
+/// lookups by others may miss it. So a thread checks its lookups of its own keys, its removes, and the runner
+/// that every key is there when all threads are done. An *insert* (D) must not let the filter grow, and so takes
+/// the place of the oldest key: a [window](Workload::Window), in which newer keys are looked up more often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ycsb {
+    /// Update heavy: half lookups, half updates.
+    A,
+    /// Read mostly: 95 % lookups, 5 % updates.
+    B,
+    /// Read only.
+    C,
+    /// Read latest: 95 % lookups, of new keys mostly, and 5 % inserts.
+    D,
+    /// Read, modify, write: half lookups, half updates that look the key up before.
+    F,
+}
+
+impl Ycsb {
+    /// Percentage of operations that are lookups and nothing else.
+    pub fn lookup(self) -> u8 {
+        match self {
+            Self::A | Self::F => 50,
+            Self::B | Self::D => 95,
+            Self::C => 100,
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Self::A => 'a',
+            Self::B => 'b',
+            Self::C => 'c',
+            Self::D => 'd',
+            Self::F => 'f',
+        }
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::A => "50 % lookup, 50 % update",
+            Self::B => "95 % lookup, 5 % update",
+            Self::C => "lookup only",
+            Self::D => "95 % lookup of new keys, 5 % insert for the oldest",
+            Self::F => "50 % lookup, 50 % lookup and update",
+        }
+    }
+}
+
+/// A value that a workload cannot have, with the field that holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("field `{field}`: {problem}")]
+pub struct InvalidWorkload {
+    /// The field's name, as written in the experiment.
+    pub field: &'static str,
+    /// What is wrong and what is allowed.
+    pub problem: String,
+}
+
+fn default_hit() -> u8 {
+    50
+}
+
+/// That of the benchmark.
+fn default_ycsb_skew() -> f64 {
+    0.99
+}
+
+impl Workload {
+    /// The load factor that the workload states: held, started from or reached.
+    pub fn load(&self) -> f64 {
+        match *self {
+            Self::LookupHit { load }
+            | Self::LookupMiss { load }
+            | Self::Insert { load }
+            | Self::Remove { load }
+            | Self::Mix { load, .. }
+            | Self::Lookup { load, .. }
+            | Self::Ycsb { load, .. }
+            | Self::Window { load, .. }
+            | Self::Grow { load, .. } => load,
+        }
+    }
+
+    /// Percentage of lookups that ask for a key that is there; 0 without lookups.
+    pub fn hit(&self) -> u8 {
+        match *self {
+            Self::LookupMiss { .. } | Self::Insert { .. } | Self::Remove { .. } => 0,
+            Self::LookupHit { .. } | Self::Ycsb { .. } | Self::Window { .. } => 100,
+            Self::Mix { hit, .. } | Self::Lookup { hit, .. } | Self::Grow { hit, .. } => hit,
+        }
+    }
+
+    /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+    pub fn skew(&self) -> f64 {
+        match *self {
+            Self::Lookup { skew, .. } | Self::Ycsb { skew, .. } | Self::Window { skew, .. } => skew,
+            _ => 0.0,
+        }
+    }
+
+    /// Short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It leaves out load factor, share of
+    /// hits and skew, which are columns of their own; but that of a mix tells its share of hits where it is
+    /// not the usual 50 %.
+    pub fn label(&self) -> String {
+        match *self {
+            Self::LookupHit { .. } => "lookup-hit".into(),
+            Self::LookupMiss { .. } => "lookup-miss".into(),
+            Self::Insert { .. } => "insert".into(),
+            Self::Remove { .. } => "remove".into(),
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                ..
+            } if hit == default_hit() => format!("mix-{lookup}-{insert}-{remove}"),
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                ..
+            } => format!("mix-{lookup}-{insert}-{remove}-hit-{hit}"),
+            Self::Lookup { .. } => "lookup".into(),
+            Self::Ycsb { mix, .. } => format!("ycsb-{}", mix.letter()),
+            Self::Window { lookup, .. } => format!("window-{lookup}-{}", 100 - lookup.min(100)),
+            Self::Grow {
+                insert,
+                lookup,
+                from: 0.0,
+                ..
+            } => format!("grow-{insert}-{lookup}"),
+            Self::Grow {
+                insert,
+                lookup,
+                from,
+                ..
+            } => format!("grow-{insert}-{lookup}-from-{from}"),
+        }
+    }
+
+    /// All that a reader needs to know, such as `Lookup, key present (load factor 0.92)`.
+    pub fn describe(&self) -> String {
+        let hits = match *self {
+            Self::Lookup { hit, .. } => format!(", {hit} % hits"),
+            _ => String::new(),
+        };
+        let (title, skew, load) = (self.title(), zipf(self.skew()), self.load());
+        match self {
+            Self::Insert { .. } | Self::Grow { .. } => format!("{title} to load factor {load}"),
+            _ => format!("{title}{hits}{skew} (load factor {load})"),
+        }
+    }
+
+    /// What the threads do, without load factor, share of hits and skew, where a figure tells those in another way.
+    pub fn title(&self) -> String {
+        match *self {
+            Self::LookupHit { .. } => "Lookup, key present".into(),
+            Self::LookupMiss { .. } => "Lookup, key absent".into(),
+            Self::Insert { .. } => "Insert, from empty".into(),
+            Self::Remove { .. } => "Remove, to empty".into(),
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                ..
+            } => {
+                let hits = unusual(hit);
+                format!("{lookup} % lookup{hits}, {insert} % insert, {remove} % remove")
+            }
+            Self::Lookup { .. } => "Lookup".into(),
+            Self::Ycsb { mix, .. } => {
+                let letter = mix.letter().to_ascii_uppercase();
+                format!("YCSB {letter}: {}", mix.describe())
+            }
+            Self::Window { lookup, .. } => {
+                let slide = 100 - lookup.min(100);
+                format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest")
+            }
+            Self::Grow {
+                insert,
+                lookup,
+                hit,
+                from,
+                ..
+            } => {
+                let from = match from {
+                    0.0 => "empty".into(),
+                    from => format!("load factor {from}"),
+                };
+                let hits = unusual(hit);
+                format!("{insert} % insert, {lookup} % lookup{hits}, from {from}")
+            }
+        }
+    }
+
+    /// Whether the measurement lasts for the experiment's `seconds`, rather than until every key is
+    /// done.
+    pub fn is_time_bounded(&self) -> bool {
+        !matches!(
+            self,
+            Self::Insert { .. } | Self::Remove { .. } | Self::Grow { .. }
+        )
+    }
+
+    /// Whether keys go in or out, so that every measurement needs a table of its own.
+    pub fn changes_the_table(&self) -> bool {
+        !matches!(
+            self,
+            Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. }
+        )
+    }
+
+    /// What a subject must be able to do to run this workload. A subject that cannot insert may
+    /// still be looked up: it is measured over whatever its table holds.
+    pub fn needs(&self) -> Operations {
+        match self {
+            Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. } => {
+                Operations::LOOKUP
+            }
+            Self::Insert { .. } | Self::Grow { .. } | Self::Ycsb { mix: Ycsb::C, .. } => {
+                Operations::INSERT
+            }
+            Self::Remove { .. } | Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => {
+                Operations::ALL
+            }
+        }
+    }
+
+    /// Checks every value, so that what runs is what the experiment states.
+    ///
+    /// # Errors
+    ///
+    /// The first field that holds an impossible value, with what is allowed.
+    pub fn validate(&self) -> Result<(), InvalidWorkload> {
+        let load = self.load();
+        if !(load > 0.0 && load <= MAX_LOAD) {
+            return Err(invalid(
+                "load",
+                format!(
+                    "{load} is no workable load factor: it must be above 0 and at most {MAX_LOAD}"
+                ),
+            ));
+        }
+        let skew = self.skew();
+        if !(0.0..=MAX_SKEW).contains(&skew) {
+            return Err(invalid(
+                "skew",
+                format!(
+                    "{skew} is no workable exponent of a Zipf law: it must be from 0, which is none, to {MAX_SKEW}"
+                ),
+            ));
+        }
+        match *self {
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                ..
+            } => {
+                percentages(&[
+                    ("lookup", lookup),
+                    ("insert", insert),
+                    ("remove", remove),
+                    ("hit", hit),
+                ])?;
+                if insert != remove {
+                    return Err(invalid(
+                        "insert",
+                        format!(
+                            "{insert} must equal remove ({remove}), so that the load factor holds"
+                        ),
+                    ));
+                }
+                all_of_them("lookup, insert and remove", &[lookup, insert, remove])
+            }
+            Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
+            Self::Window { lookup, .. } => percentages(&[("lookup", lookup)]),
+            Self::Grow {
+                insert,
+                lookup,
+                hit,
+                from,
+                load,
+            } => {
+                percentages(&[("insert", insert), ("lookup", lookup), ("hit", hit)])?;
+                if insert == 0 {
+                    let problem = "0 never fills the filter; it must be from 1 to 100";
+                    return Err(invalid("insert", problem.into()));
+                }
+                if !(0.0..load).contains(&from) {
+                    return Err(invalid(
+                        "from",
+                        format!("{from} must be from 0 to below load, which is {load}"),
+                    ));
+                }
+                all_of_them("lookup and insert", &[lookup, insert])
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks that these are percentages.
+fn percentages(fields: &[(&'static str, u8)]) -> Result<(), InvalidWorkload> {
+    for &(field, percent) in fields {
+        if percent > 100 {
+            return Err(invalid(
+                field,
+                format!("{percent} is not a percentage: it must be from 0 to 100"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that these, of which `lookup` is one, are all operations.
+fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
+    let sum: u16 = percentages.iter().copied().map(u16::from).sum();
+    if sum != 100 {
+        return Err(invalid(
+            "lookup",
+            format!("{names} are percentages and must sum to 100, not {sum}"),
+        ));
+    }
+    Ok(())
+}
+
+/// A share of hits as a title tells it; nothing if it is the usual one.
+fn unusual(hit: u8) -> String {
+    match hit == default_hit() {
+        true => String::new(),
+        false => format!(", {hit} % hits"),
+    }
+}
+
+/// A Zipf law as a title tells it; nothing if there is none.
+fn zipf(skew: f64) -> String {
+    match skew {
+        0.0 => String::new(),
+        skew => format!(", Zipf {skew}"),
+    }
+}
+
+fn invalid(field: &'static str, problem: String) -> InvalidWorkload {
+    InvalidWorkload { field, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Workload, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    fn mix(lookup: u8, insert: u8, remove: u8) -> Workload {
+        Workload::Mix {
+            lookup,
+            insert,
+            remove,
+            hit: 50,
+            load: 0.9,
+        }
+    }
+
+    fn field_at_fault(workload: &Workload) -> Option<&'static str> {
+        workload.validate().err().map(|error| error.field)
+    }
+
+    #[test]
+    fn parses_each_kind_with_its_fields() {
+        assert_eq!(
+            parse("kind = 'lookup-hit'\nload = 0.92").unwrap(),
+            Workload::LookupHit { load: 0.92 }
+        );
+        assert_eq!(
+            parse("kind = 'remove'\nload = 0.5").unwrap(),
+            Workload::Remove { load: 0.5 }
+        );
+        assert_eq!(
+            parse("kind = 'mix'\nlookup = 90\ninsert = 5\nremove = 5\nload = 0.9").unwrap(),
+            mix(90, 5, 5)
+        );
+    }
+
+    #[test]
+    fn an_unknown_field_or_kind_is_refused_by_name() {
+        let field = parse("kind = 'insert'\nload = 0.9\nspeed = 3")
+            .unwrap_err()
+            .to_string();
+        assert!(field.contains("speed"), "{field}");
+        let kind = parse("kind = 'scan'\nload = 0.9").unwrap_err().to_string();
+        assert!(
+            kind.contains("scan") && kind.contains("lookup-hit"),
+            "{kind}"
+        );
+        let missing = parse("kind = 'insert'").unwrap_err().to_string();
+        assert!(missing.contains("load"), "{missing}");
+    }
+
+    #[test]
+    fn only_workable_load_factors_are_valid() {
+        for load in [0.0, -0.5, 0.99, 1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(
+                field_at_fault(&Workload::Insert { load }),
+                Some("load"),
+                "{load}"
+            );
+        }
+        for load in [0.01, 0.5, MAX_LOAD] {
+            assert_eq!(field_at_fault(&Workload::Insert { load }), None, "{load}");
+        }
+    }
+
+    #[test]
+    fn a_mix_sums_to_a_hundred_and_holds_its_load() {
+        assert_eq!(field_at_fault(&mix(90, 5, 5)), None);
+        assert_eq!(field_at_fault(&mix(100, 0, 0)), None);
+        assert_eq!(field_at_fault(&mix(90, 6, 4)), Some("insert"));
+        assert_eq!(field_at_fault(&mix(90, 6, 6)), Some("lookup"));
+        assert_eq!(field_at_fault(&mix(101, 0, 0)), Some("lookup"));
+    }
+
+    #[test]
+    fn labels_tell_mixes_apart() {
+        assert_eq!(Workload::LookupMiss { load: 0.92 }.label(), "lookup-miss");
+        assert_eq!(mix(90, 5, 5).label(), "mix-90-5-5");
+        let all_hits = Workload::Mix {
+            lookup: 90,
+            insert: 5,
+            remove: 5,
+            hit: 100,
+            load: 0.9,
+        };
+        assert_eq!(all_hits.label(), "mix-90-5-5-hit-100");
+        assert!(all_hits.describe().contains("100 % hits"));
+    }
+
+    const KINDS: [(&str, &str, u8, f64); 8] = [
+        ("kind = 'lookup'\nload = 0.9", "lookup", 50, 0.0),
+        (
+            "kind = 'lookup'\nload = 0.9\nhit = 25\nskew = 1.2",
+            "lookup",
+            25,
+            1.2,
+        ),
+        ("kind = 'ycsb'\nmix = 'a'\nload = 0.9", "ycsb-a", 100, 0.99),
+        (
+            "kind = 'ycsb'\nmix = 'd'\nload = 0.9\nskew = 0",
+            "ycsb-d",
+            100,
+            0.0,
+        ),
+        (
+            "kind = 'window'\nlookup = 75\nload = 0.9",
+            "window-75-25",
+            100,
+            0.0,
+        ),
+        (
+            "kind = 'grow'\ninsert = 25\nlookup = 75\nload = 0.9",
+            "grow-25-75",
+            50,
+            0.0,
+        ),
+        (
+            "kind = 'grow'\ninsert = 25\nlookup = 75\nhit = 10\nfrom = 0.5\nload = 0.9",
+            "grow-25-75-from-0.5",
+            10,
+            0.0,
+        ),
+        ("kind = 'lookup-hit'\nload = 0.9", "lookup-hit", 100, 0.0),
+    ];
+
+    #[test]
+    fn each_kind_tells_its_label_hits_and_skew() {
+        for (text, label, hit, skew) in KINDS {
+            let workload = parse(text).unwrap();
+            workload.validate().unwrap();
+            let found = (workload.label(), workload.hit(), workload.skew());
+            assert_eq!(found, (label.into(), hit, skew), "{text}");
+            let written = toml::to_string(&workload).unwrap();
+            assert_eq!(parse(&written).unwrap(), workload, "{written}");
+        }
+    }
+
+    #[test]
+    fn impossible_values_of_each_kind_name_their_field() {
+        for (text, field) in [
+            ("kind = 'lookup'\nload = 0.9\nhit = 101", "hit"),
+            ("kind = 'lookup'\nload = 0.9\nskew = -0.5", "skew"),
+            ("kind = 'lookup'\nload = 0.9\nskew = 6", "skew"),
+            ("kind = 'lookup'\nload = 0.9\nskew = nan", "skew"),
+            ("kind = 'ycsb'\nmix = 'a'\nload = 0.9\nskew = -1", "skew"),
+            ("kind = 'window'\nlookup = 101\nload = 0.9", "lookup"),
+            (
+                "kind = 'grow'\ninsert = 0\nlookup = 100\nload = 0.9",
+                "insert",
+            ),
+            (
+                "kind = 'grow'\ninsert = 50\nlookup = 49\nload = 0.9",
+                "lookup",
+            ),
+            (
+                "kind = 'grow'\ninsert = 50\nlookup = 50\nfrom = 0.9\nload = 0.9",
+                "from",
+            ),
+            (
+                "kind = 'grow'\ninsert = 50\nlookup = 50\nfrom = -0.1\nload = 0.9",
+                "from",
+            ),
+            (
+                "kind = 'grow'\ninsert = 50\nlookup = 50\nhit = 200\nload = 0.9",
+                "hit",
+            ),
+        ] {
+            assert_eq!(field_at_fault(&parse(text).unwrap()), Some(field), "{text}");
+        }
+        let error = parse("kind = 'ycsb'\nmix = 'e'\nload = 0.9").unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("`e`") && error.contains("`f`"), "{error}");
+    }
+}

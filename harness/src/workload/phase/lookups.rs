@@ -1,0 +1,88 @@
+//! Lookups of keys that were drawn before anything is timed.
+
+use std::sync::Arc;
+
+use super::Tally;
+use crate::subject::Subject;
+use crate::workload::keys::KeyList;
+
+/// A list of keys to look up, gone through round and round.
+///
+/// The list that it is performed with holds the keys in the order in which they are looked up, so that the way to
+/// the key is as short for a rare one as for a frequent one. Keys that are there and keys that are not follow one another at random. Answers are counted without a branch
+/// that asks which of both a key is: the processor could not predict it, and would be measured in the place of
+/// the subject.
+#[derive(Debug)]
+pub struct Lookups {
+    /// Of each key in the list, its index among all keys.
+    drawn: Arc<[usize]>,
+    next: usize,
+    /// Smaller indices are of keys that are in the filter, all others of keys that are not.
+    residents: usize,
+}
+
+impl Lookups {
+    /// Lookups of the keys at these indices, of which there must be one, that start `offset` keys after the list
+    /// does. To be performed with [copies](crate::workload::keys::Keys::copied) of them. The first
+    /// `residents` of all keys must be in the filter, and no others.
+    pub fn new(drawn: Arc<[usize]>, offset: usize, residents: usize) -> Self {
+        let next = offset % drawn.len();
+        Self {
+            drawn,
+            next,
+            residents,
+        }
+    }
+
+    pub(super) fn perform_batch<S: Subject, L: KeyList + ?Sized>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        length: usize,
+        tally: &mut Tally,
+    ) {
+        let end = self.drawn.len().min(self.next + length);
+        let batch = &self.drawn[self.next..end];
+        for (&index, key) in batch.iter().zip(keys.iter(self.next..end)) {
+            let present = index < self.residents;
+            let found = subject.contains(key);
+            tally.missing += u64::from(present & !found);
+            tally.absent += u64::from(!present);
+            tally.false_positives += u64::from(!present & found);
+        }
+        tally.operations += batch.len() as u64;
+        self.next = end % self.drawn.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Phase;
+    use super::super::exact::Exact;
+    use super::*;
+    use crate::workload::keys::Keys;
+
+    #[test]
+    fn every_key_drawn_is_looked_up_and_every_answer_checked() {
+        let keys = Keys::Numbers((0..100).collect());
+        let drawn: Arc<[usize]> = [0, 7, 60, 7, 99].into();
+        let copies = &keys.copied(&drawn);
+        let lookups = || Phase::Lookup(Lookups::new(Arc::clone(&drawn), 3, 50));
+        let subject = Exact::holding(50, &keys, 0..50);
+        let tally = subject.perform_exactly(5_000, copies, &mut lookups());
+        let right = Tally {
+            operations: 5_000,
+            absent: 2_000,
+            ..Tally::default()
+        };
+        assert_eq!(tally, right);
+        assert_eq!(*subject.calls.lock().unwrap(), [0, 5_000, 0]);
+
+        subject.hold(&keys, 10..50);
+        let tally = subject.perform_exactly(5_000, copies, &mut lookups());
+        assert_eq!((tally.missing, tally.false_positives), (3_000, 0));
+        let subject = Exact::holding(61, &keys, 0..61);
+        let tally = subject.perform_exactly(5_000, copies, &mut lookups());
+        assert_eq!((tally.missing, tally.false_positives), (0, 1_000));
+    }
+}

@@ -1,0 +1,460 @@
+//! What one thread of a measurement does to a subject, as loops compiled for each subject and each
+//! type of key: the runner chooses subject and keys at run time, but calls dynamically once per
+//! phase, never once per operation.
+
+mod growth;
+mod lookups;
+mod mix;
+mod pool;
+mod schedule;
+mod timed;
+mod updates;
+mod window;
+
+#[cfg(test)]
+mod exact;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use filter::specification::Event;
+use filter::{Class, Full};
+
+use crate::subject::Subject;
+use crate::workload::keys::{KeyList, Keys};
+
+pub use growth::Growth;
+pub use lookups::Lookups;
+pub use mix::Mix;
+pub use pool::Pool;
+pub use timed::{Timer, Waiting};
+pub use updates::{Update, Updates};
+pub use window::Window;
+
+/// Operations between two looks at the clock and at the request to stop.
+const BATCH: usize = 1_000;
+
+/// A subject as the runner sees it. Every [`Subject`] is one.
+pub trait Measured: Send + Sync {
+    /// Inserts the keys at these indices in this order, and drops those from the list that were
+    /// refused. Ends early, with a list that means nothing, once `stop` is set.
+    fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool);
+
+    /// How many of the keys in a range are found.
+    fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize;
+
+    /// Works on a phase until it is done or the watch says so.
+    fn perform(&self, keys: &Keys, phase: &mut Phase, watch: &Watch) -> Tally;
+
+    /// Works on a time-bounded phase as [`perform`](Self::perform) does, and times operations one by one.
+    fn perform_timed(
+        &self,
+        keys: &Keys,
+        phase: &mut Phase,
+        watch: &Watch,
+        timer: &mut Timer,
+    ) -> Tally;
+
+    /// Makes one call, with a number as the key, and tells its answer.
+    fn call(&self, operation: Operation, key: u64) -> Event;
+
+    /// [`Subject::class`] of a number.
+    fn class(&self, key: u64) -> Option<Class>;
+
+    /// Slots of the table.
+    fn slots(&self) -> usize;
+
+    /// Size of the table in bytes.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// What a single call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// [`Subject::insert`].
+    Insert,
+    /// [`Subject::insert_unique`].
+    InsertUnique,
+    /// [`Subject::contains`].
+    Contains,
+    /// [`Subject::count`].
+    Count,
+    /// [`Subject::remove`].
+    Remove,
+}
+
+/// What a thread does.
+#[derive(Debug)]
+pub enum Phase {
+    /// Inserts every key of a range once.
+    Insert(Range<usize>),
+    /// Removes every key of a range once; all were inserted before.
+    Remove(Range<usize>),
+    /// Looks up keys that were inserted before.
+    LookupResident(Cycle),
+    /// Looks up keys that were never inserted.
+    LookupAbsent(Cycle),
+    /// Looks up keys drawn beforehand, some there and some not.
+    Lookup(Lookups),
+    /// Looks up, inserts and removes.
+    Mix(Mix),
+    /// Looks up any keys, and updates keys of the thread's own.
+    Update(Updates),
+    /// Puts new keys in the place of the oldest, and looks up those between.
+    Window(Window),
+    /// Inserts every key of a range once, with lookups in between.
+    Grow(Growth),
+}
+
+/// A walk over a range of keys that starts anywhere and goes round and round.
+#[derive(Debug)]
+pub struct Cycle {
+    range: Range<usize>,
+    next: usize,
+}
+
+/// When a thread must leave its phase.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    /// At this time, if there is one.
+    pub deadline: Option<Instant>,
+    /// Once this is set.
+    pub stop: &'a AtomicBool,
+    /// Where to keep the number of operations done, if someone wants to know it at any moment: it is
+    /// kept, and the clock and the request looked at, after every single one then.
+    pub progress: Option<&'a AtomicU64>,
+}
+
+/// What a thread did, and how far its subject's answers were from those known in advance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations done.
+    pub operations: u64,
+    /// Inserts among them that were refused.
+    pub refused: u64,
+    /// Lookups and removes of a key in the filter that were told there is none.
+    pub missing: u64,
+    /// Lookups of a key that is not in the filter.
+    pub absent: u64,
+    /// Those among them that found it nevertheless.
+    pub false_positives: u64,
+    /// Keys that had been refused and were still out when the phase was left, where keys that are refused are
+    /// tried again.
+    pub left_out: u64,
+}
+
+impl<S: Subject> Measured for S {
+    fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool) {
+        match keys {
+            Keys::Numbers(numbers) => fill(self, numbers.as_slice(), order, stop),
+            Keys::Lines(lines) => fill(self, lines, order, stop),
+        }
+    }
+
+    fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize {
+        match keys {
+            Keys::Numbers(numbers) => self.count_present(KeyList::iter(numbers.as_slice(), range)),
+            Keys::Lines(lines) => self.count_present(lines.iter(range)),
+        }
+    }
+
+    fn perform(&self, keys: &Keys, phase: &mut Phase, watch: &Watch) -> Tally {
+        match keys {
+            Keys::Numbers(numbers) => phase.perform(self, numbers.as_slice(), watch),
+            Keys::Lines(lines) => phase.perform(self, lines, watch),
+        }
+    }
+
+    fn perform_timed(
+        &self,
+        keys: &Keys,
+        phase: &mut Phase,
+        watch: &Watch,
+        timer: &mut Timer,
+    ) -> Tally {
+        match keys {
+            Keys::Numbers(numbers) => timer.perform(self, numbers.as_slice(), phase, watch),
+            Keys::Lines(lines) => timer.perform(self, lines, phase, watch),
+        }
+    }
+
+    #[inline]
+    fn call(&self, operation: Operation, key: u64) -> Event {
+        match operation {
+            Operation::Insert => Event::Insert(self.insert(&key).then_some(()).ok_or(Full)),
+            Operation::InsertUnique => Event::InsertUnique(self.insert_unique(&key)),
+            Operation::Contains => Event::Contains(self.contains(&key)),
+            Operation::Count => Event::Count(self.count(&key)),
+            Operation::Remove => Event::Remove(self.remove(&key)),
+        }
+    }
+
+    fn class(&self, key: u64) -> Option<Class> {
+        Subject::class(self, &key)
+    }
+
+    fn slots(&self) -> usize {
+        Subject::slots(self)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Subject::memory_bytes(self)
+    }
+}
+
+impl Watch<'_> {
+    /// Operations between two calls of `is_over`.
+    fn batch(&self) -> usize {
+        if self.progress.is_some() { 1 } else { BATCH }
+    }
+
+    /// After so many operations in all.
+    fn is_over(&self, operations: u64) -> bool {
+        if let Some(progress) = self.progress {
+            progress.store(operations, Ordering::Relaxed);
+        }
+        self.stop.load(Ordering::Relaxed)
+            || self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+impl Tally {
+    /// Adds what another thread did, or the same one later.
+    pub fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.refused += other.refused;
+        self.missing += other.missing;
+        self.absent += other.absent;
+        self.false_positives += other.false_positives;
+        self.left_out += other.left_out;
+    }
+}
+
+impl Phase {
+    /// Does batch after batch until the phase is done or the watch says so.
+    fn perform<S: Subject, L: KeyList + ?Sized>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        watch: &Watch,
+    ) -> Tally {
+        let mut tally = Tally::default();
+        loop {
+            let more = self.perform_batch(subject, keys, watch.batch(), &mut tally);
+            if watch.is_over(tally.operations) || !more {
+                break;
+            }
+        }
+        tally.left_out = self.left_out();
+        tally
+    }
+
+    /// Does at most `length` operations; whether there are more to do.
+    fn perform_batch<S: Subject, L: KeyList + ?Sized>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        length: usize,
+        tally: &mut Tally,
+    ) -> bool {
+        match self {
+            Self::Insert(range) => {
+                let batch = take(range, length);
+                tally.operations += batch.len() as u64;
+                tally.refused += count(keys.iter(batch), |key| !subject.insert(key));
+                range.start < range.end
+            }
+            Self::Remove(range) => {
+                let batch = take(range, length);
+                tally.operations += batch.len() as u64;
+                tally.missing += count(keys.iter(batch), |key| !subject.remove(key));
+                range.start < range.end
+            }
+            Self::LookupResident(cycle) => {
+                let batch = cycle.next_batch(length);
+                let asked = batch.len();
+                tally.operations += asked as u64;
+                tally.missing += (asked - subject.count_present(keys.iter(batch))) as u64;
+                true
+            }
+            Self::LookupAbsent(cycle) => {
+                let batch = cycle.next_batch(length);
+                tally.operations += batch.len() as u64;
+                tally.absent += batch.len() as u64;
+                tally.false_positives += subject.count_present(keys.iter(batch)) as u64;
+                true
+            }
+            Self::Lookup(lookups) => {
+                lookups.perform_batch(subject, keys, length, tally);
+                true
+            }
+            Self::Mix(mix) => {
+                mix.perform_batch(subject, keys, length, tally);
+                true
+            }
+            Self::Update(updates) => {
+                updates.perform_batch(subject, keys, length, tally);
+                true
+            }
+            Self::Window(window) => {
+                window.perform_batch(subject, keys, length, tally);
+                true
+            }
+            Self::Grow(growth) => growth.perform_batch(subject, keys, length, tally),
+        }
+    }
+
+    /// Keys of this thread that should be in the filter and are not, because it has refused them.
+    fn left_out(&self) -> u64 {
+        match self {
+            Self::Update(updates) => updates.left_out(),
+            _ => 0,
+        }
+    }
+}
+
+impl Cycle {
+    /// The walk over a range, which must not be empty, that starts `offset` keys after the range
+    /// does.
+    pub fn new(range: Range<usize>, offset: usize) -> Self {
+        let next = range.start + offset % range.len();
+        Self { range, next }
+    }
+
+    fn next_batch(&mut self, length: usize) -> Range<usize> {
+        let start = self.next;
+        let end = self.range.end.min(start + length);
+        self.next = if end == self.range.end {
+            self.range.start
+        } else {
+            end
+        };
+        start..end
+    }
+
+    /// The next key.
+    pub fn next_key(&mut self) -> usize {
+        let key = self.next;
+        self.next += 1;
+        if self.next == self.range.end {
+            self.next = self.range.start;
+        }
+        key
+    }
+}
+
+/// The next position in a ring.
+fn after(position: usize, length: usize) -> usize {
+    if position + 1 == length {
+        0
+    } else {
+        position + 1
+    }
+}
+
+/// Cuts the first `length` keys, or as many as there are, off a range.
+fn take(range: &mut Range<usize>, length: usize) -> Range<usize> {
+    let start = range.start;
+    range.start = range.end.min(start + length);
+    start..range.start
+}
+
+fn count<T>(keys: impl Iterator<Item = T>, condition: impl Fn(&T) -> bool) -> u64 {
+    keys.filter(condition).count() as u64
+}
+
+fn fill<S: Subject, L: KeyList + ?Sized>(
+    subject: &S,
+    keys: &L,
+    order: &mut Vec<usize>,
+    stop: &AtomicBool,
+) {
+    order.retain(|&index| !stop.load(Ordering::Relaxed) && subject.insert(keys.get(index)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    use super::exact::Exact;
+    use super::*;
+
+    #[test]
+    fn fills_and_drains_touch_every_key_once() {
+        let keys = Keys::Numbers((0..2_600).collect());
+        let subject = Exact::holding(2_500, &keys, 0..0);
+        let watch = &Watch {
+            deadline: None,
+            stop: &AtomicBool::new(false),
+            progress: None,
+        };
+        let tally = Measured::perform(&subject, &keys, &mut Phase::Insert(0..2_600), watch);
+        assert_eq!((tally.operations, tally.refused), (2_600, 100));
+        assert_eq!(subject.count_found(&keys, 0..2_600), 2_500);
+        let tally = Measured::perform(&subject, &keys, &mut Phase::Remove(0..2_600), watch);
+        assert_eq!((tally.operations, tally.missing), (2_600, 100));
+        assert_eq!(subject.count_found(&keys, 0..2_600), 0);
+    }
+
+    #[test]
+    fn a_cycle_visits_every_key_in_every_lap() {
+        let visits: Vec<Cell<usize>> = vec![Cell::new(0); 5_500];
+        let mut cycle = Cycle::new(1_000..5_500, 4_499);
+        assert_eq!(cycle.next_batch(BATCH), 5_499..5_500);
+        for _ in 0..2 * 5 {
+            cycle
+                .next_batch(BATCH)
+                .for_each(|key| visits[key].set(visits[key].get() + 1));
+        }
+        assert!(visits[..1_000].iter().all(|count| count.get() == 0));
+        assert!(visits[1_000..].iter().all(|count| count.get() == 2));
+    }
+
+    #[test]
+    fn a_stop_ends_every_phase_within_a_batch() {
+        let keys = Keys::Numbers((0..400).collect());
+        let subject = Exact::holding(150, &keys, 0..100);
+        let random = &mut SmallRng::seed_from_u64(1);
+        let drawn: Arc<[usize]> = (0..400).collect();
+        let stop = &AtomicBool::new(true);
+        let watch = &Watch {
+            deadline: None,
+            stop,
+            progress: None,
+        };
+        let cycle = || Cycle::new(0..100, 0);
+        let pool = || Pool::new((0..100).collect(), 50);
+        let update = (50, Update::Blind);
+        for mut phase in [
+            Phase::Insert(0..400),
+            Phase::Remove(0..400),
+            Phase::LookupResident(cycle()),
+            Phase::LookupAbsent(cycle()),
+            Phase::Lookup(Lookups::new(drawn.clone(), 0, 100)),
+            Phase::Mix(Mix::new((90, 30), vec![1], cycle(), pool(), random)),
+            Phase::Update(Updates::new(update, (drawn, 0), (0..9, &[]), random)),
+            Phase::Window(Window::new(50, pool(), vec![0], random)),
+            Phase::Grow(Growth::new((1, 0), vec![], 0..400, cycle(), random)),
+        ] {
+            let tally = Measured::perform(&subject, &keys, &mut phase, watch);
+            assert!(tally.operations <= BATCH as u64, "{phase:?}");
+        }
+        let counted = AtomicU64::new(0);
+        let watch = &Watch {
+            progress: Some(&counted),
+            ..*watch
+        };
+        let tally = Measured::perform(&subject, &keys, &mut Phase::Insert(0..400), watch);
+        assert_eq!((tally.operations, counted.into_inner()), (1, 1));
+        let mut order = vec![300];
+        subject.fill(&keys, &mut order, stop);
+        assert!(order.is_empty());
+    }
+}
