@@ -27,7 +27,7 @@ pub struct Sheet {
 }
 
 /// The subject of the paper's ratio, and ours.
-const OURS: &str = "lock-free";
+pub const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
 /// The verdicts that are marked in the table.

@@ -20,7 +20,7 @@ use crate::{kcas_cost, layouts, memory, plot, results::record};
 use findings::Finding;
 
 /// The order in which a reader should meet experiments; others follow, by name.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "quick",
     "full",
     "full-large",
@@ -30,7 +30,8 @@ const ORDER: [&str; 15] = [
     "rivals",
     "load-factor",
     "hits",
-    "skew",
+    "skew-cached",
+    "skew-large",
     "mixes",
     "ablations",
     "kcas",
@@ -44,6 +45,8 @@ struct Section {
     title: String,
     question: String,
     figure: String,
+    /// Whether it is our filter that others are compared with.
+    is_of_ours: bool,
     /// Sentences to hold against the paper's.
     headlines: Vec<String>,
     findings: Vec<Finding>,
@@ -111,6 +114,7 @@ fn section(csv: &Path) -> Result<Option<Section>> {
         title: run.map_or(&name, |run| &run.title).clone(),
         question: run.map_or_else(String::new, |run| run.question.clone()),
         figure: String::new(),
+        is_of_ours: false,
         headlines: Vec::new(),
         findings: Vec::new(),
         sentences: Vec::new(),
@@ -167,6 +171,7 @@ impl Section {
         } else if rows.iter().any(|row| row.frozen > 0) {
             self.sentences = findings::of_frozen(&results, title);
         } else {
+            self.is_of_ours = results.subjects().first() == Some(&table::OURS);
             self.headlines = table::headlines(&results);
             self.findings = findings::of_throughput(&results, title);
         }

@@ -22,9 +22,8 @@ nav li { margin: 0.1rem 0; }
 ";
 
 pub(super) fn render(sections: &[Section]) -> String {
-    let headlines: Vec<_> = sections
-        .iter()
-        .flat_map(|section| &section.headlines)
+    let with_headlines: Vec<_> = (sections.iter())
+        .filter(|section| !section.headlines.is_empty())
         .collect();
     let page = html! {
         (DOCTYPE)
@@ -49,9 +48,12 @@ pub(super) fn render(sections: &[Section]) -> String {
                         }
                     }
                 }
-                @if !headlines.is_empty() {
+                @if !with_headlines.is_empty() {
                     h2 { "The headline" }
-                    ul { @for line in headlines { li { (line) } } }
+                    @for section in with_headlines {
+                        h3 { a href=(format!("#{}", section.name)) { (section.title) } }
+                        ul { @for line in &section.headlines { li { (line) } } }
+                    }
                 }
                 (losses(sections))
                 @for section in sections { (describe(section)) }
@@ -82,6 +84,7 @@ fn losses(sections: &[Section]) -> Markup {
         findings.filter(|finding| finding.lost).cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
+        .filter(|section| section.is_of_ours)
         .map(|section| (section, lost(section)))
         .filter(|(_, findings)| !findings.is_empty())
         .collect();
