@@ -4,7 +4,7 @@
 //! A check goes in rounds. Each has a fresh [`scenario`] on a fresh table, and ends with
 //! a look at what the table holds when all threads have ended: whether every key is found that must
 //! be, and how many copies come out. This look, and the filling of the table at the start, are calls like
-//! any others, so that all is checked by one mechanism ([`judge`](crate::check::judge)).
+//! any others, so that all is checked by one mechanism ([`mod@judge`]).
 //!
 //! A check that finds nothing proves nothing. How likely it is to find what is there depends on how
 //! often threads meet inside their calls: see [`perturbation`].

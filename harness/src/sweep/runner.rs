@@ -1,8 +1,9 @@
-//! Runs an experiment and hands out one row per measurement, which a [`bench`](crate::sweep::bench) makes.
+//! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round all subjects are measured right after one another, at every number of threads (and of frozen
-//! ones, and at every rate of operations, if an experiment has those), and the round after that starts with the next subject: whatever the
-//! machine does meanwhile, the measurements of one round have seen about the same of it.
+//! In each round all subjects are measured right after one another, at every number of threads (and of frozen ones, and at
+//! every rate of operations, if an experiment has those), and the round after that starts with the next subject:
+//! whatever the machine does meanwhile, the measurements of one round have seen about the same of it. How one
+//! measurement is made is told by the module `bench`.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
