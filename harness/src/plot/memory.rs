@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use plotters::prelude::*;
 
 use super::chart::{
-    Area, CAPTION_SIZE, Categories, TEXT_SIZE, draw_line, drawing, grouped, label_lines,
-    label_width, plain, text_style,
+    Area, Categories, TEXT_SIZE, draw_line, drawing, grouped, label_lines, label_width, plain,
+    text_style,
 };
 use super::frame::{Frame, machine_line};
 use super::layouts::draw_bounds;
@@ -34,7 +34,8 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     let mut caption = vec![format!(
         "{} keys, inserted by {} threads. Lines: resident memory of the process, of a table made for keys / load factor \
          slots; a structure that grows by itself (exact-set) takes what it takes. Rates: of {} absent keys each, where all keys \
-         are in; a point is a load factor, the largest one the highest. A structure that is never wrong has no point there.",
+         are in; a point is a load factor, the largest one the highest. A structure that is never wrong has no point there. Black line: the least \
+         possible for any filter, log₂(1/ε) bits a key; grey line: a Bloom filter, 1.44 log₂(1/ε).",
         grouped(first.keys),
         first.threads,
         grouped(first.absent),
@@ -145,13 +146,5 @@ fn draw_rates(area: &Area, rows: &[Row], styles: &[Style]) -> Result<()> {
         chart.draw_series(last).map_err(drawing)?;
         ends.push(points.last().copied());
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .background_style(WHITE)
-        .border_style(RGBColor(205, 205, 205))
-        .label_font(text_style(CAPTION_SIZE))
-        .draw()
-        .map_err(drawing)?;
     label_lines(area, &chart, styles, &ends)
 }
