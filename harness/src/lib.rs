@@ -8,6 +8,7 @@
 //! takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside those
 //! that are here.
 
+pub mod any_rows;
 pub mod check;
 pub mod cli;
 pub mod kcas_cost;

@@ -92,7 +92,8 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
 
     let complete = !stop.load(Ordering::Relaxed) && ended_by.is_none();
     let outputs = results::leave(&options.out, "kcas", &rows, &mut sidecar, complete)?;
-    plot::kcas::draw(&rows, Some(&sidecar), &outputs.figure)?;
+    let figure = plot::kcas::render(&rows, Some(&sidecar))?;
+    plot::write(&figure, &outputs.figure)?;
     println!("{}", table(&rows));
     results::name_files(&outputs);
     if let Some(error) = ended_by {

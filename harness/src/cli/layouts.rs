@@ -50,7 +50,8 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
 
     let complete = !stop.load(Ordering::Relaxed);
     let outputs = results::leave(&options.out, "layouts", &rows, &mut sidecar, complete)?;
-    plot::layouts::draw(&rows, Some(&sidecar), &outputs.figure)?;
+    let figure = plot::layouts::render(&rows, Some(&sidecar))?;
+    plot::write(&figure, &outputs.figure)?;
     println!("{}", table(&rows));
     results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {

@@ -105,7 +105,8 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
     }
     let complete = !stop.load(Ordering::Relaxed);
     let outputs = results::leave(&options.out, "memory", &rows, &mut sidecar, complete)?;
-    plot::memory::draw(&rows, Some(&sidecar), &outputs.figure)?;
+    let figure = plot::memory::render(&rows, Some(&sidecar))?;
+    plot::write(&figure, &outputs.figure)?;
     println!("{}", table::of_memory(&rows));
     results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {

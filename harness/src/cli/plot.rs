@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 use super::Ending;
+use crate::any_rows::AnyRows;
 use crate::machine::Sidecar;
+use crate::plot;
 use crate::results::outputs::Outputs;
-use crate::results::rows::has_columns;
-use crate::{kcas_cost, layouts, memory, plot, results::record};
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);
@@ -27,25 +27,13 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         );
         None
     };
-    let sidecar = sidecar.as_ref();
-    if has_columns(csv, layouts::COLUMNS)? {
-        plot::layouts::draw(&not_empty(layouts::read(csv)?, csv)?, sidecar, &out)?;
-    } else if has_columns(csv, kcas_cost::COLUMNS)? {
-        plot::kcas::draw(&not_empty(kcas_cost::read(csv)?, csv)?, sidecar, &out)?;
-    } else if has_columns(csv, memory::COLUMNS)? {
-        plot::memory::draw(&not_empty(memory::read(csv)?, csv)?, sidecar, &out)?;
-    } else {
-        plot::sweep::draw(&not_empty(record::read(csv)?, csv)?, sidecar, &out)?;
-    }
-    println!("{}", out.display());
-    Ok(Ending::Complete)
-}
-
-fn not_empty<Row>(rows: Vec<Row>, csv: &Path) -> Result<Vec<Row>> {
+    let rows = AnyRows::read(csv)?;
     ensure!(
         !rows.is_empty(),
         "{} has a header but no rows to draw",
         csv.display()
     );
-    Ok(rows)
+    plot::write(&rows.figure(sidecar.as_ref())?, &out)?;
+    println!("{}", out.display());
+    Ok(Ending::Complete)
 }

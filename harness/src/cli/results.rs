@@ -17,9 +17,7 @@ pub(super) fn with_progress<R>(
     stop: &AtomicBool,
     measure: impl FnOnce(&mut dyn FnMut(&str) -> ControlFlow<()>) -> R,
 ) -> R {
-    let bar = ProgressBar::new(steps);
-    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = bar(steps);
     let mut last = String::new();
     let measured = measure(&mut |now| {
         if last != now {
@@ -37,6 +35,12 @@ pub(super) fn with_progress<R>(
     });
     bar.finish_and_clear();
     measured
+}
+
+/// A bar with the time left.
+pub(super) fn bar(steps: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
+    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// The files of a run: [`Outputs::claim`], which tells where earlier ones went.

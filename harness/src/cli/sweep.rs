@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::pinning::Cores;
@@ -304,7 +304,8 @@ fn run(
     if rows.is_empty() {
         println!("Nothing was measured.");
     } else {
-        plot::sweep::draw(&rows, Some(&sidecar), &files.figure)?;
+        let figure = plot::sweep::render(&rows, Some(&sidecar))?;
+        plot::write(&figure, &files.figure)?;
         if let Some(table) = table::summary(&rows) {
             println!("\n{table}");
         }
@@ -419,11 +420,8 @@ impl Progress {
     /// So many measurements are done already.
     fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
         let all = plan.measurements(experiment.rounds).count().max(done);
-        let bar = ProgressBar::new(all as u64).with_position(done as u64);
-        let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
-            bar,
+            bar: results::bar(all as u64).with_position(done as u64),
             least_rounds: experiment.rounds,
             last: None,
         }

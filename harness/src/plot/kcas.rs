@@ -1,8 +1,6 @@
 //! Costs of K-CAS → one figure, as SVG: throughput against k, a panel for each workload and number of threads, a
 //! line for each engine.
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 
@@ -20,12 +18,6 @@ use crate::results::statistics::Summary;
 
 /// Width of a panel without the names of engines beside it, and its height.
 const PANEL: (u32, u32) = (290, 310);
-
-/// Draws the rows into an SVG file.
-pub fn draw(rows: &[Row], sidecar: Option<&Sidecar>, out: &Path) -> Result<()> {
-    let svg = render(rows, sidecar)?;
-    std::fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
-}
 
 /// The figure as the text of an SVG file.
 pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {

@@ -1,8 +1,6 @@
 //! Layouts → one figure, as SVG: false positive rate against bits a key, with the bound of information
 //! theory and the Bloom filter.
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -19,12 +17,6 @@ const CURVES: [(&str, f64); 2] = [
     ("least possible for any filter: log₂(1/ε)", 1.0),
     ("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
 ];
-
-/// Draws the rows into an SVG file.
-pub fn draw(rows: &[Row], sidecar: Option<&Sidecar>, out: &Path) -> Result<()> {
-    let svg = render(rows, sidecar)?;
-    std::fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
-}
 
 /// The figure as the text of an SVG file.
 pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {

@@ -1,7 +1,5 @@
 //! Memory → one figure, as SVG: bits a key against load factor, and the false positive rate against bits a key.
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 
@@ -18,12 +16,6 @@ use crate::results::statistics::Summary;
 
 /// Width of a panel without the names of subjects beside it, and its height.
 const PANEL: (u32, u32) = (400, 420);
-
-/// Draws the rows into an SVG file.
-pub fn draw(rows: &[Row], sidecar: Option<&Sidecar>, out: &Path) -> Result<()> {
-    let svg = render(rows, sidecar)?;
-    std::fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
-}
 
 /// The figure as the text of an SVG file.
 pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {

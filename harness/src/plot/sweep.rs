@@ -2,8 +2,6 @@
 //! timed one by one, a panel for each workload and percentile of latency. Across goes what differs: see
 //! [`Results::of`].
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -24,12 +22,6 @@ const SHADE: RGBColor = RGBColor(232, 232, 232);
 
 /// Width of a panel without the names of subjects beside it, and its height.
 const PANEL: (u32, u32) = (370, 330);
-
-/// Draws the rows of one run into an SVG file. Without a sidecar, title and caption say less.
-pub fn draw(rows: &[Row], sidecar: Option<&Sidecar>, out: &Path) -> Result<()> {
-    let svg = render(rows, sidecar)?;
-    std::fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
-}
 
 /// The figure as the text of an SVG file.
 pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {

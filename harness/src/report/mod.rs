@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::any_rows::AnyRows;
 use crate::machine::Sidecar;
+use crate::plot;
 use crate::results::outputs::Outputs;
 use crate::results::record::Row;
-use crate::results::rows::has_columns;
 use crate::results::statistics::Results;
 use crate::table::{self, Sheet};
-use crate::{kcas_cost, layouts, memory, plot, results::record};
 
 use findings::Finding;
 
@@ -103,6 +103,10 @@ fn name_of(file: &Path) -> String {
 
 /// What there is to show of a CSV file; nothing if it holds no rows yet.
 fn section(csv: &Path) -> Result<Option<Section>> {
+    let rows = AnyRows::read(csv)?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
     let outputs = Outputs::beside(csv);
     let sidecar = match outputs.sidecar.exists() {
         true => Some(Sidecar::read(&outputs.sidecar)?),
@@ -113,7 +117,7 @@ fn section(csv: &Path) -> Result<Option<Section>> {
     let mut section = Section {
         title: run.map_or(&name, |run| &run.title).clone(),
         question: run.map_or_else(String::new, |run| run.question.clone()),
-        figure: String::new(),
+        figure: rows.figure(sidecar.as_ref())?,
         is_of_ours: false,
         headlines: Vec::new(),
         findings: Vec::new(),
@@ -124,37 +128,16 @@ fn section(csv: &Path) -> Result<Option<Section>> {
         name,
     };
     let described = sidecar.as_ref();
-    if has_columns(csv, layouts::COLUMNS)? {
-        let rows = layouts::read(csv)?;
-        if rows.is_empty() {
-            return Ok(None);
+    match &rows {
+        AnyRows::Sweep(rows) => section.describe_sweep(rows, described),
+        AnyRows::Layouts(rows) => section.sentences = findings::of_layouts(rows),
+        AnyRows::Kcas(rows) => section.sentences = findings::of_kcas(rows),
+        AnyRows::Memory(rows) => {
+            section.sentences = findings::of_memory(rows);
+            section.sheet = Some(table::of_memory(rows));
         }
-        section.figure = plot::layouts::render(&rows, described)?;
-        section.sentences = findings::of_layouts(&rows);
-    } else if has_columns(csv, kcas_cost::COLUMNS)? {
-        let rows = kcas_cost::read(csv)?;
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        section.figure = plot::kcas::render(&rows, described)?;
-        section.sentences = findings::of_kcas(&rows);
-    } else if has_columns(csv, memory::COLUMNS)? {
-        let rows = memory::read(csv)?;
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        section.figure = plot::memory::render(&rows, described)?;
-        section.sentences = findings::of_memory(&rows);
-        section.sheet = Some(table::of_memory(&rows));
-    } else {
-        let rows = record::read(csv)?;
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        section.figure = plot::sweep::render(&rows, described)?;
-        section.describe_sweep(&rows, described);
     }
-    let beside = [csv.to_owned(), outputs.sidecar, csv.with_extension("toml")];
+    let beside = [csv.to_owned(), outputs.sidecar];
     let names = beside.iter().filter(|file| file.exists());
     let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
     section.files = names.collect();

@@ -1,0 +1,66 @@
+//! Rows of any kind, as the columns of a CSV file tell.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::machine::Sidecar;
+use crate::results::record;
+use crate::results::rows::has_columns;
+use crate::{kcas_cost, layouts, memory, plot};
+
+/// The rows of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnyRows {
+    /// Of a sweep.
+    Sweep(Vec<record::Row>),
+    /// Of the command `layouts`.
+    Layouts(Vec<layouts::Row>),
+    /// Of the command `kcas`.
+    Kcas(Vec<kcas_cost::Row>),
+    /// Of the command `memory`.
+    Memory(Vec<memory::Row>),
+}
+
+impl AnyRows {
+    /// Reads all rows of a file; one whose columns are of no other kind is taken for that of a sweep.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or a row that cannot be right; the message names file and line.
+    pub fn read(csv: &Path) -> Result<Self> {
+        Ok(if has_columns(csv, layouts::COLUMNS)? {
+            Self::Layouts(layouts::read(csv)?)
+        } else if has_columns(csv, kcas_cost::COLUMNS)? {
+            Self::Kcas(kcas_cost::read(csv)?)
+        } else if has_columns(csv, memory::COLUMNS)? {
+            Self::Memory(memory::read(csv)?)
+        } else {
+            Self::Sweep(record::read(csv)?)
+        })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Sweep(rows) => rows.is_empty(),
+            Self::Layouts(rows) => rows.is_empty(),
+            Self::Kcas(rows) => rows.is_empty(),
+            Self::Memory(rows) => rows.is_empty(),
+        }
+    }
+
+    /// Their figure, as the text of an SVG file.
+    ///
+    /// # Errors
+    ///
+    /// No rows to draw.
+    pub fn figure(&self, sidecar: Option<&Sidecar>) -> Result<String> {
+        match self {
+            Self::Sweep(rows) => plot::sweep::render(rows, sidecar),
+            Self::Layouts(rows) => plot::layouts::render(rows, sidecar),
+            Self::Kcas(rows) => plot::kcas::render(rows, sidecar),
+            Self::Memory(rows) => plot::memory::render(rows, sidecar),
+        }
+    }
+}
