@@ -23,4 +23,5 @@ pub mod subject;
 pub mod subjects;
 pub mod sweep;
 pub mod table;
+pub mod theory;
 pub mod workload;
