@@ -1,0 +1,126 @@
+//! A value that threads read without a lock while others replace it as a whole: what was replaced is freed when nobody
+//! reads it any more ([`crossbeam_epoch`]). With it, a structure that replaces parts of itself needs no `unsafe` of
+//! its own: the unsafe lines are here, with the reasons beside them.
+//!
+//! Whoever reads holds a [`Pinned`]: for as long as it does, nothing that it could have read is freed. A thread that
+//! stops while it holds one stops nobody, but memory that was replaced meanwhile is kept.
+//!
+//! Under the model checker nothing is freed before the cell itself, and what [`Pinned::after_all`] was given never
+//! runs: loom explores in which order values are replaced and read, and not when memory is reclaimed, which is
+//! `crossbeam-epoch`'s business and checked there.
+
+use std::marker::PhantomData;
+
+use kcas::sync::{AtomicU64, Ordering};
+
+#[cfg(not(kcas_loom))]
+mod pinned;
+#[cfg(kcas_loom)]
+#[path = "pinned_in_models.rs"]
+mod pinned;
+
+pub use pinned::{Pinned, pin};
+
+/// A value of type `T` on the heap, replaced as a whole.
+///
+/// ```
+/// use epoch_cell::{EpochCell, pin};
+///
+/// let cell = EpochCell::new(vec![1]);
+/// let pinned = pin();
+/// let first = cell.load(&pinned);
+/// assert!(cell.replace(first, Box::new(vec![1, 2]), &pinned).is_ok());
+/// assert_eq!(first, &[1]); // freed when nobody is pinned who may have it
+/// assert_eq!(cell.load(&pinned), &[1, 2]);
+/// assert!(cell.replace(first, Box::new(vec![3]), &pinned).is_err());
+/// ```
+#[derive(Debug)]
+pub struct EpochCell<T: Send + Sync + 'static> {
+    /// The address of the value: never null, made by `Box::into_raw`, owned by the cell.
+    address: AtomicU64,
+    /// Like a `Box<T>`, it may be sent and shared if `T` may, and drops a `T`.
+    owns: PhantomData<Box<T>>,
+    retired: pinned::Retired<T>,
+}
+
+impl<T: Send + Sync + 'static> EpochCell<T> {
+    /// A cell that holds `value`.
+    pub fn new(value: T) -> Self {
+        EpochCell {
+            address: AtomicU64::new(address_of(Box::new(value))),
+            owns: PhantomData,
+            retired: pinned::Retired::default(),
+        }
+    }
+
+    /// The value. Wait-free: one load, which is the linearization point.
+    #[inline]
+    pub fn load<'a>(&'a self, _: &'a Pinned) -> &'a T {
+        // Acquire: with the release of `replace`, or with what handed the cell to this thread.
+        let address = self.address.load(Ordering::Acquire);
+        // SAFETY: the address is of a `T` that the cell owned at the load. Should it be replaced, it is freed when all
+        // who were pinned then are no more; this thread is one of them, since its load came before. It is the default
+        // collector's `Pinned`, like that of the thread that replaces it. The cell cannot be dropped while it is borrowed.
+        unsafe { &*to_pointer(address) }
+    }
+
+    /// Whether this is the value in the cell at this moment. Wait-free: one load, which is the linearization point.
+    ///
+    /// `value` was loaded from the cell under a `Pinned` that is still held, so no other value can have its address.
+    #[inline]
+    pub fn holds(&self, value: &T) -> bool {
+        // Acquire: what happened before another value was put here is seen by whoever learns of it.
+        self.address.load(Ordering::Acquire) == address_of_ref(value)
+    }
+
+    /// Replaces the value by `new` if it is still `current`, one that was loaded under this `Pinned`.
+    ///
+    /// Lock-free, but for the allocator; linearization point: the compare-and-swap.
+    ///
+    /// # Errors
+    /// Gives `new` back when the value is another one meanwhile.
+    pub fn replace(&self, current: &T, new: Box<T>, pinned: &Pinned) -> Result<(), Box<T>> {
+        let (old, new) = (address_of_ref(current), address_of(new));
+        // Release: the new value is written before it is read (`load`). Acquire: the old one is dropped by whoever frees it.
+        let exchanged =
+            self.address
+                .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+        match exchanged {
+            Ok(_) => {
+                // SAFETY: `old` came from `Box::into_raw`, as it was in the cell, and was taken out of it by this
+                // exchange alone, so nobody else frees it.
+                let old = unsafe { Box::from_raw(to_pointer(old)) };
+                pinned.retire(&self.retired, old);
+                Ok(())
+            }
+            // SAFETY: `new` came from `Box::into_raw` above, and nobody else has seen it.
+            Err(_) => Err(unsafe { Box::from_raw(to_pointer(new)) }),
+        }
+    }
+
+    /// The value, for who has the cell alone.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: the cell owns it, and `&mut self` says that nobody else has a reference: those that `load` gave
+        // borrow the cell.
+        unsafe { &mut *to_pointer(self.address.load(Ordering::Acquire)) }
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
+    fn drop(&mut self) {
+        // SAFETY: the cell owns it, and references that `load` gave cannot outlive the cell.
+        drop(unsafe { Box::from_raw(to_pointer::<T>(self.address.load(Ordering::Acquire))) });
+    }
+}
+
+fn address_of<T>(value: Box<T>) -> u64 {
+    Box::into_raw(value).expose_provenance() as u64
+}
+
+fn address_of_ref<T>(value: &T) -> u64 {
+    std::ptr::from_ref(value).addr() as u64
+}
+
+fn to_pointer<T>(address: u64) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}

@@ -1,0 +1,34 @@
+//! Who is reading, under the model checker: nothing is freed before the cell.
+
+use std::sync::Mutex;
+
+/// See the same type of ordinary builds.
+#[derive(Debug)]
+pub struct Pinned(());
+
+/// Nothing.
+pub fn pin() -> Pinned {
+    Pinned(())
+}
+
+/// What was replaced, kept until the cell is dropped.
+// Not one of loom's: it is no part of what is modelled.
+#[derive(Debug)]
+pub(crate) struct Retired<T>(Mutex<Vec<Box<T>>>);
+
+impl<T> Default for Retired<T> {
+    fn default() -> Self {
+        Retired(Mutex::default())
+    }
+}
+
+impl Pinned {
+    /// Forgets the action: no model has a moment at which all threads have let go.
+    pub fn after_all(&self, action: impl FnOnce() + Send + 'static) {
+        drop(action);
+    }
+
+    pub(crate) fn retire<T: Send + 'static>(&self, retired: &Retired<T>, old: Box<T>) {
+        retired.0.lock().expect("nobody panics with it").push(old);
+    }
+}
