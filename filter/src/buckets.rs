@@ -85,11 +85,36 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
                 }),
             }
         }
-        match self.words.kcas(&ops) {
+        self.commit(&ops)
+    }
+
+    fn commit(&self, ops: &[Op]) -> bool {
+        match self.words.kcas(ops) {
             Ok(()) => true,
             Err(Error::Mismatch) => false,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Advances the timestamps of two buckets, or of one that is named twice, at one moment, if they still hold these
+    /// words.
+    pub(crate) fn advance(&self, buckets: &[(usize, u64); 2]) -> bool {
+        let op = |&(index, word): &(usize, u64)| Op {
+            index,
+            expected: word,
+            new: Layout::<SLOTS, BITS>::advance(word),
+        };
+        let both = buckets.each_ref().map(op);
+        let different = if both[0].index == both[1].index {
+            // Two words read of one bucket: it has changed if they differ.
+            if both[0].expected != both[1].expected {
+                return false;
+            }
+            &both[..1]
+        } else {
+            &both
+        };
+        self.commit(different)
     }
 
     /// Number of slots that are occupied, when nobody changes any.

@@ -366,7 +366,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 }
 
 #[track_caller]
-fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
+pub(crate) fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
     assert_eq!(
         keys.len(),
         results.len(),
@@ -374,7 +374,7 @@ fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
     );
 }
 
-fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+pub(crate) fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
     match thread_id::with(action) {
         Ok(result) => result,
         Err(error) => panic!("{error}"),

@@ -111,6 +111,11 @@ pub const MAX_BUCKETS: usize = match 1usize.checked_shl(32) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry<const SLOTS: usize, const BITS: usize> {
     buckets: usize,
+    /// The buckets fall into slices of this size, one after the other, and both of a key are in the same one. In all
+    /// tables but those of a [growing](crate::growing) filter, there is one slice.
+    slice: usize,
+    /// The bits of a fingerprint that choose the other bucket: all of them, but in a growing filter.
+    pairing: u64,
 }
 
 impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
@@ -125,7 +130,21 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
             (1..=MAX_BUCKETS).contains(&buckets),
             "a table has 1 to {MAX_BUCKETS} buckets, not {buckets}"
         );
-        Geometry { buckets }
+        Geometry {
+            buckets,
+            slice: buckets,
+            pairing: Layout::<SLOTS, BITS>::MAX_FINGERPRINT,
+        }
+    }
+
+    /// A table of `slices` slices of `slice` buckets, in which only these bits of a fingerprint choose the other bucket.
+    /// Its locations are its owner's business: [`locate`](Self::locate) knows of no slices.
+    pub(crate) fn sliced(slice: usize, slices: usize, pairing: u64) -> Self {
+        Geometry {
+            slice,
+            pairing,
+            ..Geometry::new(slice * slices)
+        }
     }
 
     /// Number of buckets.
@@ -143,7 +162,12 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     /// The other bucket of a fingerprint that lives in `bucket`; its own inverse.
     #[inline]
     pub fn other(&self, fingerprint: u64, bucket: usize) -> usize {
-        other(fingerprint, bucket, self.buckets)
+        // The division is for those who need it.
+        let start = match self.slice == self.buckets {
+            true => 0,
+            false => bucket - bucket % self.slice,
+        };
+        start + other(fingerprint & self.pairing, bucket - start, self.slice)
     }
 }
 

@@ -150,8 +150,13 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// fingerprint was added to the bucket. The timestamp wraps.
     #[inline]
     pub const fn place(word: u64, slot: usize, fingerprint: u64) -> u64 {
-        let placed = Self::clear(word, slot) | fingerprint << (slot * BITS);
-        placed.wrapping_add(1 << Self::USED) & (u64::MAX >> 1)
+        Self::advance(Self::clear(word, slot) | fingerprint << (slot * BITS))
+    }
+
+    /// `word` with the timestamp advanced. The timestamp wraps.
+    #[inline]
+    pub const fn advance(word: u64) -> u64 {
+        word.wrapping_add(1 << Self::USED) & (u64::MAX >> 1)
     }
 
     /// `word` without its timestamp.

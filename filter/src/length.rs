@@ -29,15 +29,16 @@ impl Length {
         }
     }
 
-    /// Adds `change` (wrapping) on behalf of the thread that holds `id`. Wait-free.
+    /// Adds `change` (wrapping) on behalf of the thread that holds `id`, and returns what its counter is then. Wait-free.
     #[inline]
-    pub fn add(&self, id: &ThreadId, change: u64) {
+    pub fn add(&self, id: &ThreadId, change: u64) -> u64 {
         let chunk = self.chunks[id.index() / COUNTERS_PER_CHUNK].get_or_make();
         let counter = &chunk[id.index() % COUNTERS_PER_CHUNK];
         // Relaxed, both: only this thread writes the counter, and the claim of an id synchronises with
         // its former owner. A reader that has synchronised with an operation sees its count.
-        let count = counter.load(Ordering::Relaxed);
-        counter.store(count.wrapping_add(change), Ordering::Relaxed);
+        let count = counter.load(Ordering::Relaxed).wrapping_add(change);
+        counter.store(count, Ordering::Relaxed);
+        count
     }
 
     /// The sum: exact when no operation is under way, otherwise near. Wait-free.

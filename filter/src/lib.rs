@@ -215,6 +215,7 @@ mod batch;
 mod buckets;
 mod cuckoo;
 mod fitted;
+pub mod growing;
 pub mod hashing;
 pub mod history;
 pub mod layout;
@@ -231,6 +232,7 @@ mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
 pub use fitted::{FitError, FittedBuilder, FittedFilter};
+pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;
 pub use saved::{LoadError, SaveError};
 pub use snapshot::SnapshotError;

@@ -11,6 +11,15 @@ use crate::path::{self, Chain, MAX_CHAIN, Step};
 #[error("the filter is full: build it with a larger capacity, or remove keys first")]
 pub struct Full;
 
+/// Why nothing was added to a table that is one of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// As [`Full`].
+    Full,
+    /// The table takes no more fingerprints.
+    Closed,
+}
+
 /// Adds one copy to the class of `location`.
 ///
 /// Progress: lock-free; it tries again only when another thread changed one of the buckets it read.
@@ -20,6 +29,17 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> Result<(), Full> {
+    insert_while(buckets, location, || true).map_err(|_| Full)
+}
+
+/// [`insert`], as long as the table `is_open`: that is asked after the buckets were read, and before the exchange
+/// that compares them. So where a bucket was [`seal`]ed by one who knew the table to be closed, nothing is added.
+#[inline]
+pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+    is_open: impl Fn() -> bool,
+) -> Result<(), Refused> {
     let Location {
         fingerprint,
         first,
@@ -27,26 +47,36 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     } = location;
     loop {
         let first_word = buckets.read(first);
+        if !is_open() {
+            return Err(Refused::Closed);
+        }
         match place(buckets, first, first_word, fingerprint) {
             Some(true) => return Ok(()),
             Some(false) => continue,
             None => {}
         }
         let second_word = buckets.read(second);
+        if !is_open() {
+            return Err(Refused::Closed);
+        }
         match place(buckets, second, second_word, fingerprint) {
             Some(true) => return Ok(()),
             Some(false) => continue,
             None => {}
         }
-        match path::search(buckets.geometry(), first, second, MAX_CHAIN, |b| {
+        let found = path::search(buckets.geometry(), first, second, MAX_CHAIN, |b| {
             buckets.read(b)
-        }) {
+        });
+        if !is_open() {
+            return Err(Refused::Closed);
+        }
+        match found {
             Some(chain) if buckets.shift(&chain, fingerprint, &[]) => return Ok(()),
             // A bucket of the chain changed meanwhile.
             Some(_) => {}
             // The same word, timestamp included: nothing was added, and a removal would show. So the
             // first bucket was full when the second one was read and found full.
-            None if buckets.read(first) == first_word => return Err(Full),
+            None if buckets.read(first) == first_word => return Err(Refused::Full),
             None => {}
         }
     }
@@ -79,6 +109,16 @@ pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> Result<bool, Full> {
+    insert_unique_while(buckets, location, || true).map_err(|_| Full)
+}
+
+/// [`insert_unique`], as long as the table `is_open`: as in [`insert_while`].
+#[inline]
+pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+    is_open: impl Fn() -> bool,
+) -> Result<bool, Refused> {
     let Location {
         fingerprint,
         first,
@@ -101,13 +141,46 @@ pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
                 buckets.read(b)
             })
         };
-        match with_room.or_else(search) {
+        let found = with_room.or_else(search);
+        if !is_open() {
+            return Err(Refused::Closed);
+        }
+        match found {
             Some(chain) if buckets.shift(&chain, fingerprint, &roots) => return Ok(true),
             // One of the buckets has changed.
             Some(_) => {}
             // As in `insert`.
-            None if buckets.read(first) == roots[0].1 => return Err(Full),
+            None if buckets.read(first) == roots[0].1 => return Err(Refused::Full),
             None => {}
+        }
+    }
+}
+
+/// Makes sure that nothing is ever added to the two buckets of `location` again, in a table that is known to be closed;
+/// false, and perhaps nothing done, when the class has a copy there.
+///
+/// Whoever read one of the buckets before, and saw the table open, finds it changed; whoever reads one after learns
+/// that the table is closed before it adds anything ([`insert_while`]). So true holds for ever.
+///
+/// Progress: lock-free; it tries again only when another thread changed one of the buckets. Linearization point: the
+/// K-CAS that advances both timestamps; for false, the read that found a copy.
+pub(crate) fn seal<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    location: Location,
+) -> bool {
+    let Location {
+        fingerprint,
+        first,
+        second,
+    } = location;
+    loop {
+        let roots = [first, second].map(|bucket| (bucket, buckets.read(bucket)));
+        let has_copy = |&(_, word): &(_, u64)| Layout::<SLOTS, BITS>::contains(word, fingerprint);
+        if roots.iter().any(has_copy) {
+            return false;
+        }
+        if buckets.advance(&roots) {
+            return true;
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
-    BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
-    LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
+    BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, Growing, GrowingPinned,
+    LockFree, LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
+    VectorQuotient,
 };
 use crate::workload::phase::Measured;
 
@@ -75,6 +76,8 @@ impl Registry {
         registry.add::<LockFree>();
         registry.add::<LockFreeBatch>();
         registry.add::<LockFreeFitted>();
+        registry.add::<Growing>();
+        registry.add::<GrowingPinned>();
         registry.add::<SegmentLock>();
         registry.add::<Optimistic>();
         registry.add::<GlobalLock>();
@@ -147,7 +150,7 @@ mod tests {
         assert!(error.contains("\"bloom\""), "{error}");
         assert!(
             error.contains(
-                "lock-free, lock-free-batch, lock-free-fitted, segment-lock, optimistic, "
+                "lock-free, lock-free-batch, lock-free-fitted, growing, growing-pinned, segment-lock, "
             ),
             "{error}"
         );

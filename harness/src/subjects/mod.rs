@@ -9,6 +9,7 @@ mod cuckoofilter;
 mod exact_set;
 mod fastbloom;
 mod global_lock;
+mod growing;
 mod lock_free;
 mod lock_free_batch;
 mod lock_free_fitted;
@@ -40,6 +41,7 @@ pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
+pub use growing::{Growing, GrowingPinned};
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
 pub use lock_free_fitted::LockFreeFitted;
@@ -215,6 +217,15 @@ mod tests {
         is_a_correct_filter::<LockFree>();
         is_a_correct_filter::<LockFreeBatch>();
         is_a_correct_filter::<LockFreeFitted>();
+    }
+
+    /// It refuses nothing.
+    #[test]
+    fn growing_is_a_correct_filter_that_grows() {
+        keeps_what_it_is_given::<Growing>();
+        counts_copies::<Growing>();
+        threads_never_miss_their_keys::<Growing>(LAPS);
+        keeps_what_it_is_given::<GrowingPinned>();
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! The filter that grows: [`filter::GrowingCuckooFilter`], from a hundredth of the buckets that are asked for.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use filter::GrowingCuckooFilter;
+use filter::growing::{InsertError, pin};
+use filter::{BuildError, Full};
+
+use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
+
+/// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets that are asked for.
+#[derive(Debug)]
+pub struct Growing {
+    filter: GrowingCuckooFilter,
+    slots: usize,
+}
+
+impl Growing {
+    /// A filter whose first table has so many buckets, and that counts as one of so many slots.
+    ///
+    /// # Errors
+    ///
+    /// A number of buckets that no table can have.
+    pub fn starting_with(first: usize, slots: usize) -> Result<Self, BuildError> {
+        let filter = GrowingCuckooFilter::builder().buckets(first).build()?;
+        Ok(Self { filter, slots })
+    }
+}
+
+impl Subject for Growing {
+    const NAME: &'static str = "growing";
+    const DESCRIPTION: &'static str =
+        "the lock-free filter that grows, from a hundredth of the size; each call pins an epoch";
+    const GUARANTEES: &'static str = "linearizable; lock-free, also while it grows";
+    const OPERATIONS: Operations = Operations {
+        unique: true,
+        ..Operations::ALL
+    };
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        super::geometry(buckets)?;
+        let first = (buckets / 100).max(2);
+        Ok(Self::starting_with(first, buckets * SLOTS_PER_BUCKET)?)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.insert(key).is_ok()
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.contains(key)
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.remove(key)
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, Full> {
+        self.filter
+            .insert_unique(key)
+            .map_err(|_: InsertError| Full)
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.filter.count(key) as u64
+    }
+
+    /// As many as were asked for: it has fewer at first, and more in the end.
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.filter.memory_bytes()
+    }
+}
+
+/// [`Growing`], with its lookups under one pin where many are made in a row.
+#[derive(Debug)]
+pub struct GrowingPinned(Growing);
+
+impl Subject for GrowingPinned {
+    const NAME: &'static str = "growing-pinned";
+    const DESCRIPTION: &'static str = "growing, with one pin for many lookups in a row";
+    const GUARANTEES: &'static str = Growing::GUARANTEES;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Growing::with_buckets(buckets).map(Self)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key)
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn count_present<'k, K: Hash + ?Sized + 'k>(&self, keys: impl Iterator<Item = &'k K>) -> usize {
+        let _pinned = pin();
+        keys.filter(|key| self.0.contains(*key)).count()
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
