@@ -6,6 +6,73 @@ use crate::hashing::Geometry;
 use crate::layout::Layout;
 use crate::path::Step;
 
+/// A table of buckets, as inserts and removes see it.
+pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
+    /// How keys are spread over its buckets.
+    fn geometry(&self) -> &Geometry<SLOTS, BITS>;
+
+    /// The bucket's word.
+    fn read(&self, bucket: usize) -> u64;
+
+    /// Replaces the bucket's word if it still is `current`.
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool;
+
+    /// Replaces several words at one moment, if each is as expected; indices are numbers of buckets.
+    fn commit(&self, ops: &[Op]) -> bool;
+
+    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the first step's
+    /// slot, all at one moment, if no bucket of the chain has changed since the search read it, and if
+    /// each bucket of `unchanged` still holds this word.
+    fn shift(&self, chain: &[Step], fingerprint: u64, unchanged: &[(usize, u64)]) -> bool {
+        let mut arriving = fingerprint;
+        let mut ops: arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }> = chain
+            .iter()
+            .map(|step| {
+                let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
+                let placed = std::mem::replace(&mut arriving, leaving);
+                Op {
+                    index: step.bucket,
+                    expected: step.word,
+                    new: Layout::<SLOTS, BITS>::place(step.word, step.slot, placed),
+                }
+            })
+            .collect();
+        for &(index, word) in unchanged {
+            match ops.iter().find(|op| op.index == index) {
+                Some(op) if op.expected == word => {}
+                Some(_) => return false,
+                None => ops.push(Op {
+                    index,
+                    expected: word,
+                    new: word,
+                }),
+            }
+        }
+        self.commit(&ops)
+    }
+
+    /// Advances the timestamps of two buckets, or of one that is named twice, at one moment, if they still hold these
+    /// words.
+    fn advance(&self, buckets: &[(usize, u64); 2]) -> bool {
+        let op = |&(index, word): &(usize, u64)| Op {
+            index,
+            expected: word,
+            new: Layout::<SLOTS, BITS>::advance(word),
+        };
+        let both = buckets.each_ref().map(op);
+        let different = if both[0].index == both[1].index {
+            // Two words read of one bucket: it has changed if they differ.
+            if both[0].expected != both[1].expected {
+                return false;
+            }
+            &both[..1]
+        } else {
+            &both
+        };
+        self.commit(different)
+    }
+}
+
 /// A table of buckets, one word each, all empty at first.
 #[derive(Debug)]
 pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
@@ -35,88 +102,6 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         &self.words
     }
 
-    #[inline]
-    pub(crate) fn geometry(&self) -> &Geometry<SLOTS, BITS> {
-        &self.geometry
-    }
-
-    /// The bucket's word. Never writes.
-    #[inline]
-    pub(crate) fn read(&self, bucket: usize) -> u64 {
-        self.words.load(bucket)
-    }
-
-    /// Replaces the bucket's word if it still is `current`.
-    #[inline]
-    pub(crate) fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
-        self.words.compare_exchange(bucket, current, new).is_ok()
-    }
-
-    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the first step's
-    /// slot, all at one moment, if no bucket of the chain has changed since the search read it, and if
-    /// each bucket of `unchanged` still holds this word.
-    pub(crate) fn shift(
-        &self,
-        chain: &[Step],
-        fingerprint: u64,
-        unchanged: &[(usize, u64)],
-    ) -> bool {
-        let mut arriving = fingerprint;
-        let mut ops: arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }> = chain
-            .iter()
-            .map(|step| {
-                let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
-                let placed = std::mem::replace(&mut arriving, leaving);
-                Op {
-                    index: step.bucket,
-                    expected: step.word,
-                    new: Layout::<SLOTS, BITS>::place(step.word, step.slot, placed),
-                }
-            })
-            .collect();
-        for &(index, word) in unchanged {
-            match ops.iter().find(|op| op.index == index) {
-                Some(op) if op.expected == word => {}
-                Some(_) => return false,
-                None => ops.push(Op {
-                    index,
-                    expected: word,
-                    new: word,
-                }),
-            }
-        }
-        self.commit(&ops)
-    }
-
-    fn commit(&self, ops: &[Op]) -> bool {
-        match self.words.kcas(ops) {
-            Ok(()) => true,
-            Err(Error::Mismatch) => false,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// Advances the timestamps of two buckets, or of one that is named twice, at one moment, if they still hold these
-    /// words.
-    pub(crate) fn advance(&self, buckets: &[(usize, u64); 2]) -> bool {
-        let op = |&(index, word): &(usize, u64)| Op {
-            index,
-            expected: word,
-            new: Layout::<SLOTS, BITS>::advance(word),
-        };
-        let both = buckets.each_ref().map(op);
-        let different = if both[0].index == both[1].index {
-            // Two words read of one bucket: it has changed if they differ.
-            if both[0].expected != both[1].expected {
-                return false;
-            }
-            &both[..1]
-        } else {
-            &both
-        };
-        self.commit(different)
-    }
-
     /// Number of slots that are occupied, when nobody changes any.
     pub(crate) fn occupied(&self) -> usize {
         (0..self.words.len())
@@ -127,5 +112,31 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     /// Empties every bucket.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets<SLOTS, BITS> {
+    #[inline]
+    fn geometry(&self) -> &Geometry<SLOTS, BITS> {
+        &self.geometry
+    }
+
+    /// Never writes.
+    #[inline]
+    fn read(&self, bucket: usize) -> u64 {
+        self.words.load(bucket)
+    }
+
+    #[inline]
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.words.compare_exchange(bucket, current, new).is_ok()
+    }
+
+    fn commit(&self, ops: &[Op]) -> bool {
+        match self.words.kcas(ops) {
+            Ok(()) => true,
+            Err(Error::Mismatch) => false,
+            Err(error) => panic!("{error}"),
+        }
     }
 }

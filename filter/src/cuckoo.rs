@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use kcas::OutOfMemory;
 use kcas::thread_id::{self, ThreadId};
 
-use crate::buckets::Buckets;
+use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
 use crate::length::Length;

@@ -24,7 +24,7 @@
 
 use kcas::WordArray;
 
-use crate::buckets::Buckets;
+use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::Location;
 use crate::layout::{Layout, Shape};
 

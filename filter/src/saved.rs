@@ -25,7 +25,7 @@ use std::io::{self, Read, Write};
 
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 
-use crate::buckets::Buckets;
+use crate::buckets::{BucketTable, Buckets};
 use crate::cuckoo::CuckooFilter;
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;

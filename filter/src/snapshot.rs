@@ -35,7 +35,7 @@
 //!
 //! What step 3 does to one class does not touch the number of copies of another.
 
-use crate::buckets::Buckets;
+use crate::buckets::{BucketTable, Buckets};
 use crate::cuckoo::Class;
 use crate::hashing::Location;
 use crate::layout::Layout;

@@ -1,6 +1,6 @@
 //! Insert and remove: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
-use crate::buckets::Buckets;
+use crate::buckets::BucketTable;
 use crate::hashing::Location;
 use crate::layout::Layout;
 use crate::path::{self, Chain, MAX_CHAIN, Step};
@@ -26,7 +26,7 @@ pub(crate) enum Refused {
 /// Linearization point: the compare-and-swap or K-CAS that adds the fingerprint. For `Full`: the read of
 /// the second bucket, at which both buckets were full.
 pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<(), Full> {
     insert_while(buckets, location, || true).map_err(|_| Full)
@@ -36,7 +36,7 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
 /// that compares them. So where a bucket was [`seal`]ed by one who knew the table to be closed, nothing is added.
 #[inline]
 pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
     is_open: impl Fn() -> bool,
 ) -> Result<(), Refused> {
@@ -86,7 +86,7 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
 /// otherwise whether the bucket still was so.
 #[inline]
 fn place<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     bucket: usize,
     word: u64,
     fingerprint: u64,
@@ -106,7 +106,7 @@ fn place<const SLOTS: usize, const BITS: usize>(
 /// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy. For
 /// `Full`: the read of the second bucket, at which both buckets were full and neither had a copy.
 pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<bool, Full> {
     insert_unique_while(buckets, location, || true).map_err(|_| Full)
@@ -115,7 +115,7 @@ pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
 /// [`insert_unique`], as long as the table `is_open`: as in [`insert_while`].
 #[inline]
 pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
     is_open: impl Fn() -> bool,
 ) -> Result<bool, Refused> {
@@ -165,7 +165,7 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
 /// Progress: lock-free; it tries again only when another thread changed one of the buckets. Linearization point: the
 /// K-CAS that advances both timestamps; for false, the read that found a copy.
 pub(crate) fn seal<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> bool {
     let Location {
@@ -190,9 +190,20 @@ pub(crate) fn seal<const SLOTS: usize, const BITS: usize>(
 /// Progress: lock-free; it tries again only when another thread changed one of its buckets.
 /// Linearization point: the compare-and-swap that clears the slot. For false: as in a lookup.
 pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> bool {
+    // It is never closed.
+    remove_while(buckets, location, || true) == Some(true)
+}
+
+/// [`remove`], as long as the table `is_open`, which is asked after the buckets were read; `None` when it is not.
+#[inline]
+pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+    is_open: impl Fn() -> bool,
+) -> Option<bool> {
     loop {
         let first_word = buckets.read(location.first);
         let second_word = buckets.read(location.second);
@@ -202,15 +213,19 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
                 let slot = Layout::<SLOTS, BITS>::find(word, location.fingerprint)?;
                 Some((bucket, word, slot))
             });
+        let unchanged = found.is_some() || buckets.read(location.first) == first_word;
+        if !is_open() {
+            return None;
+        }
         match found {
             Some((bucket, word, slot)) => {
                 let cleared = Layout::<SLOTS, BITS>::clear(word, slot);
                 if buckets.replace(bucket, word, cleared) {
-                    return true;
+                    return Some(true);
                 }
             }
             // As in a lookup: at the read of the second bucket, neither had a copy.
-            None if buckets.read(location.first) == first_word => return false,
+            None if unchanged => return Some(false),
             None => {}
         }
     }

@@ -1,6 +1,8 @@
-//! A filter that grows: sizes, rates, tables that come and go, one thread and several.
+//! A filter that grows: sizes, rates, tables that take over from one another, one thread and several.
 #![cfg(not(kcas_loom))]
 
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -10,92 +12,130 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-const FIRST: usize = 1_000;
-
-fn small() -> GrowingCuckooFilter {
+fn builder() -> filter::growing::GrowingBuilder {
     GrowingCuckooFilter::builder()
-        .capacity(FIRST)
-        .build()
-        .unwrap()
 }
 
-/// Lets tables be closed that were superseded, and others be freed: nobody else is pinned.
+fn small() -> GrowingCuckooFilter {
+    builder().capacity(1_000).build().unwrap()
+}
+
+/// Lets generations be closed that were superseded: nobody else is pinned.
 fn let_go() {
     (0..100).for_each(|_| pin().after_all(|| ()));
 }
 
 #[test]
-fn it_grows_a_thousandfold_and_back_and_denies_nothing() {
+fn it_grows_a_thousandfold_and_denies_nothing() {
     const KEYS: u64 = 1_000_000;
     let mut filter = small();
     for key in 0..KEYS {
         filter.insert(&key).unwrap();
+        // Also of one that was there long before, and may be in a bucket that has not been taken over.
+        assert!(
+            filter.contains(&key) && filter.contains(&(key / 2)),
+            "{key}"
+        );
     }
     assert_eq!(filter.len(), KEYS as usize);
     assert!((0..KEYS).all(|key| filter.contains(&key)));
     let tables = filter.tables();
-    assert!(
-        tables
-            .windows(2)
-            .all(|pair| pair[0].buckets == 4 * pair[1].buckets)
-    );
-    // All but the newest were full.
-    for table in &tables[1..] {
-        let load = table.len as f64 / (table.buckets * table.slots) as f64;
-        assert!(load > 0.7, "{table:?}");
-    }
-    // The first tables' keys last.
-    for key in (0..KEYS).rev() {
-        assert!(filter.remove(&key), "{key}");
-    }
+    assert_eq!(tables.len(), 1);
+    assert!(tables[0].buckets.is_multiple_of(1_024) && tables[0].bits < 18);
+    assert!((0..KEYS).all(|key| filter.remove(&key)));
     assert!(filter.is_empty());
-    assert!((0..KEYS).all(|key| !filter.contains(&key)));
+    assert!((0..KEYS).all(|key| !filter.contains(&key) && !filter.remove(&key)));
     filter.shrink_to_fit().unwrap();
-    assert_eq!(filter.tables().len(), 1);
     assert_eq!(filter.memory_bytes(), small().memory_bytes());
 }
 
+/// A table is split when it is nearly full, also where it consists of many slices that fill one by one.
 #[test]
-fn false_positives_are_below_the_bound_that_it_states() {
-    const ABSENT: u64 = 1_000_000;
+fn tables_are_well_filled_when_they_are_split() {
     let filter = small();
-    for key in 0..2_000_000_u64 {
+    let (mut key, mut before) = (0_u64, filter.tables()[0]);
+    while before.buckets < 1 << 18 {
         filter.insert(&key).unwrap();
-        let is_full = filter.tables().len();
+        key += 1;
+        let now = filter.tables()[0];
+        if now.buckets != before.buckets {
+            let load = key as f64 / (before.buckets * before.slots) as f64;
+            assert!(load > 0.75, "{before:?}: {load}");
+            println!(
+                "{} slots of {} bits, {} buckets: {load:.3}",
+                before.slots, before.bits, before.buckets
+            );
+        }
+        before = now;
+    }
+}
+
+#[test]
+fn false_positives_are_as_rare_as_it_states() {
+    const ABSENT: u64 = 1_000_000;
+    let filter = builder().buckets(4).build().unwrap();
+    for key in 0..300_000_u64 {
+        filter.insert(&key).unwrap();
         if key.is_power_of_two() && key > 1_000 {
             let found = (0..ABSENT)
                 .filter(|n| filter.contains(&(u64::MAX - n)))
                 .count();
-            let stated = filter.false_positive_rate();
-            assert!(stated < GrowingCuckooFilter::<()>::MAX_FALSE_POSITIVE_RATE);
+            let most = ABSENT as f64 * filter.false_positive_rate();
             // Five standard deviations of a Poisson count.
-            let most = ABSENT as f64 * stated;
             assert!(
                 (found as f64) < most + 5.0 * most.sqrt() + 5.0,
-                "{found} of {most} at {key}, {is_full}"
+                "{found} of {most} at {key}"
             );
         }
     }
+    // Two generations by now.
+    assert_eq!(filter.tables().len(), 2);
+    assert!(filter.false_positive_rate() < GrowingCuckooFilter::<()>::MAX_FALSE_POSITIVE_RATE);
 }
 
-/// Two keys that an old table cannot tell apart, one of them in a newer table: what is taken out is never the other
-/// one's. Random inserts and removes against exact counts, in tables so small that keys are often alike.
+/// Hashes of few bits that matter: one of the 12 that choose the other bucket, those of the slice and of the rest of the fingerprint up
+/// to `tail`, and one that chooses the bucket.
+#[derive(Clone)]
+struct NarrowHasher {
+    tail: u64,
+}
+
+impl BuildHasher for NarrowHasher {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
+    }
+
+    fn hash_one<T: Hash>(&self, key: T) -> u64 {
+        let mut hasher = self.build_hasher();
+        key.hash(&mut hasher);
+        let bits = hasher.finish();
+        bits & 1 << 63 | bits & self.tail << 12 | (bits & 1) + 1
+    }
+}
+
+/// Two keys that an old generation cannot tell apart, one of them in a newer one: what is taken out is never the
+/// other one's. Random inserts and removes against what is held, in filters so small that keys are often alike.
 #[test]
 fn no_key_is_denied_when_others_like_it_are_removed() {
-    for seed in 0..300 {
+    let mut most_generations = 0;
+    for seed in 0..400 {
         let mut random = StdRng::seed_from_u64(seed);
-        let filter = GrowingCuckooFilter::builder()
+        // Of the first generation's 26 bits, all but three are the same in all keys; the second one has others.
+        let tail = [0x7, 0x7 << 13, 0x1_c003, 0x3f][seed as usize % 4];
+        let filter = builder()
             .buckets(2)
-            .unmixed_hasher(NarrowHasher)
+            .unmixed_hasher(NarrowHasher { tail })
             .build()
             .unwrap();
         let mut held: Vec<u64> = Vec::new();
-        for _ in 0..400 {
+        for _ in 0..300 {
             if held.len() < 4 || random.random_bool(0.55) {
                 let key = random.random_range(0..1_u64 << 20);
                 match filter.insert(&key) {
                     Ok(()) => held.push(key),
-                    Err(InsertError::TooManyCopies) => {}
+                    Err(InsertError::TooManyCopies | InsertError::Crowded) => {}
                     Err(error) => panic!("{error}"),
                 }
             } else {
@@ -109,148 +149,136 @@ fn no_key_is_denied_when_others_like_it_are_removed() {
                 assert!(filter.contains(key), "seed {seed}: {key} was denied");
             }
             assert_eq!(filter.len(), held.len());
+            most_generations = most_generations.max(filter.tables().len());
         }
     }
-}
-
-/// Hashes of few bits that matter: one of the fingerprint's short part, six of what comes after, and one that chooses
-/// the bucket.
-#[derive(Clone)]
-struct NarrowHasher;
-
-impl std::hash::BuildHasher for NarrowHasher {
-    type Hasher = std::hash::DefaultHasher;
-
-    fn build_hasher(&self) -> Self::Hasher {
-        std::hash::DefaultHasher::new()
-    }
-
-    fn hash_one<T: std::hash::Hash>(&self, key: T) -> u64 {
-        use std::hash::Hasher;
-        let mut hasher = self.build_hasher();
-        key.hash(&mut hasher);
-        let bits = hasher.finish();
-        bits & 1 << 63 | bits & 0x3f << 12 | (bits & 1) + 1
-    }
+    assert!(most_generations >= 2);
 }
 
 #[test]
 fn threads_grow_it_and_never_miss_their_keys() {
     const THREADS: u64 = 8;
-    const EACH: u64 = 25_000;
-    let filter = small();
-    let barrier = std::sync::Barrier::new(THREADS as usize);
-    thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (filter, barrier) = (&filter, &barrier);
-            scope.spawn(move || {
-                let mut random = StdRng::seed_from_u64(thread);
-                let mut mine: Vec<u64> = Vec::new();
-                barrier.wait();
-                for n in 0..EACH {
-                    let key = thread << 32 | n;
-                    filter.insert(&key).unwrap();
-                    mine.push(key);
-                    let any = mine[random.random_range(0..mine.len())];
-                    assert!(filter.contains(&any), "{any:#x} is denied");
-                    if random.random_bool(0.3) {
-                        let out = mine.swap_remove(random.random_range(0..mine.len()));
-                        assert!(filter.remove(&out), "{out:#x} is denied to a remove");
+    // Small slices are soon full, so that several generations are reached with few keys.
+    for (first, each) in [(2, 1_500), (1_024, 25_000)] {
+        let filter = builder().buckets(first).build().unwrap();
+        let barrier = Barrier::new(THREADS as usize);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (filter, barrier) = (&filter, &barrier);
+                scope.spawn(move || {
+                    let mut random = StdRng::seed_from_u64(thread);
+                    let mut mine: Vec<u64> = Vec::new();
+                    barrier.wait();
+                    for n in 0..each {
+                        let key = thread << 32 | n;
+                        filter.insert(&key).unwrap();
+                        mine.push(key);
+                        let any = mine[random.random_range(0..mine.len())];
+                        assert!(filter.contains(&any), "{any:#x} is denied");
+                        if random.random_bool(0.3) {
+                            let out = mine.swap_remove(random.random_range(0..mine.len()));
+                            assert!(filter.remove(&out), "{out:#x} is denied to a remove");
+                        }
                     }
-                }
-                mine.shuffle(&mut random);
-                for key in &mine {
-                    assert!(filter.contains(key), "{key:#x} is denied");
-                }
-                for key in &mine {
-                    assert!(filter.remove(key), "{key:#x} is denied to a remove");
-                }
-            });
-        }
-    });
-    assert!(filter.is_empty());
-    let_go();
-    filter.insert(&1).unwrap();
-    filter.remove(&1);
-    assert!(filter.tables().len() <= 2, "{:?}", filter.tables());
+                    mine.shuffle(&mut random);
+                    for key in &mine {
+                        assert!(filter.contains(key), "{key:#x} is denied");
+                    }
+                    for key in &mine {
+                        assert!(filter.remove(key), "{key:#x} is denied to a remove");
+                    }
+                });
+            }
+        });
+        assert!(filter.is_empty());
+        assert!(filter.tables().iter().all(|table| table.buckets > first));
+    }
 }
 
 #[test]
 fn of_several_inserts_of_a_key_one_is_told_true_while_it_grows() {
     const THREADS: usize = 4;
-    const KEYS: u64 = 100_000;
-    let filter = small();
-    let told = AtomicU64::new(0);
-    let barrier = std::sync::Barrier::new(THREADS);
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                for key in 0..KEYS {
-                    // Together to the place where a table is added, again and again.
-                    if key.is_multiple_of(1_000) {
-                        barrier.wait();
+    for (first, keys) in [(2, 10_000_u64), (1_024, 100_000)] {
+        let filter = builder().buckets(first).build().unwrap();
+        let told = AtomicU64::new(0);
+        let barrier = Barrier::new(THREADS);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for key in 0..keys {
+                        // Together to the place where a table is split, again and again.
+                        if key.is_multiple_of(1_000) {
+                            barrier.wait();
+                        }
+                        if filter.insert_unique(&key).unwrap() {
+                            told.fetch_add(1, Ordering::Relaxed);
+                        }
                     }
-                    if filter.insert_unique(&key).unwrap() {
-                        told.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            });
+                });
+            }
+        });
+        let told = told.into_inner() as usize;
+        assert_eq!(filter.len(), told);
+        // A new key is wrongly refused as often as absent ones are found.
+        assert!(
+            told <= keys as usize && told > keys as usize * 99 / 100,
+            "{told}"
+        );
+        assert!((0..keys).all(|key| filter.contains(&key)));
+    }
+}
+
+/// A filter of two generations, and how many keys, from 0 on, are in the older one and in both.
+fn of_two_generations() -> (GrowingCuckooFilter, u64, u64) {
+    let filter = builder().buckets(1).build().unwrap();
+    let mut key = 0_u64;
+    let in_older = loop {
+        filter.insert(&key).unwrap();
+        if let [_, older] = filter.tables()[..] {
+            break older.len as u64;
         }
-    });
-    let told = told.into_inner() as usize;
-    assert_eq!(filter.len(), told);
-    // A new key is wrongly refused as often as absent ones are found.
-    assert!(
-        told <= KEYS as usize && told > KEYS as usize * 99 / 100,
-        "{told}"
-    );
-    assert!((0..KEYS).all(|key| filter.contains(&key)));
+        key += 1;
+    };
+    (in_older..in_older + 1_000).for_each(|key| filter.insert(&key).unwrap());
+    filter.remove(&key);
+    (filter, key, in_older + 1_000)
 }
 
 #[test]
-fn an_emptied_table_is_freed_by_the_last_remove() {
-    let filter = small();
-    let mut key = 0_u64;
-    while filter.tables().len() < 3 {
-        filter.insert(&key).unwrap();
-        key += 1;
-    }
+fn an_emptied_generation_is_freed_by_the_last_remove() {
+    let (filter, in_older, all) = of_two_generations();
     let_go();
-    assert!(filter.tables()[1..].iter().all(|table| table.closed));
     let memory = filter.memory_bytes();
-    let oldest = filter.tables()[2].len as u64;
-    for removed in 0..oldest {
-        assert_eq!(filter.tables().len(), 3);
+    for removed in 0..in_older {
+        assert_eq!(filter.tables().len(), 2);
         assert!(filter.remove(&removed));
     }
-    assert_eq!(filter.tables().len(), 2);
+    assert_eq!(filter.tables().len(), 1, "{:?}", filter.tables());
     assert!(filter.memory_bytes() < memory);
-    assert!((oldest..key).all(|key| filter.contains(&key)));
+    assert!((in_older + 1..all).all(|key| filter.contains(&key)));
 }
 
 #[test]
-fn shrinking_frees_the_newest_and_opens_the_one_before_it() {
-    let mut filter = small();
-    let mut key = 0_u64;
-    while filter.tables().len() < 3 {
-        filter.insert(&key).unwrap();
-        key += 1;
+fn shrinking_frees_an_empty_newest_generation_and_goes_on_with_the_older_one() {
+    let (mut filter, in_older, all) = of_two_generations();
+    for key in in_older..all {
+        filter.remove(&key);
     }
-    // What was deferred now must not close the table that is opened again.
-    assert!(filter.remove(&(key - 1)));
     filter.shrink_to_fit().unwrap();
-    assert_eq!(filter.tables().len(), 2);
+    assert_eq!(filter.tables().len(), 1);
+    // What was deferred when the older one was superseded must not close it again: then it would be let go with what
+    // is inserted now.
     let_go();
-    assert!(!filter.tables()[0].closed && filter.tables()[1].closed);
-    let (first, last) = (key, 3 * key);
-    (first..last).for_each(|key| filter.insert(&key).unwrap());
-    assert!(
-        (0..key - 1)
-            .chain(first..last)
-            .all(|key| filter.contains(&key))
-    );
+    for key in 0..in_older {
+        assert!(filter.remove(&key));
+    }
+    for key in all..2 * all {
+        filter.insert(&key).unwrap();
+    }
+    assert!((all..2 * all).all(|key| filter.contains(&key)));
     filter.clear().unwrap();
-    assert!(filter.is_empty() && filter.tables().len() == 1);
+    assert!(filter.is_empty() && !filter.contains(&all));
+    assert_eq!(filter.tables()[0].buckets, 1);
 }
 
 #[test]
@@ -265,17 +293,17 @@ fn copies_are_counted_and_do_not_make_it_grow() {
     };
     assert_eq!(refused, InsertError::TooManyCopies);
     assert_eq!(filter.count("again"), copies);
-    assert_eq!(filter.tables().len(), 1);
+    assert_eq!(filter.tables(), {
+        let other = small();
+        (0..copies).for_each(|_| other.insert("again").unwrap());
+        other.tables()
+    });
     assert!(!filter.insert_unique("again").unwrap());
-    // Copies in several tables.
-    let mut key = 0_u64;
-    while filter.tables().len() < 3 {
+    for key in 0_u64..20_000 {
         filter.insert(&key).unwrap();
-        key += 1;
+        assert_eq!(filter.count("again"), copies);
     }
-    filter.insert("again").unwrap();
-    assert_eq!(filter.count("again"), copies + 1);
-    for left in (0..=copies).rev() {
+    for left in (0..copies).rev() {
         assert!(filter.remove("again"));
         assert_eq!(filter.count("again"), left);
     }
@@ -283,8 +311,29 @@ fn copies_are_counted_and_do_not_make_it_grow() {
 }
 
 #[test]
+fn classes_stay_when_tables_are_split() {
+    let filter = builder()
+        .buckets(2)
+        .unmixed_hasher(NarrowHasher { tail: 0x5 })
+        .build()
+        .unwrap();
+    for key in 0..50_u64 {
+        for other in 0..50_u64 {
+            if filter.insert(&key).is_err() {
+                continue;
+            }
+            let alike = filter.class(&key) == filter.class(&other);
+            assert_eq!(filter.count(&other) > 0, alike, "{key} and {other}");
+            assert!(filter.remove(&key));
+        }
+        // Makes it grow, unless it is one of few that are alike.
+        let _ = filter.insert(&(1_000 + key));
+        while filter.remove(&(1_000 + key)) {}
+    }
+}
+
+#[test]
 fn absurd_sizes_are_errors() {
-    let builder = GrowingCuckooFilter::builder;
     assert_eq!(
         builder().capacity(0).build().unwrap_err(),
         BuildError::ZeroSize

@@ -2,96 +2,101 @@
 //!
 //! # Which way to grow
 //!
-//! A cuckoo filter does not hold its keys, so it cannot put them into a larger table. Three ways out, and what each
-//! costs, for 2^10 times as many keys as at the start and fingerprints of f bits at the start:
+//! A cuckoo filter does not hold its keys, so it cannot hash them again for a larger table. Three ways out, and what each
+//! costs when the set has grown 2^10 times, for fingerprints of f bits at the start:
 //!
-//! | | Chain of segments, newest first (Almeida et al. 2007; Chen et al. 2017) | Doubling, with a bit of the fingerprint for the bucket's number (Fan et al. 2014, Hua et al. 2015) | Fingerprints of several lengths in one table (Apple 2022: Taffy; Dayan et al. 2023: InfiniFilter) |
+//! | | Chain of filters, newest first (Almeida et al. 2007; Chen et al. 2017) | Doubling: a bit of the fingerprint becomes one of the bucket's number (as in the quotient filter of Bender et al. 2012) | Fingerprints of several lengths in one table (Apple 2022: Taffy; Dayan et al. 2023: InfiniFilter) |
 //! |---|---|---|---|
-//! | Lookup, key present | one segment for three quarters of the keys, then the next | one table | one table |
-//! | Lookup, key absent | 2 words of each segment; 6 segments here | 2 words | 2 words, and a length to decode for each slot |
-//! | Wrong | the sum of the segments: 0.12 % (4×13, older ones longer) | 2^10 times as often as at the start: none is left of f = 12 | grows by one part for each doubling; 0.1 to 0.2 % for the memory here |
-//! | Memory, bits a key | 17 when a segment has just been filled, 65 when one has just been added; no second copy | 17 to 34, and both tables while one moves | 17 to 34 with a bit or two a slot for its length, and both tables while one moves |
-//! | Work to grow | a table is added; nothing moves | every slot moves | every slot moves |
-//! | Remove | finds the copy where it is; must take the newest | as in one table | must take the longest that matches; keys older than f doublings cannot be told apart |
-//! | While growing | inserts go to the new table at once | all threads must help to move, or wait | as on the left |
+//! | Lookup, key absent | 2 words in each of 10 filters (5, if each is four times the one before it) | 2 words | 2 words, and a length to decode for each slot |
+//! | Lookup, key present | half of the keys are in the newest, a quarter in the next, … | 2 words | 2 words |
+//! | Wrong, after 10 doublings | the sum of the filters: 10 times as often, unless each is tighter than the one before it and takes more memory | 2^10 times as often as with f bits: as 4×13 if f was 23 | grows by one part for each doubling |
+//! | Memory, bits a key | of the newest: 17 to 34, or to 68 | 17 to 34; half as much again while one table takes over from another; 38 or more in small tables | 17 to 34, a bit or two a slot for its length, and both tables while one takes over |
+//! | Growing | a filter is added; nothing moves | every slot moves once, to a place that is known beforehand | every slot moves once; those without bits left are doubled |
+//! | Remove | must take the newest copy that matches, if newer filters tell apart what older ones do; **denies other keys** if they do not | as in one filter | must take the longest that matches |
+//! | For ever | yes | until the bits are used up | yes |
 //!
-//! Doubling is out: it is wrong more and more often. Moving every slot of a shared table while others look keys up, and
-//! insert and remove there, without a lock and at one moment for each key, is another protocol for every
-//! operation, and lookups would have to look into two tables at once for as long as it takes. What it would save is the
-//! look at the small segments, and those stay in the caches: in a chain that grows fourfold, all but the newest two
-//! are less than a tenth of it. So: **a chain of segments**, of which each has four times as many buckets as the one
-//! before it, and shorter fingerprints.
+//! A chain was built first, and measured: lookups of absent keys took 5 to 6 times as long as in a fixed filter, as each
+//! table costs a lookup of its own. What speaks against doubling is that bits are used up; but long fingerprints cost
+//! next to nothing where there are few keys. So: **doubling, from long fingerprints** (26 bits in a table of 1,024
+//! buckets, 12 in one of 2^24), **and a chain of such filters** where the bits are used up: after 50 million keys, for one
+//! that began with a thousand. Variable lengths would save that chain, and cost every lookup for it.
 //!
-//! | Buckets of a segment | Layout | Wrong, when full |
-//! |---:|---|---:|
-//! | below 4,096 | 2×23 | 1 in 2,100,000 |
-//! | below 16,384 | 2×21 | 1 in 524,000 |
-//! | below 65,536 | 2×19 | 1 in 131,000 |
-//! | below 262,144 | 3×17 | 1 in 21,800 |
-//! | below 1,048,576 | 3×15 | 1 in 5,460 |
-//! | up to 2^32 | 4×13 | 1 in 1,024 |
+//! | Bits of a fingerprint | Slots of a bucket | Bits a key, when full | Wrong, when full |
+//! |---:|---:|---:|---:|
+//! | 26 to 18 | 2 | 39 | 1 in 17 million to 65,000 |
+//! | 17 to 14 | 3 | 23 | 1 in 22,000 to 2,700 |
+//! | 13 | 4 | 17 | 1 in 1,024 |
+//! | 12 | 4 | 17 | 1 in 512 |
 //!
-//! The segments together are wrong about [one absent key in 140](GrowingCuckooFilter::MAX_FALSE_POSITIVE_RATE), at most
-//! and for ever: from one bucket to the greatest table, there is no place for more of them. Up to 12 million keys,
-//! it is one in 450 at most, as the small ones add next to nothing: long fingerprints cost little where there are few keys.
+//! # How a table is split
 //!
-//! # Why no key is denied
+//! 12 bits of a fingerprint choose the other bucket, in all tables. A table consists of *slices*, each as large as the
+//! very first table, and both buckets of a key are in the same one. When there is no room for a key, a table of twice as
+//! many slices takes over: the number of the slice gets one bit more, and fingerprints have one bit less, the same one.
+//! So what a bucket holds goes to two buckets of the new table, which hold nothing else: where a fingerprint goes does not depend on any
+//! other, there is always room, and **whoever does it, the result is the same**.
 //!
-//! Segments must agree on which keys are alike. Say that y is in an old segment, x in a new one, and that the old one cannot
-//! tell them apart: a remove of x that took the copy in the old segment would take y's, and x's does not stand
-//! for y in the new one. Chains of cuckoo filters elsewhere do just that. Here,
+//! - The new table's words are zero at first: *not born*. As long as one is not, the old table's word counts, and
+//!   the share of this bucket in it is what a lookup sees.
+//! - To change a bucket that is not born, it is born first: the old word is *frozen* by a flag, and never changes
+//!   again; the share of what it holds, and its timestamp, are put into the new word by a compare-and-swap from zero. If
+//!   that fails, someone else has done the same.
+//! - From then on, the new word counts. Inserts, removes, chains and unique inserts work on it just as in a fixed filter.
+//! - Each insert takes over a few buckets that nobody has changed. When all are born, the old table is let go, and freed by
+//!   epochs ([`epoch_cell`]) when nobody reads it.
 //!
-//! - *a newer segment tells apart whatever an older one does*. Fingerprint and bucket are made of the same bits of
-//!   the hash: 12 bits choose the other bucket, in all segments; a segment is cut into slices of the first one's size, and has 2 bits
-//!   more for the slice than the one before it, and 2 bits less in the fingerprint, at most. Both buckets
-//!   of a key are in the same slice;
-//! - *a remove takes the newest copy that matches*. Should it be another key's, z's, then x's own is in this segment or an
-//!   older one, where z is like x, too, and stands for z from now on.
+//! Nobody waits: neither for a table that is taken over, nor for who takes it over. A thread that still knows the old
+//! table only may go on in its words until they are frozen, and nothing of that is lost; then it learns of the new one.
+//!
+//! # When the bits are used up
+//!
+//! Then a new *generation* begins: another table, with longer fingerprints again, in which keys are inserted from now on; the
+//! older ones are looked at, too. Two of them must agree on which keys are alike. Say that y is in the
+//! older one, x in the newer one, and that the older one cannot tell them apart: a remove of x that took the copy
+//! in the older one would take y's, and x's does not stand for y in the newer one. So
+//!
+//! - *a newer generation tells apart whatever an older one does*: its fingerprints are made of the same bits of the hash, and
+//!   more of them;
+//! - *a remove takes the newest copy that matches*. Should it be another key's, z's, then x's own is in this generation or
+//!   an older one, where z is like x, too, and it stands for z from now on.
 //!
 //! So a key is found for as long as it has been inserted more often than removed, if nothing is removed before the
-//! insert that it undoes has returned.
-//!
-//! # Why answers are of one moment
-//!
-//! A list of the segments is replaced as a whole ([`epoch_cell`]), and inserts go to the newest. A segment is
-//! *closed* when every thread that could have thought it the newest has let go of the list: nothing is added to it any more.
-//!
-//! - *Absent*: no copy was in the closed segments, and so none ever will be; the others are read twice, as
-//!   `Segments::find` tells, and then the list must be the same still.
-//! - *Unique*: before a key is inserted into the newest segment, its buckets in all that are not closed are
-//!   *sealed*: their timestamps are advanced at one moment at which they have no copy. An insert that still takes the
-//!   segment for the newest has read them before, and then its exchange fails; or reads them after, and then learns from
-//!   the list, which it looks at between reading and exchange, that there is a newer one.
-//! - *Spent*: a closed segment whose last copy is removed is taken off the list, and freed when nobody reads it.
+//! insert that it undoes has returned. A generation is *closed* when every thread that could have thought it the newest
+//! has let go of the list of tables: nothing is added to it any more. *Absent* from a closed generation is absent for
+//! ever; the others are looked at twice (`Tables::find`). Before a key is inserted uniquely, its buckets in older
+//! generations that are not closed are *sealed*: their timestamps are advanced at one moment at which they
+//! have no copy. An insert that still takes that generation for the newest has read them before, and then its exchange
+//! fails; or reads them after, and then learns from the list, at which it looks between reading and exchange, that there is a
+//! newer one. A closed generation whose last copy is removed is taken off the list, and freed.
 //!
 //! # How it is checked
 //!
-//! Loom explores inserts, unique inserts, removes and lookups while a segment is added or taken off
-//! (`filter/tests/loom.rs`); it does not explore when a segment is closed or freed, which is by epochs of
-//! `crossbeam-epoch`: the models start with a segment that is closed. `filter/tests/growing.rs` has real threads grow a filter
-//! from a thousand keys to ten million; `harness check --subjects growing` looks for answers that no order explains; and
-//! `filter/tests/stalls.rs` stops threads at every step.
+//! Loom explores inserts, unique inserts, removes and lookups while a table is split, and while a generation is added
+//! (`filter/tests/loom_growing.rs`). It does not explore when a generation is closed or memory is freed, which is the epochs' business
+//! (`crossbeam-epoch` is modelled by its authors). `filter/tests/growing.rs` grows filters with real threads;
+//! `harness check --subjects growing` looks for answers that no order explains; `filter/tests/growing_stalls.rs` stops threads at every
+//! step while the others go on.
 
+mod generation;
 mod schedule;
-mod segment;
-mod segments;
+mod table;
+mod tables;
 
 use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
 use kcas::OutOfMemory;
-use kcas::thread_id::ThreadId;
 
 pub use epoch_cell::{Pinned, pin};
 
-use crate::cuckoo::{BuildError, Size, with_id};
-use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
+use crate::cuckoo::{BuildError, Class, Size, with_id};
+use crate::hashing::{FixedState, Location, MAX_BUCKETS, Mixed};
 use crate::update::Refused;
-use schedule::{GROWTH_BITS, first_buckets};
-use segment::{Key, Segment};
-use segments::Segments;
+use schedule::{first_bits, first_buckets};
+use table::{Key, Table, format};
+use tables::{Member, Tables};
 
-/// Buckets of the first segment, where nothing else is asked for: 8 KiB, room for some 1,700 keys.
+/// Buckets of the first table, where nothing else is asked for: 8 KiB, room for some 1,500 keys.
 ///
 /// Not fewer, since slices fill one by one: of small ones, one is full when the others have room.
 const FIRST_BUCKETS: usize = 1 << 10;
@@ -99,12 +104,11 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// A [`CuckooFilter`](crate::CuckooFilter) without a capacity: it grows as keys are inserted, and nobody waits for it.
 ///
 /// All operations are linearizable and lock-free, also while it grows. No key is denied that was inserted and not
-/// removed. It is wrong about one absent key in 140 [at most, for ever](Self::MAX_FALSE_POSITIVE_RATE); about one in
-/// 450 up to 12 million keys.
+/// removed. It is wrong about one absent key in 512 at most up to some 50 million keys (from an ordinary start; often less: [`false_positive_rate`](Self::false_positive_rate)), and
+/// about [one in 128](Self::MAX_FALSE_POSITIVE_RATE) for ever.
 ///
-/// It takes 17 to 30 bits a key when its newest table is full, and up to four times that just after one was added; memory of
-/// a table that is not filled yet is taken from the system as keys come. When the greatest number of keys is known, a fixed filter
-/// is faster and smaller.
+/// It takes 17 to 34 bits a key from a million keys on, half as much again while a new table takes over from the old one, and up to 80 when it is
+/// small. When the greatest number of keys is known, a fixed filter is smaller, and a little faster.
 ///
 /// A call holds the list of its tables for as long as it takes ([`pin`]), which costs one fence. A thread that makes many
 /// calls in a row can hold it throughout, and save that:
@@ -118,15 +122,15 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// }
 /// let pinned = pin();
 /// assert!((0..100_000).all(|key| seen.contains(&key)));
-/// drop(pinned); // lets tables go that were emptied meanwhile
+/// drop(pinned); // lets tables go that were replaced meanwhile
 /// assert!((0..100_000).all(|key| seen.remove(&key)));
 /// assert_eq!(seen.len(), 0);
 /// # Ok::<(), filter::growing::InsertError>(())
 /// ```
 #[derive(Debug)]
 pub struct GrowingCuckooFilter<S = FixedState> {
-    segments: EpochCell<Segments>,
-    /// Buckets of the first segment, and of each slice of the others.
+    tables: EpochCell<Tables>,
+    /// Buckets of the first table, and of each slice of the others.
     slice: usize,
     hasher: S,
 }
@@ -140,6 +144,13 @@ pub enum InsertError {
         "copies of this key fill both its buckets: insert it once (insert_unique), or remove copies"
     )]
     TooManyCopies,
+    /// Both buckets of the key are full, though the table is nearly empty: keys were inserted many times, or the hasher
+    /// does not tell keys apart. A larger table would soon be as crowded there. (Tables of up to 1 MiB grow nevertheless.)
+    #[error(
+        "this key's buckets are full though the table is nearly empty: insert keys once (insert_unique), and take a \
+         hasher that tells them apart"
+    )]
+    Crowded,
     /// The allocator refused the next table.
     #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
@@ -165,8 +176,8 @@ pub struct TableInfo {
     pub bits: u32,
     /// Copies held; as exact as [`GrowingCuckooFilter::len`].
     pub len: usize,
-    /// Whether no copy will be added any more.
-    pub closed: bool,
+    /// Whether it still takes over what a table of half the size held.
+    pub takes_over: bool,
 }
 
 impl GrowingCuckooFilter {
@@ -231,9 +242,9 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
 
     /// True when the key has a copy: always for a key that was inserted and not removed, and by chance for others.
     ///
-    /// Progress: lock-free; two loads for each table, and three more, unless the key's buckets or the list of tables
-    /// are being changed. Writes nothing that others read, but for the pin. Linearization point: a moment at which the answer was true of the
-    /// set, during the call.
+    /// Progress: lock-free; three loads of words, as in the fixed filter, unless the key's buckets are being changed or
+    /// taken over, or there is more than one generation. Writes nothing, but for the pin. Linearization point: a
+    /// moment at which the answer was true of the set, during the call.
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.contains_hash(self.hash(key))
@@ -260,18 +271,19 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         let key = self.key(self.hash(key));
         let pinned = pin();
         loop {
-            let segments = self.segments.load(&pinned);
-            match segments.count(key) {
-                Some(count) if self.segments.holds(segments) => return count,
+            let tables = self.tables.load(&pinned);
+            match tables.count(key) {
+                Some(count) if self.tables.holds(tables) => return count,
                 _ => {}
             }
         }
     }
 
-    /// Takes one copy of the key, the newest; false when it has none. A table that is emptied by it is freed, unless it is the newest.
+    /// Takes one copy of the key, the newest; false when it has none. A generation whose last copy it was is freed, unless
+    /// it is the newest.
     ///
     /// Remove only what was inserted, by an insert that has returned: else it may take a copy of a key that cannot
-    /// be told apart from this one in an older table, which is then denied.
+    /// be told apart from this one, which is then denied.
     ///
     /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for false, as in
     /// [`contains`](Self::contains).
@@ -280,6 +292,19 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// As [`insert`](Self::insert).
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.remove_hash(self.hash(key))
+    }
+
+    /// The class of `key`: keys of one class are one and the same to this filter, as long as it is in its first
+    /// generation. Splitting tables does not change it.
+    pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
+        let key = self.key(self.hash(key));
+        let bits = first_bits(self.slice);
+        let first = Location {
+            fingerprint: (key.short.fingerprint | key.tail << schedule::PAIRING_BITS)
+                & ((1 << bits) - 1),
+            ..key.short
+        };
+        first.into()
     }
 
     /// The hash of a key, for the functions that take one.
@@ -291,7 +316,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
 
 /// What needs no hasher.
 impl<S> GrowingCuckooFilter<S> {
-    /// The false positive rate of as many tables as there can ever be, all of them full: 0.71 %.
+    /// The false positive rate of as many generations as there can ever be, all of them full and at their shortest
+    /// fingerprints: 0.78 %.
     pub const MAX_FALSE_POSITIVE_RATE: f64 = schedule::MAX_FALSE_POSITIVE_RATE;
 
     /// [`insert`](GrowingCuckooFilter::insert), of a key that has this [`hash`](GrowingCuckooFilter::hash).
@@ -302,10 +328,11 @@ impl<S> GrowingCuckooFilter<S> {
     /// # Panics
     /// As `insert`.
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.add(hash, |segments, key, id| {
-            let is_open = || self.segments.holds(segments);
-            segments.newest().insert(key, id, is_open)
-        })
+        let attempt = |tables: &Tables, key| {
+            let is_open = || self.tables.holds(tables);
+            tables.newest().view().insert(key, is_open).map(|()| true)
+        };
+        self.add(hash, attempt).map(|_| ())
     }
 
     /// [`insert_unique`](GrowingCuckooFilter::insert_unique), of a key that has this
@@ -317,61 +344,122 @@ impl<S> GrowingCuckooFilter<S> {
     /// # Panics
     /// As `insert_unique`.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        self.add(hash, |segments, key, id| {
-            if segments.older().any(|segment| !segment.seal(key)) {
+        self.add(hash, |tables, key| {
+            if tables.older().any(|member| !member.seal(key)) {
                 return Ok(false);
             }
-            let is_open = || self.segments.holds(segments);
-            segments.newest().insert_unique(key, id, is_open)
+            let is_open = || self.tables.holds(tables);
+            tables.newest().view().insert_unique(key, is_open)
         })
     }
 
-    /// Tries to add to the newest segment until that succeeds, and grows when it is full.
-    fn add<R>(
+    /// Tries to add to the newest generation until that succeeds, or is found to be needless, and grows when it is full.
+    #[inline]
+    fn add(
         &self,
         hash: u64,
-        attempt: impl Fn(&Segments, Key, &ThreadId) -> Result<R, Refused>,
-    ) -> Result<R, InsertError> {
+        attempt: impl Fn(&Tables, Key) -> Result<bool, Refused>,
+    ) -> Result<bool, InsertError> {
         let key = self.key(hash);
         with_id(|id| {
             let pinned = pin();
             loop {
-                let segments = self.segments.load(&pinned);
-                match attempt(segments, key, id) {
-                    Ok(added) => return Ok(added),
+                let tables = self.tables.load(&pinned);
+                let newest = tables.newest();
+                match attempt(tables, key) {
+                    Ok(added) => {
+                        if added {
+                            newest.generation.count_insert(id);
+                        }
+                        if newest.view().older.is_some() && newest.view().take_over_some() {
+                            self.let_older_go(newest.table(), &pinned);
+                        }
+                        return Ok(added);
+                    }
                     Err(Refused::Closed) => {}
-                    Err(Refused::Full) if segments.newest().has_only_copies(key) => {
+                    Err(Refused::Full) if newest.has_only_copies(key) => {
                         return Err(InsertError::TooManyCopies);
                     }
-                    Err(Refused::Full) => self.grow(segments, &pinned)?,
+                    Err(Refused::Full) => self.grow(tables, &pinned)?,
                 }
             }
         })
     }
 
-    /// Adds a segment, unless someone else has changed the list.
-    fn grow(&self, segments: &Segments, pinned: &Pinned) -> Result<(), InsertError> {
-        let superseded = segments.newest();
-        let slice_bits = superseded.slice_bits() + GROWTH_BITS;
-        let buckets = superseded.buckets().saturating_mul(1 << GROWTH_BITS);
+    /// Makes room, unless someone else has changed the list.
+    #[cold]
+    fn grow(&self, tables: &Tables, pinned: &Pinned) -> Result<(), InsertError> {
+        let newest = tables.newest();
+        if newest.view().older.is_some() {
+            newest.view().take_over_all();
+            self.let_older_go(newest.table(), pinned);
+            return Ok(());
+        }
+        if newest.is_nearly_empty() {
+            return Err(InsertError::Crowded);
+        }
+        let buckets = newest.table().number_of_buckets().saturating_mul(2);
         if buckets > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets });
         }
-        let newer = match Segment::try_new(self.slice, slice_bits) {
-            Ok(newer) => newer,
-            Err(OutOfMemory { .. }) if self.segments.holds(segments) => {
+        let (larger, is_split) = match newest.table().try_split() {
+            Some(split) => (split, true),
+            None => {
+                let slice_bits = newest.table().slice_bits() + 1;
+                (
+                    Table::try_new(first_bits(buckets), self.slice, slice_bits),
+                    false,
+                )
+            }
+        };
+        let larger = match larger {
+            Ok(larger) => larger,
+            Err(OutOfMemory { .. }) if self.tables.holds(tables) => {
                 return Err(InsertError::OutOfMemory { buckets });
             }
             // Someone else had the memory.
             Err(OutOfMemory { .. }) => return Ok(()),
         };
-        let grown = Box::new(segments.with(newer));
-        if self.segments.replace(segments, grown, pinned).is_ok() {
-            let (superseded, turn) = (superseded.clone(), superseded.turn());
+        let grown = if is_split {
+            tables.with_split(larger)
+        } else {
+            tables.with(larger)
+        };
+        let replaced = self.tables.replace(tables, Box::new(grown), pinned);
+        if replaced.is_ok() && !is_split {
+            let superseded = newest.generation.clone();
+            let turn = superseded.turn();
             // Whoever takes it for the newest is pinned now.
             pinned.after_all(move || superseded.close(turn));
         }
         Ok(())
+    }
+
+    /// Takes the table off the list that `table`, of the newest generation, has taken over everything from.
+    fn let_older_go(&self, table: &Table, pinned: &Pinned) {
+        self.replace_tables(pinned, |tables| {
+            let newest = tables.newest();
+            let is_it = std::ptr::eq(newest.table(), table) && newest.view().older.is_some();
+            is_it.then(|| tables.with_all_taken_over())
+        });
+    }
+
+    /// Takes generations off the list that have no copy and never will.
+    fn drop_spent(&self, pinned: &Pinned) {
+        self.replace_tables(pinned, Tables::without_spent);
+    }
+
+    /// Replaces the list by another one, for as long as `other` makes one of it.
+    fn replace_tables(&self, pinned: &Pinned, other: impl Fn(&Tables) -> Option<Tables>) {
+        loop {
+            let tables = self.tables.load(pinned);
+            let Some(other) = other(tables) else {
+                return;
+            };
+            if self.tables.replace(tables, Box::new(other), pinned).is_ok() {
+                return;
+            }
+        }
     }
 
     /// [`contains`](GrowingCuckooFilter::contains), of a key that has this [`hash`](GrowingCuckooFilter::hash).
@@ -382,12 +470,20 @@ impl<S> GrowingCuckooFilter<S> {
 
     #[inline]
     fn contains_under(&self, key: Key, pinned: &Pinned) -> bool {
+        match self.tables.load(pinned).find_at_once(key) {
+            Some(found) => found,
+            None => self.contains_slowly(key, pinned),
+        }
+    }
+
+    #[cold]
+    fn contains_slowly(&self, key: Key, pinned: &Pinned) -> bool {
         loop {
-            let segments = self.segments.load(pinned);
-            match segments.find(key) {
+            let tables = self.tables.load(pinned);
+            match tables.find(key) {
                 Some(true) => return true,
-                // Nothing was added to a segment that is not on the list.
-                Some(false) if self.segments.holds(segments) => return false,
+                // No word was out of date, and nothing was added to a table that is not on the list.
+                Some(false) if self.tables.holds(tables) => return false,
                 _ => {}
             }
         }
@@ -402,37 +498,31 @@ impl<S> GrowingCuckooFilter<S> {
         with_id(|id| {
             let pinned = pin();
             loop {
-                let segments = self.segments.load(&pinned);
-                let removed = segments.iter().find_map(|segment| segment.remove(key, id));
-                match removed {
-                    Some(was_last) => {
-                        if was_last {
+                let tables = self.tables.load(&pinned);
+                let is_open = || self.tables.holds(tables);
+                // The newest that has a copy, or of which it is not known.
+                let found =
+                    tables
+                        .iter()
+                        .find_map(|member| match member.view().remove(key, is_open) {
+                            Some(false) => None,
+                            other => Some((member, other)),
+                        });
+                match found {
+                    Some((member, Some(_))) => {
+                        if member.generation.count_remove(id) {
                             self.drop_spent(&pinned);
                         }
                         return true;
                     }
-                    None if !self.contains_under(key, &pinned) => return false,
+                    // The list has changed.
+                    Some((_, None)) => {}
+                    // Each generation was looked at at another moment.
+                    None if tables.find(key) == Some(false) && is_open() => return false,
                     None => {}
                 }
             }
         })
-    }
-
-    /// Takes segments off the list that have no copy and never will.
-    fn drop_spent(&self, pinned: &Pinned) {
-        loop {
-            let segments = self.segments.load(pinned);
-            let Some(kept) = segments.without_spent() else {
-                return;
-            };
-            if self
-                .segments
-                .replace(segments, Box::new(kept), pinned)
-                .is_ok()
-            {
-                return;
-            }
-        }
     }
 
     #[inline]
@@ -440,30 +530,32 @@ impl<S> GrowingCuckooFilter<S> {
         Key::new(hash, self.slice)
     }
 
-    /// Removes everything, and keeps the memory of the first table only.
+    /// Removes everything, and keeps as much memory as the filter began with.
     ///
     /// # Errors
     /// When there is no memory for that; nothing has changed.
     pub fn clear(&mut self) -> Result<(), InsertError> {
-        let first = first_segment(self.slice)
+        let first = first_table(self.slice)
             .map_err(|OutOfMemory { len: buckets }| InsertError::OutOfMemory { buckets })?;
-        *self.segments.get_mut() = Segments::of(first);
+        *self.tables.get_mut() = Tables::of(Member::first(first));
         Ok(())
     }
 
-    /// Frees every table that holds no copy; the newest, too, so that inserts go to the next smaller one again, and keys
-    /// for which that has no room make it grow. Of an empty filter, a table of the size that it began with is left.
-    /// What is held stays where it is: without its key, it cannot move.
-    ///
-    /// Removes do most of it themselves. What is left to do here are the newest table, and tables that more than 64
-    /// threads emptied between two looks at them.
+    /// Frees what is not needed: a table that another one takes over from, after that has taken over everything;
+    /// generations that hold no copy; and, of an empty filter, all but a table of the size that it began with.
+    /// A table that has been split is never joined again.
     ///
     /// # Errors
     /// When there is no memory for that last table; nothing has changed.
     pub fn shrink_to_fit(&mut self) -> Result<(), InsertError> {
-        match self.segments.get_mut().without_empty() {
-            Some(kept) => *self.segments.get_mut() = kept,
-            None if self.segments.get_mut().newest().slice_bits() > 0 => self.clear()?,
+        let tables = self.tables.get_mut();
+        if tables.newest().view().older.is_some() {
+            tables.newest().view().take_over_all();
+            *tables = tables.with_all_taken_over();
+        }
+        match tables.without_empty() {
+            Some(kept) => *tables = kept,
+            None if tables.newest().table().slice_bits() > 0 => self.clear()?,
             None => {}
         }
         Ok(())
@@ -471,11 +563,11 @@ impl<S> GrowingCuckooFilter<S> {
 
     /// Number of copies held. Exact when no insert or remove is under way; meanwhile it may miss some that are.
     ///
-    /// Progress: wait-free; it reads one counter for each table and thread that ever inserted or removed there.
+    /// Progress: wait-free; it reads one counter for each generation and thread that ever inserted or removed there.
     pub fn len(&self) -> usize {
         let pinned = pin();
-        let segments = self.segments.load(&pinned);
-        segments.iter().map(Segment::len).sum()
+        let tables = self.tables.load(&pinned);
+        tables.iter().map(|member| member.generation.len()).sum()
     }
 
     /// True when no copy is held; as exact as [`len`](Self::len).
@@ -483,29 +575,28 @@ impl<S> GrowingCuckooFilter<S> {
         self.len() == 0
     }
 
-    /// The tables that hold the copies, the newest first. Progress: wait-free.
+    /// The tables that hold the copies, one for each generation, the newest first. Progress: wait-free.
     pub fn tables(&self) -> Vec<TableInfo> {
         let pinned = pin();
-        let segments = self.segments.load(&pinned);
-        let info = |segment: &Segment| TableInfo {
-            buckets: segment.buckets(),
-            slots: segment.tier().slots,
-            bits: segment.tier().bits,
-            len: segment.len(),
-            closed: segment.is_closed(),
+        let tables = self.tables.load(&pinned);
+        let info = |member: &Member| TableInfo {
+            buckets: member.table().number_of_buckets(),
+            slots: member.table().format().slots,
+            bits: member.table().format().bits,
+            len: member.generation.len(),
+            takes_over: member.view().older.is_some(),
         };
-        segments.iter().map(info).collect()
+        tables.iter().map(info).collect()
     }
 
     /// How often it is wrong about absent keys if all its tables are full: the sum of
     /// [`Layout::FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE) over them. Never more than
     /// [`MAX_FALSE_POSITIVE_RATE`](Self::MAX_FALSE_POSITIVE_RATE).
     pub fn false_positive_rate(&self) -> f64 {
-        let pinned = pin();
-        let segments = self.segments.load(&pinned);
-        let rates = segments
-            .iter()
-            .map(|segment| segment.tier().false_positive_rate);
+        let rates = self
+            .tables()
+            .into_iter()
+            .map(|table| format(table.bits).false_positive_rate);
         rates.sum()
     }
 
@@ -517,17 +608,18 @@ impl<S> GrowingCuckooFilter<S> {
             .sum()
     }
 
-    /// Memory that this filter occupies, in bytes, but for tables that were taken out of it and are not freed yet.
+    /// Memory that this filter occupies, in bytes, with a table that another one takes over from; but without tables that
+    /// were taken out of it and are not freed yet.
     pub fn memory_bytes(&self) -> usize {
         let pinned = pin();
-        let segments = self.segments.load(&pinned);
-        let tables: usize = segments.iter().map(Segment::memory_bytes).sum();
-        tables + size_of::<Segments>() + size_of::<Self>()
+        let tables = self.tables.load(&pinned);
+        let members: usize = tables.iter().map(Member::memory_bytes).sum();
+        members + size_of::<Tables>() + size_of::<Self>()
     }
 }
 
-fn first_segment(buckets: usize) -> Result<Segment, OutOfMemory> {
-    Segment::try_new(buckets, 0)
+fn first_table(buckets: usize) -> Result<Table, OutOfMemory> {
+    Table::try_new(first_bits(buckets), buckets, 0)
 }
 
 /// Builds a [`GrowingCuckooFilter`]: [`GrowingCuckooFilter::builder`].
@@ -541,7 +633,7 @@ pub struct GrowingBuilder<S = FixedState> {
 impl<S> GrowingBuilder<S> {
     /// Room for `n` distinct keys in the first table. Without this and [`buckets`](Self::buckets), it has 8 KiB.
     ///
-    /// A filter that begins with many keys has short fingerprints from the start, and is as large as a fixed one.
+    /// A large first table has fingerprints of 17 bits and takes 23 bits a key, where a fixed filter takes 17.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -574,16 +666,16 @@ impl<S> GrowingBuilder<S> {
         let slice = match self.size {
             None => FIRST_BUCKETS,
             Some(Size::Keys(0) | Size::Buckets(0)) => return Err(BuildError::ZeroSize),
-            Some(Size::Keys(keys)) => first_buckets(keys).max(FIRST_BUCKETS),
+            Some(Size::Keys(keys)) => first_buckets(keys, format).max(FIRST_BUCKETS),
             Some(Size::Buckets(buckets)) => buckets,
         };
         if slice > MAX_BUCKETS {
             return Err(BuildError::TooLarge { buckets: slice });
         }
-        let first = first_segment(slice)
+        let first = first_table(slice)
             .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
         Ok(GrowingCuckooFilter {
-            segments: EpochCell::new(Segments::of(first)),
+            tables: EpochCell::new(Tables::of(Member::first(first))),
             slice,
             hasher: self.hasher,
         })

@@ -1,139 +1,112 @@
-//! Which layout a segment has, by its size; and what that makes of the false positive rate.
+//! Which layout a table has, by the length of its fingerprints; and with how long ones a generation begins.
 
 use crate::cuckoo::buckets_for;
-use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
 
-/// Bits of a fingerprint that segments of all sizes store: they choose the other bucket.
+/// Bits of a fingerprint that all tables of a filter store: they choose the other bucket. Tables with
+/// fingerprints of so many bits cannot be split.
 pub(crate) const PAIRING_BITS: u32 = 12;
 
-/// Each segment has 2^`GROWTH_BITS` times as many buckets as the one before it: four times as many.
-///
-/// Twice as many would make twice as many segments of the same set, and lookups of absent keys go through all of
-/// them; eight times as many would leave a table seven eighths empty for longer.
-pub(crate) const GROWTH_BITS: u32 = 2;
+/// Bits of the fingerprints of a small first table: the most that leave a timestamp of nine bits.
+const LONGEST: u32 = 26;
 
-/// Most segments that a filter can have: from one bucket to [`MAX_BUCKETS`].
-pub(crate) const MAX_SEGMENTS: usize = (MAX_BUCKETS.ilog2() / GROWTH_BITS) as usize + 1;
+/// Bits of the fingerprints of a large first table: the most that three slots have room for. Two slots would take half
+/// as much memory again.
+const LONGEST_OF_LARGE: u32 = 17;
 
-/// The layout of segments of a certain size.
+/// The number of buckets, as a power of two, up to which a table is small.
+const SMALL: u32 = 10;
+
+/// Most generations that a filter can have: the first one of a single bucket, of 26 bits, is split until it has 2^14;
+/// the next, of 21 bits, from 2^15 to 2^24; one from 2^25 to 2^30; and one of 2^31 or 2^32.
+pub(crate) const MAX_GENERATIONS: usize = 4;
+
+/// The layout of tables whose fingerprints have so many bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tier {
-    /// The least number of buckets.
-    pub(crate) least: usize,
-    /// Slots of a bucket.
-    pub(crate) slots: usize,
+pub(crate) struct Format {
     /// Bits of a fingerprint.
     pub(crate) bits: u32,
+    /// Slots of a bucket.
+    pub(crate) slots: usize,
     /// [`Layout::FALSE_POSITIVE_RATE`].
     pub(crate) false_positive_rate: f64,
     /// How many buckets so many keys need.
     buckets_for: fn(usize) -> usize,
 }
 
-impl Tier {
-    const fn new<const SLOTS: usize, const BITS: usize>(least: usize) -> Tier {
-        Tier {
-            least,
-            slots: SLOTS,
+impl Format {
+    pub(crate) const fn of<const SLOTS: usize, const BITS: usize>() -> Format {
+        Format {
             bits: BITS as u32,
+            slots: SLOTS,
             false_positive_rate: Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE,
             buckets_for: buckets_for::<SLOTS, BITS>,
         }
     }
 }
 
-/// Each begins where the one before it has grown once, and has two bits less: so many as the bucket's number has more.
-/// So a larger segment tells keys apart at least as well as a smaller one of the same filter ([`super`] tells why it
-/// must), and only the largest, where the memory is, have short fingerprints.
-pub(crate) const TIERS: [Tier; 6] = [
-    Tier::new::<2, 23>(1),
-    Tier::new::<2, 21>(1 << 12),
-    Tier::new::<2, 19>(1 << 14),
-    Tier::new::<3, 17>(1 << 16),
-    Tier::new::<3, 15>(1 << 18),
-    Tier::new::<4, 13>(1 << 20),
-];
-
-/// The place in [`TIERS`] of a segment of so many buckets.
-pub(crate) fn tier(buckets: usize) -> usize {
-    let smaller = TIERS.iter().take_while(|tier| tier.least <= buckets);
-    smaller.count() - 1
+/// Bits of the fingerprints of a generation's first table, if it has so many buckets. In small tables long
+/// fingerprints cost little, and let it be split often.
+pub(crate) fn first_bits(buckets: usize) -> u32 {
+    let doublings = buckets.ilog2().saturating_sub(SMALL);
+    LONGEST.saturating_sub(doublings).max(LONGEST_OF_LARGE)
 }
 
-/// How many buckets the first segment needs for so many keys. More than [`MAX_BUCKETS`], when none is large enough.
-pub(crate) fn first_buckets(keys: usize) -> usize {
-    let ends = TIERS[1..].iter().map(|next| next.least).chain([usize::MAX]);
-    (TIERS.iter().zip(ends))
-        .map(|(tier, end)| ((tier.buckets_for)(keys).max(tier.least), end))
-        .find_map(|(buckets, end)| (buckets < end).then_some(buckets))
+/// How many buckets the first table needs for so many keys. More than [`MAX_BUCKETS`], when no table is large enough.
+pub(crate) fn first_buckets(keys: usize, format: impl Fn(u32) -> Format) -> usize {
+    let fits = |bits: u32| {
+        // All tables from `least` to below `end` begin with fingerprints of so many bits.
+        let doublings = SMALL + LONGEST - bits;
+        let least = if bits == LONGEST { 1 } else { 1 << doublings };
+        let end = match bits {
+            LONGEST_OF_LARGE => usize::MAX,
+            _ => 1 << (doublings + 1),
+        };
+        let buckets = (format(bits).buckets_for)(keys).max(least);
+        (buckets < end).then_some(buckets)
+    };
+    (LONGEST_OF_LARGE..=LONGEST)
+        .rev()
+        .find_map(fits)
         .unwrap_or(usize::MAX)
 }
 
-/// The false positive rate of a filter of as many segments as there can ever be, all of them full.
-pub(crate) const MAX_FALSE_POSITIVE_RATE: f64 = {
-    // In the first tier, as many as would fit from one bucket on; in the last, up to the greatest table; in each of
-    // the others, one.
-    let mut rate = 0.0;
-    let mut place = 0;
-    while place < TIERS.len() {
-        let last = if place + 1 < TIERS.len() {
-            TIERS[place + 1].least / 2
-        } else {
-            MAX_BUCKETS
-        };
-        let doublings = last.ilog2() - TIERS[place].least.ilog2();
-        rate += TIERS[place].false_positive_rate * (doublings / GROWTH_BITS + 1) as f64;
-        place += 1;
-    }
-    rate
-};
+/// The false positive rate of a filter of as many generations as there can ever be, all of them full and at their
+/// shortest fingerprints.
+pub(crate) const MAX_FALSE_POSITIVE_RATE: f64 =
+    MAX_GENERATIONS as f64 * Layout::<4, { PAIRING_BITS as usize }>::FALSE_POSITIVE_RATE;
 
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;
+    use crate::growing::table::format;
+    use crate::hashing::MAX_BUCKETS;
 
-    /// What a fingerprint and a number of a slice tell of a key, together, never becomes less.
     #[test]
-    fn larger_segments_tell_keys_apart_at_least_as_well() {
-        for first in (1..100_000).chain([1 << 17, (1 << 20) + 1]) {
-            let mut told = 0;
-            let mut slice_bits = 0;
-            while first << slice_bits <= MAX_BUCKETS {
-                let bits = TIERS[tier(first << slice_bits)].bits;
-                let now = bits - PAIRING_BITS + slice_bits;
-                assert!(now >= told, "{first} buckets, 2^{slice_bits} slices");
-                told = now;
-                slice_bits += GROWTH_BITS;
+    fn a_first_table_has_room_and_no_more_than_it_needs() {
+        for exponent in 0..60 {
+            let keys = (1.6_f64.powi(exponent)) as usize;
+            let buckets = first_buckets(keys, format);
+            if buckets > MAX_BUCKETS {
+                assert!(keys > 12_000_000_000, "{keys}");
+                continue;
             }
+            let format = format(first_bits(buckets));
+            assert!((format.buckets_for)(keys) <= buckets, "{keys}");
+            assert!(buckets * format.slots < keys * 2 + 100, "{keys}: {buckets}");
         }
     }
 
     #[test]
-    fn a_first_segment_has_room_and_no_more_than_it_needs() {
-        for keys in [
-            1,
-            10,
-            1_000,
-            3_000,
-            6_000,
-            40_000,
-            500_000,
-            1_000_000,
-            100_000_000,
-        ] {
-            let buckets = first_buckets(keys);
-            let chosen = TIERS[tier(buckets)];
-            assert!((chosen.buckets_for)(keys) <= buckets, "{keys}");
-            assert!(buckets * chosen.slots < keys * 2 + 100, "{keys}: {buckets}");
+    fn there_are_no_more_generations_than_are_counted() {
+        for exponent in 0..=32 {
+            let (mut buckets, mut generations) = (1_u64 << exponent, 0);
+            while buckets <= MAX_BUCKETS as u64 {
+                generations += 1;
+                // All its splits, and the table of the next generation.
+                buckets <<= first_bits(buckets as usize) - PAIRING_BITS + 1;
+            }
+            assert!(generations <= MAX_GENERATIONS, "2^{exponent}");
         }
-        assert!(first_buckets(usize::MAX) > MAX_BUCKETS);
-    }
-
-    /// As the docs say.
-    #[test]
-    fn the_bound_is_below_three_quarters_of_a_percent() {
-        assert!((0.0070..0.0075).contains(&MAX_FALSE_POSITIVE_RATE));
-        assert_eq!(MAX_SEGMENTS, 17);
     }
 }

@@ -1,0 +1,591 @@
+//! One table of a growing filter, and how it takes over what an older one held.
+
+use arrayvec::ArrayVec;
+use kcas::sync::{AtomicU64, Ordering};
+use kcas::{Op, OutOfMemory, WordArray};
+
+use super::schedule::{Format, PAIRING_BITS};
+use crate::buckets::{BucketTable, Buckets};
+use crate::hashing::{self, Geometry, Location};
+use crate::layout::{Layout, Shape};
+use crate::lookup;
+use crate::update::{self, Refused};
+
+/// Set in the word of a bucket of a table that took over from another one, once the bucket has what is its share. Then
+/// the word counts; before that it is 0, and what the bucket holds stands in the older table.
+const BORN: u64 = 1 << 62;
+
+/// Set in the word of a bucket that has been taken over: it never changes again.
+const FROZEN: u64 = 1 << 61;
+
+/// Bits of a word that are neither slots nor timestamp.
+const FLAGS: u64 = BORN | FROZEN;
+
+/// An operation is under way on the word ([`WordArray::peek`]).
+const TAG: u64 = 1 << WordArray::VALUE_BITS;
+
+/// The bits of a fingerprint that choose the other bucket.
+const PAIRING: u64 = (1 << PAIRING_BITS) - 1;
+
+/// Most slots of a bucket.
+const MAX_SLOTS: usize = 4;
+
+/// How many buckets are taken over at a time.
+const CHUNK: usize = 16;
+
+/// What the tables of a filter need to know of a key; the same for all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// The low bits of its fingerprints, and its buckets within a slice.
+    pub(crate) short: Location,
+    /// More of the hash: first the number of the slice, then the high bits of the fingerprint. A table that has
+    /// twice as many slices takes a bit for that which its fingerprints no longer have.
+    pub(crate) tail: u64,
+}
+
+impl Key {
+    /// The key whose hash this is, in a filter of slices of so many buckets.
+    #[inline]
+    pub(crate) fn new(hash: u64, slice: usize) -> Key {
+        Key {
+            short: hashing::locate(hash, PAIRING, slice),
+            tail: hash >> PAIRING_BITS,
+        }
+    }
+}
+
+/// Where keys live in a table, and what their words look like: what lookups need to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    shape: Shape,
+    /// Buckets of a slice.
+    slice: usize,
+    /// There are 2^`slice_bits` slices.
+    slice_bits: u32,
+    /// The bits that fingerprints have above those that choose the other bucket.
+    extension: u64,
+}
+
+impl Plan {
+    /// Where a key may live.
+    #[inline]
+    pub(crate) fn locate(&self, key: Key) -> Location {
+        let slice = key.tail & !(u64::MAX << self.slice_bits);
+        let start = slice as usize * self.slice;
+        let extension = key.tail >> self.slice_bits << PAIRING_BITS & self.extension;
+        Location {
+            fingerprint: key.short.fingerprint | extension,
+            first: key.short.first + start,
+            second: key.short.second + start,
+        }
+    }
+
+    /// Whether one of two words holds the fingerprint.
+    #[inline]
+    pub(crate) fn matches(&self, [first, second]: [u64; 2], fingerprint: u64) -> bool {
+        self.shape.contains(first, fingerprint) | self.shape.contains(second, fingerprint)
+    }
+}
+
+/// What a bucket hands on.
+#[derive(Debug)]
+struct Contents {
+    fingerprints: ArrayVec<u64, MAX_SLOTS>,
+    timestamp: u64,
+}
+
+/// Declares the tables that there are, one for each length of fingerprints, and each function of a table as one `match`.
+macro_rules! tables {
+    ($($variant:ident: $slots:literal $bits:literal,)+) => {
+        /// Buckets, whose layout follows from the length of the fingerprints.
+        #[derive(Debug)]
+        enum AnyBuckets {
+            $($variant(Buckets<$slots, $bits>),)+
+        }
+
+        /// The same expression for whatever buckets it is.
+        macro_rules! each {
+            ($any:expr, $buckets:ident => $call:expr) => {
+                match $any {
+                    $(AnyBuckets::$variant($buckets) => $call,)+
+                }
+            };
+        }
+
+        /// The layout of tables with fingerprints of so many bits.
+        pub(crate) fn format(bits: u32) -> Format {
+            match bits {
+                $($bits => Format::of::<$slots, $bits>(),)+
+                other => unreachable!("no table has fingerprints of {other} bits"),
+            }
+        }
+
+        impl AnyBuckets {
+            /// A table of slices, and the shape of its words, which are all zero.
+            fn try_new(bits: u32, slice: usize, slices: usize) -> Result<(Self, Shape), OutOfMemory> {
+                match bits {
+                    $($bits => {
+                        let geometry = Geometry::sliced(slice, slices, PAIRING);
+                        let buckets = AnyBuckets::$variant(Buckets::try_new(geometry)?);
+                        Ok((buckets, Layout::<$slots, $bits>::SHAPE))
+                    })+
+                    other => unreachable!("no table has fingerprints of {other} bits"),
+                }
+            }
+        }
+    };
+}
+
+// The shortest cannot be split; each of the others hands on what it holds to the one before it.
+tables! {
+    Of12: 4 12,
+    Of13: 4 13,
+    Of14: 3 14,
+    Of15: 3 15,
+    Of16: 3 16,
+    Of17: 3 17,
+    Of18: 2 18,
+    Of19: 2 19,
+    Of20: 2 20,
+    Of21: 2 21,
+    Of22: 2 22,
+    Of23: 2 23,
+    Of24: 2 24,
+    Of25: 2 25,
+    Of26: 2 26,
+}
+
+/// A table of a growing filter.
+#[derive(Debug)]
+pub(crate) struct Table {
+    buckets: AnyBuckets,
+    plan: Plan,
+    bits: u32,
+    /// [`BORN`], if it took over from another table; otherwise 0, and every word counts.
+    born: u64,
+    /// Chunks of buckets that nobody has begun to take over.
+    unclaimed: AtomicU64,
+    /// Chunks of buckets that are not known to have been taken over.
+    unfinished: AtomicU64,
+}
+
+impl Table {
+    /// An empty table of 2^`slice_bits` slices, with fingerprints of so many bits.
+    pub(crate) fn try_new(bits: u32, slice: usize, slice_bits: u32) -> Result<Table, OutOfMemory> {
+        let (buckets, shape) = AnyBuckets::try_new(bits, slice, 1 << slice_bits)?;
+        Ok(Table {
+            buckets,
+            plan: Plan {
+                shape,
+                slice,
+                slice_bits,
+                extension: shape.max_fingerprint & !PAIRING,
+            },
+            bits,
+            born: 0,
+            unclaimed: AtomicU64::new(0),
+            unfinished: AtomicU64::new(0),
+        })
+    }
+
+    /// A table of twice as many buckets, to take over from this one: with one bit more for the number of the slice, and
+    /// one less in the fingerprints. Nothing when they have no bit to spare.
+    pub(crate) fn try_split(&self) -> Option<Result<Table, OutOfMemory>> {
+        if self.bits == PAIRING_BITS {
+            return None;
+        }
+        let split = Table::try_new(self.bits - 1, self.plan.slice, self.plan.slice_bits + 1);
+        Some(split.map(|table| {
+            let chunks = table.number_of_buckets().div_ceil(CHUNK) as u64;
+            Table {
+                born: BORN,
+                unclaimed: AtomicU64::new(chunks),
+                unfinished: AtomicU64::new(chunks),
+                ..table
+            }
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn slice_bits(&self) -> u32 {
+        self.plan.slice_bits
+    }
+
+    pub(crate) fn number_of_buckets(&self) -> usize {
+        self.plan.slice << self.plan.slice_bits
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        format(self.bits)
+    }
+
+    #[inline]
+    fn words(&self) -> &WordArray {
+        each!(&self.buckets, buckets => buckets.words())
+    }
+
+    /// The words of both buckets, if both count: nothing is under way there, nor was anything taken over or is still to
+    /// be. With flags that are the same as long as the word counts.
+    #[inline]
+    pub(crate) fn peek(&self, location: Location, among: Among) -> Option<[u64; 2]> {
+        let words = lookup::peek(self.words(), location);
+        let [first, second] = words.map(|word| word ^ among.counting);
+        ((first | second) & (TAG | FROZEN | among.counting) == 0).then_some(words)
+    }
+
+    /// One bucket as it stands.
+    #[inline]
+    pub(crate) fn peek_again(&self, bucket: usize) -> u64 {
+        self.words().peek(bucket)
+    }
+
+    /// Freezes a bucket, and tells what it held then and for ever.
+    fn freeze(&self, bucket: usize) -> Contents {
+        let words = self.words();
+        loop {
+            let word = words.load(bucket);
+            if word & FROZEN != 0 || words.compare_exchange(bucket, word, word | FROZEN).is_ok() {
+                return self.contents(word);
+            }
+        }
+    }
+
+    /// What a bucket holds, as long as it is not frozen.
+    fn read(&self, bucket: usize) -> Contents {
+        self.contents(self.words().load(bucket))
+    }
+
+    fn contents(&self, word: u64) -> Contents {
+        fn of<const SLOTS: usize, const BITS: usize>(
+            _: &Buckets<SLOTS, BITS>,
+            word: u64,
+        ) -> Contents {
+            let slots = (0..SLOTS).map(|slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
+            Contents {
+                fingerprints: slots.filter(|&fingerprint| fingerprint != 0).collect(),
+                timestamp: Layout::<SLOTS, BITS>::timestamp(word),
+            }
+        }
+        each!(&self.buckets, buckets => of(buckets, word & !FLAGS))
+    }
+}
+
+/// Which words of a table count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Among {
+    /// [`BORN`], if it still takes over; otherwise 0.
+    counting: u64,
+}
+
+/// A table, and the one that it takes over from, if there still is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) older: Option<&'a Table>,
+}
+
+impl View<'_> {
+    /// Which words count, for [`Table::peek`].
+    #[inline]
+    pub(crate) fn among(&self) -> Among {
+        let counting = if self.older.is_some() { BORN } else { 0 };
+        Among { counting }
+    }
+
+    /// The words of both buckets of a location, without flags. They may be out of date if the list of tables has
+    /// changed.
+    pub(crate) fn read(&self, location: Location) -> [u64; 2] {
+        each!(&self.table.buckets, buckets => {
+            let typed = self.typed(buckets);
+            [location.first, location.second].map(|bucket| typed.read(bucket))
+        })
+    }
+
+    /// How many slots of the two words of a location hold its fingerprint.
+    pub(crate) fn count(&self, words: [u64; 2], location: Location) -> usize {
+        let different = match location.first == location.second {
+            true => &words[..1],
+            false => &words,
+        };
+        fn of<const SLOTS: usize, const BITS: usize>(
+            _: &Buckets<SLOTS, BITS>,
+            words: &[u64],
+            fingerprint: u64,
+        ) -> usize {
+            let count = |word: &u64| Layout::<SLOTS, BITS>::count(*word, fingerprint);
+            words.iter().map(count).sum()
+        }
+        each!(&self.table.buckets, buckets => of(buckets, different, location.fingerprint))
+    }
+
+    /// [`update::insert_while`].
+    pub(crate) fn insert(&self, key: Key, is_open: impl Fn() -> bool) -> Result<(), Refused> {
+        let location = self.table.plan.locate(key);
+        each!(&self.table.buckets, buckets => {
+            update::insert_while(&self.typed(buckets), location, is_open)
+        })
+    }
+
+    /// [`update::insert_unique_while`].
+    pub(crate) fn insert_unique(
+        &self,
+        key: Key,
+        is_open: impl Fn() -> bool,
+    ) -> Result<bool, Refused> {
+        let location = self.table.plan.locate(key);
+        each!(&self.table.buckets, buckets => {
+            update::insert_unique_while(&self.typed(buckets), location, is_open)
+        })
+    }
+
+    /// [`update::remove_while`].
+    pub(crate) fn remove(&self, key: Key, is_open: impl Fn() -> bool) -> Option<bool> {
+        let location = self.table.plan.locate(key);
+        each!(&self.table.buckets, buckets => {
+            update::remove_while(&self.typed(buckets), location, is_open)
+        })
+    }
+
+    /// [`update::seal`].
+    pub(crate) fn seal(&self, key: Key) -> bool {
+        let location = self.table.plan.locate(key);
+        each!(&self.table.buckets, buckets => update::seal(&self.typed(buckets), location))
+    }
+
+    /// Takes over a few buckets that nobody has taken over yet; true when those were the last of all.
+    ///
+    /// Progress: wait-free, but for others who change the very same buckets of the older table.
+    pub(crate) fn take_over_some(&self) -> bool {
+        let unclaimed = &self.table.unclaimed;
+        // Relaxed, twice: it only divides the work.
+        let left = unclaimed.load(Ordering::Relaxed);
+        if left == 0 {
+            return false;
+        }
+        let claimed =
+            unclaimed.compare_exchange(left, left - 1, Ordering::Relaxed, Ordering::Relaxed);
+        if claimed.is_err() {
+            // Another one does something.
+            return false;
+        }
+        let start = (left as usize - 1) * CHUNK;
+        let end = self.table.number_of_buckets().min(start + CHUNK);
+        self.take_over(start..end);
+        // Release: with the acquire of the last one, who tells all that every bucket has been taken over.
+        self.table.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Takes over all that is left.
+    pub(crate) fn take_over_all(&self) {
+        self.take_over(0..self.table.number_of_buckets());
+    }
+
+    fn take_over(&self, range: std::ops::Range<usize>) {
+        each!(&self.table.buckets, buckets => {
+            let typed = self.typed(buckets);
+            range.for_each(|bucket| typed.bear(bucket));
+        });
+    }
+
+    #[inline]
+    fn typed<'b, const SLOTS: usize, const BITS: usize>(
+        &'b self,
+        buckets: &'b Buckets<SLOTS, BITS>,
+    ) -> TypedView<'b, SLOTS, BITS> {
+        TypedView {
+            buckets,
+            born: self.table.born,
+            older: self.older,
+        }
+    }
+}
+
+/// A [`View`] whose layout is known.
+struct TypedView<'a, const SLOTS: usize, const BITS: usize> {
+    buckets: &'a Buckets<SLOTS, BITS>,
+    born: u64,
+    older: Option<&'a Table>,
+}
+
+impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
+    /// The share of a bucket in what a bucket of the older table held: those whose next bit says so. Without flags.
+    fn share(&self, bucket: usize, contents: &Contents) -> u64 {
+        let is_upper = u64::from(bucket >= self.buckets.geometry().buckets() / 2);
+        let share = (contents.fingerprints.iter())
+            .filter(|&fingerprint| fingerprint >> PAIRING_BITS & 1 == is_upper)
+            .map(|fingerprint| {
+                fingerprint >> (PAIRING_BITS + 1) << PAIRING_BITS | fingerprint & PAIRING
+            });
+        let slots = share.enumerate().fold(0, |word, (slot, fingerprint)| {
+            word | fingerprint << (slot * BITS)
+        });
+        // What was added to the bucket is seen in its timestamp; where it has fewer bits now, it wraps earlier.
+        (slots | contents.timestamp << (SLOTS * BITS)) & !(FLAGS | TAG)
+    }
+
+    /// The bucket of the older table that this one comes from: slices are numbered so that the number's new bit is its
+    /// highest.
+    fn origin(&self, bucket: usize) -> usize {
+        let half = self.buckets.geometry().buckets() / 2;
+        if bucket < half { bucket } else { bucket - half }
+    }
+
+    /// The word without flags, if it counts.
+    fn counting(&self, bucket: usize) -> Option<u64> {
+        let word = self.buckets.read(bucket);
+        (word & self.born == self.born).then_some(word & !FLAGS)
+    }
+
+    /// Makes sure that the bucket's word counts: freezes what it comes from, and puts in what is its share. Whoever
+    /// does it, it is the same; the first one's counts.
+    fn bear(&self, bucket: usize) {
+        if let Some(older) = self.older
+            && self.counting(bucket).is_none()
+        {
+            let share = self.share(bucket, &older.freeze(self.origin(bucket)));
+            self.buckets.replace(bucket, 0, share | self.born);
+        }
+    }
+
+    /// A word as it is stored. The timestamp wraps before it reaches the flags.
+    fn stored(&self, word: u64) -> u64 {
+        word & !FLAGS | self.born
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
+    for TypedView<'_, SLOTS, BITS>
+{
+    #[inline]
+    fn geometry(&self) -> &Geometry<SLOTS, BITS> {
+        self.buckets.geometry()
+    }
+
+    /// Never writes. Linearization point: the load of the word that counts, which is the older table's as long as this
+    /// one's is not born, so that it is looked at again.
+    fn read(&self, bucket: usize) -> u64 {
+        loop {
+            if let Some(word) = self.counting(bucket) {
+                return word;
+            }
+            let older = self
+                .older
+                .expect("all words count where there is no older table");
+            let share = self.share(bucket, &older.read(self.origin(bucket)));
+            if self.counting(bucket).is_none() {
+                return share;
+            }
+        }
+    }
+
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.bear(bucket);
+        (self.buckets).replace(bucket, self.stored(current), self.stored(new))
+    }
+
+    fn commit(&self, ops: &[Op]) -> bool {
+        ops.iter().for_each(|op| self.bear(op.index));
+        let stored: ArrayVec<Op, { WordArray::MAX_OPS }> = (ops.iter())
+            .map(|op| Op {
+                index: op.index,
+                expected: self.stored(op.expected),
+                new: self.stored(op.new),
+            })
+            .collect();
+        self.buckets.commit(&stored)
+    }
+}
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_length_has_the_layout_that_is_told_of_it() {
+        for bits in 12..=26 {
+            let table = Table::try_new(bits, 3, 0).unwrap();
+            let (slots, max_fingerprint) = each!(&table.buckets, buckets => shape(buckets));
+            let format = table.format();
+            assert_eq!((format.slots, format.bits), (slots, bits));
+            assert_eq!(max_fingerprint, (1 << bits) - 1);
+            assert!(slots <= MAX_SLOTS);
+        }
+        fn shape<const SLOTS: usize, const BITS: usize>(_: &Buckets<SLOTS, BITS>) -> (usize, u64) {
+            const { assert!(Layout::<SLOTS, BITS>::TIMESTAMP_BITS >= 7 + FLAGS.count_ones() as usize) };
+            (SLOTS, Layout::<SLOTS, BITS>::MAX_FINGERPRINT)
+        }
+    }
+
+    /// All that a table held is where the table that took over from it looks for it, down to the shortest fingerprints.
+    #[test]
+    fn what_is_taken_over_is_where_it_is_looked_for() {
+        const SLICE: usize = 100;
+        let mut table = Table::try_new(26, SLICE, 0).unwrap();
+        fn view(table: &Table) -> View<'_> {
+            View { table, older: None }
+        }
+        let keys: Vec<Key> = (0..150).map(|n| Key::new(hashing::mix(n), SLICE)).collect();
+        for key in &keys {
+            view(&table).insert(*key, || true).unwrap();
+        }
+        while let Some(split) = table.try_split() {
+            let split = split.unwrap();
+            let both = View {
+                table: &split,
+                older: Some(&table),
+            };
+            let count = |view: &View, key: &Key| {
+                let location = view.table.plan.locate(*key);
+                view.count(view.read(location), location)
+            };
+            let before: Vec<usize> = keys.iter().map(|key| count(&both, key)).collect();
+            assert!(before.iter().all(|&copies| copies == 1));
+            // Half of it before the others.
+            (0..split.number_of_buckets().div_ceil(2 * CHUNK)).for_each(|_| {
+                assert!(!both.take_over_some());
+            });
+            assert!(keys.iter().all(|key| count(&both, key) == 1));
+            while !both.take_over_some() {}
+            assert!(keys.iter().all(|key| count(&view(&split), key) == 1));
+            let occupied = each!(&split.buckets, buckets => buckets.occupied());
+            assert_eq!(occupied, keys.len());
+            table = split;
+        }
+        assert_eq!(table.bits, PAIRING_BITS);
+    }
+
+    /// A word that was changed in the older table, and so could be taken for unchanged, has another timestamp.
+    #[test]
+    fn what_is_added_before_is_seen_after() {
+        let table = Table::try_new(20, 10, 0).unwrap();
+        let split = table.try_split().unwrap().unwrap();
+        let (older, both) = (
+            View {
+                table: &table,
+                older: None,
+            },
+            View {
+                table: &split,
+                older: Some(&table),
+            },
+        );
+        let key = Key::new(hashing::mix(7), 10);
+        let location = split.plan.locate(key);
+        let before = both.read(location);
+        older.insert(key, || true).unwrap();
+        assert_eq!(older.remove(key, || true), Some(true));
+        let after = both.read(location);
+        assert_ne!(before, after);
+        both.take_over_all();
+        assert_eq!(both.read(location), after);
+        // Nothing is added to what was taken over.
+        assert_eq!(older.remove(key, || true), Some(false));
+        let tries = std::cell::Cell::new(0);
+        let refused = older.insert(key, || tries.replace(tries.get() + 1) < 100);
+        assert_eq!(refused, Err(Refused::Closed));
+    }
+}
