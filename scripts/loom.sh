@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 # A target directory of its own: the flag would otherwise rebuild everything, back and forth.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
-cargo test --locked --profile loom -p kcas -p filter --lib --test loom -- --nocapture "$@"
+cargo test --locked --profile loom -p kcas -p filter --lib --test loom --test loom_growing -- --nocapture "$@"

@@ -51,7 +51,7 @@ step "lints"
 cargo clippy --locked --workspace --all-targets -- -D warnings
 cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-    cargo clippy --locked --profile loom -p kcas -p filter --lib --test loom -- -D warnings
+    cargo clippy --locked --profile loom -p kcas -p filter --lib --test loom --test loom_growing -- -D warnings
 
 step "tests"
 cargo test --locked --workspace

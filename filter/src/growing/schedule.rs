@@ -7,12 +7,13 @@ use crate::layout::Layout;
 /// fingerprints of so many bits cannot be split.
 pub(crate) const PAIRING_BITS: u32 = 12;
 
-/// Bits of the fingerprints of a small first table: the most that leave a timestamp of nine bits.
-const LONGEST: u32 = 26;
+/// Bits of the fingerprints of a small first table: the most that leave a timestamp of nine bits. (In models, so few that
+/// a table can be split once.)
+const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 26 };
 
 /// Bits of the fingerprints of a large first table: the most that three slots have room for. Two slots would take half
 /// as much memory again.
-const LONGEST_OF_LARGE: u32 = 17;
+const LONGEST_OF_LARGE: u32 = if cfg!(kcas_loom) { LONGEST } else { 17 };
 
 /// The number of buckets, as a power of two, up to which a table is small.
 const SMALL: u32 = 10;

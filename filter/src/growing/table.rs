@@ -31,7 +31,7 @@ const PAIRING: u64 = (1 << PAIRING_BITS) - 1;
 const MAX_SLOTS: usize = 4;
 
 /// How many buckets are taken over at a time.
-const CHUNK: usize = 16;
+const CHUNK: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 
 /// What the tables of a filter need to know of a key; the same for all of them.
 #[derive(Clone, Copy, Debug)]

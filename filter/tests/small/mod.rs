@@ -67,17 +67,67 @@ pub(crate) fn residents() -> [u64; 4] {
     [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
 }
 
+/// What a caller can ask a filter.
+pub(crate) trait Asked {
+    /// Most copies of a class.
+    const MOST: u64;
+    fn insert(&self, key: u64) -> Result<(), Full>;
+    fn insert_unique(&self, key: u64) -> Result<bool, Full>;
+    fn count(&self, key: u64) -> usize;
+    fn contains(&self, key: u64) -> bool;
+    fn contains_batch(&self, keys: &[u64], found: &mut [bool]);
+    fn remove(&self, key: u64) -> bool;
+    fn class(&self, key: u64) -> Class;
+    fn len(&self) -> usize;
+}
+
+impl Asked for Small {
+    const MOST: u64 = 2 * SLOTS as u64;
+
+    fn insert(&self, key: u64) -> Result<(), Full> {
+        self.insert(&key)
+    }
+
+    fn insert_unique(&self, key: u64) -> Result<bool, Full> {
+        self.insert_unique(&key)
+    }
+
+    fn count(&self, key: u64) -> usize {
+        self.count(&key)
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.contains(&key)
+    }
+
+    fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
+        self.contains_batch(keys, found);
+    }
+
+    fn remove(&self, key: u64) -> bool {
+        self.remove(&key)
+    }
+
+    fn class(&self, key: u64) -> Class {
+        self.class(&key)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
 /// Makes calls, and writes down what was asked and answered.
-pub(crate) struct Caller {
-    filter: Arc<Small>,
+pub(crate) struct Caller<F = Small> {
+    filter: Arc<F>,
     thread: usize,
     calls: Vec<Call<(u64, Event)>>,
 }
 
-impl Caller {
+impl<F: Asked> Caller<F> {
     /// A caller of this number: all that callers of different numbers do happens at the same time, for all
     /// that anybody knows.
-    pub(crate) fn new(filter: &Arc<Small>, thread: usize) -> Caller {
+    pub(crate) fn new(filter: &Arc<F>, thread: usize) -> Self {
         Caller {
             filter: Arc::clone(filter),
             thread,
@@ -86,25 +136,25 @@ impl Caller {
     }
 
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), Full> {
-        let result = self.filter.insert(&key);
+        let result = self.filter.insert(key);
         self.write_down(key, Event::Insert(result));
         result
     }
 
     pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, Full> {
-        let result = self.filter.insert_unique(&key);
+        let result = self.filter.insert_unique(key);
         self.write_down(key, Event::InsertUnique(result));
         result
     }
 
     pub(crate) fn count(&mut self, key: u64) -> usize {
-        let copies = self.filter.count(&key);
+        let copies = self.filter.count(key);
         self.write_down(key, Event::Count(copies as u64));
         copies
     }
 
     pub(crate) fn contains(&mut self, key: u64) -> bool {
-        let found = self.filter.contains(&key);
+        let found = self.filter.contains(key);
         self.write_down(key, Event::Contains(found));
         found
     }
@@ -118,20 +168,9 @@ impl Caller {
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> bool {
-        let removed = self.filter.remove(&key);
+        let removed = self.filter.remove(key);
         self.write_down(key, Event::Remove(removed));
         removed
-    }
-
-    /// A copy of the filter; each class in it is held as often as a count at the same time might have answered.
-    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Small {
-        let copy = self.filter.try_clone().expect("there is room and memory");
-        for key in keys {
-            self.write_down(*key, Event::Count(copy.count(key) as u64));
-        }
-        let held: usize = keys.iter().map(|key| copy.count(key)).sum();
-        assert_eq!(copy.len(), held, "the copy holds other keys as well");
-        copy
     }
 
     fn write_down(&mut self, key: u64, event: Event) {
@@ -144,19 +183,32 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// A copy of the filter; each class in it is held as often as a count at the same time might have answered.
+    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Small {
+        let copy = self.filter.try_clone().expect("there is room and memory");
+        for key in keys {
+            self.write_down(*key, Event::Count(copy.count(key) as u64));
+        }
+        let held: usize = keys.iter().map(|key| copy.count(key)).sum();
+        assert_eq!(copy.len(), held, "the copy holds other keys as well");
+        copy
+    }
+}
+
 /// Checks that some order explains what the callers were told by a filter that held these keys, and that
 /// the filter now holds what that order leaves.
-pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
+pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller<F>; N]) {
     let filter = Arc::clone(&callers[0].filter);
     let mut classes = BTreeMap::<Class, (u64, u64, Vec<Call<Event>>)>::new();
     let of_class = |key: &u64| (*key, 0, Vec::new());
     for key in held {
-        let class = classes.entry(filter.class(key));
+        let class = classes.entry(filter.class(*key));
         class.or_insert_with(|| of_class(key)).1 += 1;
     }
     for call in callers.into_iter().flat_map(|caller| caller.calls) {
         let (key, event) = call.event;
-        let class = classes.entry(filter.class(&key));
+        let class = classes.entry(filter.class(key));
         let calls = &mut class.or_insert_with(|| of_class(&key)).2;
         calls.push(Call {
             thread: call.thread,
@@ -165,7 +217,7 @@ pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
             event,
         });
     }
-    let most = 2 * SLOTS as u64;
+    let most = F::MOST;
     let mut total = 0;
     for (class, (key, held, calls)) in classes {
         match history::check(&OneClass { most }, &[held], &calls) {
@@ -173,8 +225,8 @@ pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
                 let &[left] = left.as_slice() else {
                     panic!("the calls say how many copies are left, and not {left:?}");
                 };
-                assert_eq!(filter.contains(&key), left > 0, "{class:?}, {left} left");
-                assert_eq!(filter.count(&key) as u64, left, "{class:?}");
+                assert_eq!(filter.contains(key), left > 0, "{class:?}, {left} left");
+                assert_eq!(filter.count(key) as u64, left, "{class:?}");
                 total += left as usize;
             }
             Err(Failure::Violation(violation)) => panic!("{class:?}: {violation}"),

@@ -1,0 +1,216 @@
+//! The growing filter under the model checker: what every thread was told, while tables are split and generations
+//! added, is held against the sequential specification, as in `loom.rs`.
+//!
+//! Here a first table has fingerprints of 13 bits and buckets of four slots: it is split once, and after that a new
+//! generation begins.
+#![cfg(kcas_loom)]
+
+mod small;
+mod small_growing;
+
+use std::sync::Arc;
+
+use kcas::model::{explore, spawn};
+use loom::thread::JoinHandle;
+use small::{Caller, explained};
+use small_growing::{Growing, holding, key};
+
+/// A thread of a model that makes calls and writes them down.
+fn caller(
+    filter: &Arc<Growing>,
+    number: usize,
+    calls: impl FnOnce(&mut Caller<Growing>) + 'static,
+) -> JoinHandle<Caller<Growing>> {
+    let mut caller = Caller::new(filter, number);
+    spawn(move || {
+        calls(&mut caller);
+        caller
+    })
+}
+
+fn all_present(filter: &Growing, keys: &[u64]) {
+    for key in keys {
+        assert!(filter.contains(key), "{key:#x} is lost");
+    }
+}
+
+/// Keys that fill the only bucket; half of them are in either half when it is split.
+fn residents() -> [u64; 4] {
+    [key(0, 0, 0), key(0, 1, 1), key(0, 2, 0), key(0, 3, 1)]
+}
+
+/// A lookup while the table is split, and the bucket taken over and changed.
+#[test]
+fn lookup_while_a_table_is_split() {
+    for looked_up in [residents()[0], residents()[1], key(0, 9, 0)] {
+        explore("lookup_while_a_table_is_split", 3, 1, move || {
+            let filter = holding(1, &residents());
+            let new = key(0, 4, 0);
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(new), Ok(()));
+            });
+            let mut reader = Caller::new(&filter, 0);
+            reader.contains(looked_up);
+            explained(&residents(), [reader, writer.join().unwrap()]);
+            all_present(&filter, &residents());
+            all_present(&filter, &[new]);
+        });
+    }
+}
+
+/// A remove, by a thread that may know the old table only, while the table is split.
+#[test]
+fn remove_while_a_table_is_split() {
+    explore("remove_while_a_table_is_split", 3, 1, move || {
+        let filter = holding(1, &residents());
+        let new = key(0, 4, 0);
+        let writer = caller(&filter, 1, move |writer| {
+            assert_eq!(writer.insert(new), Ok(()));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        assert!(mine.remove(residents()[0]));
+        explained(&residents(), [mine, writer.join().unwrap()]);
+        all_present(&filter, &residents()[1..]);
+        all_present(&filter, &[new]);
+    });
+}
+
+/// Two inserts that both find the table full.
+#[test]
+fn two_inserts_that_split_a_table() {
+    explore("two_inserts_that_split_a_table", 2, 1, move || {
+        let filter = holding(1, &residents());
+        let new = [key(0, 4, 0), key(0, 5, 0)];
+        let other = caller(&filter, 1, move |other| {
+            assert_eq!(other.insert(new[1]), Ok(()));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        assert_eq!(mine.insert(new[0]), Ok(()));
+        explained(&residents(), [mine, other.join().unwrap()]);
+        all_present(&filter, &residents());
+        all_present(&filter, &new);
+    });
+}
+
+/// Two unique inserts of one key into a full table: one is told `true`.
+#[test]
+fn two_unique_inserts_that_split_a_table() {
+    explore("two_unique_inserts_that_split_a_table", 2, 1, move || {
+        let filter = holding(1, &residents());
+        let new = key(0, 4, 0);
+        let other = caller(&filter, 1, move |other| {
+            assert!(other.insert_unique(new).is_ok());
+        });
+        let mut mine = Caller::new(&filter, 0);
+        assert!(mine.insert_unique(new).is_ok());
+        explained(&residents(), [mine, other.join().unwrap()]);
+        all_present(&filter, &residents());
+        assert_eq!(filter.count(&new), 1);
+    });
+}
+
+/// A table of two buckets that has been split, of which some of the new one's buckets are not born.
+fn half_taken_over() -> (Arc<Growing>, Vec<u64>) {
+    let mut keys: Vec<u64> = (0..8).map(|nth| key(nth % 2, nth, nth / 2 % 2)).collect();
+    keys.push(key(0, 8, 1));
+    (holding(2, &keys), keys)
+}
+
+/// A copy changes buckets by an insert and a remove, in buckets that are not born, while it is looked up.
+#[test]
+fn hops_in_a_table_that_takes_over() {
+    for looked_up in 0..2 {
+        explore("hops_in_a_table_that_takes_over", 3, 1, move || {
+            let (filter, keys) = half_taken_over();
+            let here = keys[looked_up];
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(here), Ok(()));
+                assert!(writer.remove(here));
+            });
+            let mut reader = Caller::new(&filter, 0);
+            reader.contains(here);
+            explained(&keys, [reader, writer.join().unwrap()]);
+            all_present(&filter, &keys);
+        });
+    }
+}
+
+/// An insert and a remove, each of which takes over the same bucket and changes it.
+#[test]
+fn two_threads_that_take_over_a_bucket() {
+    explore("two_threads_that_take_over_a_bucket", 2, 1, move || {
+        let (filter, keys) = half_taken_over();
+        let (removed, new) = (keys[0], key(0, 20, 0));
+        let other = caller(&filter, 1, move |other| {
+            assert!(other.remove(removed));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        assert_eq!(mine.insert(new), Ok(()));
+        explained(&keys, [mine, other.join().unwrap()]);
+        all_present(&filter, &keys[1..]);
+        all_present(&filter, &[new]);
+    });
+}
+
+/// Keys that fill the only bucket, and stay together when it is split: the next one that would go there begins a new
+/// generation.
+fn together() -> [u64; 4] {
+    [0, 1, 2, 3].map(|nth| key(0, nth, 0))
+}
+
+/// Two unique inserts of one key, one of which may begin a new generation while the other still takes the old one for
+/// the newest; a remove makes room there.
+#[test]
+fn two_unique_inserts_while_a_generation_is_added() {
+    explore(
+        "two_unique_inserts_while_a_generation_is_added",
+        2,
+        1,
+        move || {
+            let filter = holding(1, &together()[..3]);
+            let (filling, new) = (together()[3], key(0, 4, 0));
+            let other = caller(&filter, 1, move |other| {
+                assert_eq!(other.insert(filling), Ok(()));
+                assert!(other.insert_unique(new).is_ok());
+            });
+            let mut mine = Caller::new(&filter, 0);
+            assert!(mine.insert_unique(new).is_ok());
+            explained(&together()[..3], [mine, other.join().unwrap()]);
+            assert_eq!(filter.count(&new), 1);
+            all_present(&filter, &together());
+        },
+    );
+}
+
+/// A copy is added in a new generation, and then one is removed from the old one, by a thread that looked into the
+/// new one before: a lookup that looks there first must not miss both.
+#[test]
+fn lookup_of_a_key_that_changes_generations() {
+    explore(
+        "lookup_of_a_key_that_changes_generations",
+        2,
+        1,
+        move || {
+            // Two generations; the key is in the older one.
+            let filter = holding(1, &together());
+            let another = key(0, 9, 0);
+            filter.insert(&another).unwrap();
+            assert_eq!(filter.tables().len(), 2);
+            let mut held = together().to_vec();
+            held.push(another);
+            let hopping = held[0];
+            let adder = caller(&filter, 1, move |adder| {
+                assert_eq!(adder.insert(hopping), Ok(()));
+                adder.count(hopping);
+            });
+            let remover = caller(&filter, 2, move |remover| {
+                assert!(remover.remove(hopping));
+            });
+            let mut reader = Caller::new(&filter, 0);
+            reader.contains(hopping);
+            let callers = [reader, adder.join().unwrap(), remover.join().unwrap()];
+            explained(&held, callers);
+            all_present(&filter, &held);
+        },
+    );
+}
