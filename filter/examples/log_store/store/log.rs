@@ -232,7 +232,6 @@ impl<D: Disk> Log<D> {
         let mut write = || {
             if self.disk.len()? > start {
                 self.disk.truncate(start)?;
-                self.disk.sync()?;
             }
             if last > 0 {
                 self.disk.write_at(start, &bytes[..last])?;
