@@ -17,6 +17,7 @@
 
 mod compare;
 mod lines;
+mod log_file;
 mod store;
 
 use std::fs::File;
@@ -28,8 +29,8 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
+use log_file::{Access, LogFile};
 use store::Store;
-use store::disk::{Access, LogFile};
 use store::log::{Change, MAX_VALUE};
 use store::page;
 
@@ -51,7 +52,7 @@ enum Command {
     Import {
         /// The directory of the store; it is made if it does not exist.
         store: PathBuf,
-        /// Any file, text or not.
+        /// Any file, text or not; `-` is the standard input.
         file: PathBuf,
         /// Sync after so many lines, and then acknowledge them (after a MiB in any case). A batch takes at least a
         /// page of 4 KiB.
@@ -156,18 +157,8 @@ fn open(directory: &Path, access: Access) -> Result<Store<LogFile>> {
 }
 
 fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, acks: bool) -> Result<()> {
-    let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
-    let metadata = file.metadata().with_context(cannot)?;
-    ensure!(
-        !metadata.is_dir(),
-        "{} is a directory: name a file",
-        path.display()
-    );
+    let (reader, progress) = read(path)?;
     let mut store = open(directory, Access::Create)?;
-    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left")?;
-    let progress = ProgressBar::new(metadata.len()).with_style(style);
-    let reader = BufReader::new(progress.wrap_read(file));
     let imported = lines::import(&mut store, reader, sync_every, |number| {
         if acks {
             let mut out = io::stdout().lock();
@@ -186,6 +177,26 @@ fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, acks: bool) -> 
         store.log().pages_read()
     );
     Ok(())
+}
+
+/// What is to be imported, with a progress bar if its size is known.
+fn read(path: &Path) -> Result<(BufReader<Box<dyn Read>>, ProgressBar)> {
+    if path == "-" {
+        let reader: Box<dyn Read> = Box::new(io::stdin());
+        return Ok((BufReader::new(reader), ProgressBar::hidden()));
+    }
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let metadata = file.metadata().with_context(cannot)?;
+    ensure!(
+        !metadata.is_dir(),
+        "{} is a directory: name a file",
+        path.display()
+    );
+    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left")?;
+    let progress = ProgressBar::new(metadata.len()).with_style(style);
+    let reader: Box<dyn Read> = Box::new(progress.wrap_read(file));
+    Ok((BufReader::new(reader), progress))
 }
 
 fn get(directory: &Path, key: &str) -> Result<()> {

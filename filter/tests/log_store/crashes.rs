@@ -45,7 +45,7 @@ fn changes(rng: &mut StdRng, map: &Map) -> (Vec<Change>, Map) {
 fn what_is_acknowledged_survives_power_failures() {
     let mut rng = StdRng::seed_from_u64(2);
     let (mut kept, mut lost) = (0, 0);
-    for _ in 0..60 {
+    for _ in 0..80 {
         let disk = SimulatedDisk::new();
         let mut acknowledged = Map::new();
         for _ in 0..8 {
@@ -74,7 +74,7 @@ fn what_is_acknowledged_survives_power_failures() {
         }
     }
     // Both occurred often.
-    assert!(kept > 30 && lost > 100, "{kept} kept, {lost} lost");
+    assert!(kept > 30 && lost > 200, "{kept} kept, {lost} lost");
 }
 
 /// A log of two batches, and its length after the first: of one page, and of two.
@@ -113,6 +113,26 @@ fn a_log_that_is_cut_off_anywhere_has_all_batches_before() {
     }
     let whole = Store::open(SimulatedDisk::of(bytes)).unwrap();
     assert_eq!((whole.len(), whole.torn(), whole.log().pages()), (4, 0, 4));
+}
+
+/// A torn batch that lacks nothing but zeros, and another crash, of which only the far end was written: there are zeros
+/// now before it.
+#[test]
+fn a_batch_that_was_missed_does_not_come_back() {
+    let (bytes, _) = two_batches();
+    for calls in 0..6 {
+        let disk = SimulatedDisk::of(bytes[..bytes.len() - 512].to_vec());
+        let mut store = Store::open(disk.clone()).unwrap();
+        assert_eq!(exported(&store), b"onetwo");
+        disk.fail_after(calls);
+        let failed = store.commit(&[set("3", &vec![b'y'; 3 * SIZE])]);
+        assert!(failed.is_err(), "it should take six calls");
+        disk.restart_with(false, |sector| sector >= 4 * SIZE);
+        let store = Store::open(disk).unwrap();
+        // The last two calls write the last page, which stays, and sync it.
+        let kept = if calls < 4 { 2 } else { 3 };
+        assert_eq!(store.len(), kept, "after {calls} calls");
+    }
 }
 
 /// A bit of the last page: its batch is not accepted. A bit of any page before it: an error that says where.

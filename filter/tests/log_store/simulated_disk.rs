@@ -57,20 +57,28 @@ impl SimulatedDisk {
         self.0.borrow_mut().left = calls;
     }
 
-    /// What the disk has when the power is back.
+    /// What the disk has when the power is back: by chance.
     pub(crate) fn restart(&self, rng: &mut StdRng) {
-        let state = &mut *self.0.borrow_mut();
-        let mut bytes = state.synced.clone();
         // As often as not all of it, or nothing: sectors one by one would seldom be all lost.
         let stays = [0.0, 0.5, 1.0][rng.random_range(0..3)];
+        let truncated = rng.random_bool(stays);
+        self.restart_with(truncated, |_| rng.random_bool(stays));
+    }
+
+    /// The power is back; of what was not synced, truncations and sectors stay as told. Sectors are told by where
+    /// they begin.
+    pub(crate) fn restart_with(&self, truncated: bool, mut stays: impl FnMut(usize) -> bool) {
+        let state = &mut *self.0.borrow_mut();
+        let mut bytes = state.synced.clone();
         for pending in state.pending.drain(..) {
             match pending {
-                Pending::Truncate(length) if rng.random_bool(stays) => bytes.truncate(length),
+                Pending::Truncate(length) if truncated => bytes.truncate(length),
                 Pending::Truncate(_) => {}
                 Pending::Write(offset, written) => {
                     for (sector, part) in written.chunks(SECTOR).enumerate() {
-                        if rng.random_bool(stays) {
-                            put(&mut bytes, offset + sector * SECTOR, part);
+                        let start = offset + sector * SECTOR;
+                        if stays(start) {
+                            put(&mut bytes, start, part);
                         }
                     }
                 }

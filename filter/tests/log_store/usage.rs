@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
 use crate::odd_lines;
 use crate::programs::{complaint, example, run};
-use crate::store::disk::{Access, LogFile};
 
 #[test]
 fn the_commands_do_what_they_say() {
@@ -92,18 +92,58 @@ fn the_commands_do_what_they_say() {
     assert_eq!(fs::read(&log).unwrap(), bytes, "a damaged log was changed");
 }
 
+/// The lock is held by processes: a test that held it would pass it on to whatever another test starts meanwhile.
 #[test]
 fn who_writes_has_the_store_alone() {
     let directory = TempDir::new().unwrap();
-    let open = |access| LogFile::open(directory.path(), access);
-    let writer = open(Access::Create).unwrap();
-    for access in [Access::Read, Access::Write, Access::Create] {
-        let error = open(access).map(drop).unwrap_err().to_string();
+    let store = directory.path().join("store");
+    let program = example("log_store").get_program().to_owned();
+    let command = |name: &str, arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg(name).arg(&store).args(arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    };
+    let refused = |name, arguments: &[&str]| {
+        let error = complaint(&mut command(name, arguments));
         assert!(error.contains("another process uses the store"), "{error}");
-    }
-    drop(writer);
-    let readers = [open(Access::Read).unwrap(), open(Access::Read).unwrap()];
-    assert!(open(Access::Write).is_err());
-    drop(readers);
-    open(Access::Write).unwrap();
+    };
+    // It waits for the second line.
+    let mut writer = command("import", &["-", "--acks", "--sync-every", "1"])
+        .spawn()
+        .unwrap();
+    let mut lines = writer.stdin.take().unwrap();
+    lines.write_all(b"one\n").unwrap();
+    let mut acknowledged = [0; 14];
+    writer
+        .stdout
+        .take()
+        .unwrap()
+        .read_exact(&mut acknowledged)
+        .unwrap();
+    assert_eq!(&acknowledged, b"acknowledged 1");
+    refused("get", &["1"]);
+    refused("set", &["1", "x"]);
+    drop(lines);
+    writer.wait().unwrap();
+
+    let long = vec![b'x'; 1 << 20];
+    run(&mut command("set", &["2"]), &long);
+    // It waits until somebody reads all that it writes.
+    let mut reader = command("export", &[]).spawn().unwrap();
+    let mut read = [0; 4];
+    let mut values = reader.stdout.take().unwrap();
+    values.read_exact(&mut read).unwrap();
+    assert_eq!(&read, b"one\n");
+    assert_eq!(run(&mut command("get", &["1"]), b"").0, b"one\n");
+    refused("set", &["1", "x"]);
+    drop(values);
+    assert!(
+        reader.wait().unwrap().success(),
+        "nobody reading is no error"
+    );
+    run(&mut command("set", &["1", "x"]), b"");
 }

@@ -18,7 +18,8 @@
 //! last page of a batch is whole, all pages before it were, too. When a log is opened, everything up to the last such
 //! page is what was acknowledged (or was about to be). A page that is not whole
 //!
-//! - *after* it was torn by a crash: it and all that follow are ignored, and dropped when the next batch is written;
+//! - *after* it was torn by a crash: it and all that follow are ignored, and dropped before the next batch is written
+//!   (and that is synced, too: with parts of that batch in between, a batch that was missed could come back);
 //! - *before* it was damaged later. That is an error, and nothing is changed.
 //!
 //! Damage in the very last batch's last page cannot be told from a crash: then that batch is taken for torn.
@@ -232,6 +233,7 @@ impl<D: Disk> Log<D> {
         let mut write = || {
             if self.disk.len()? > start {
                 self.disk.truncate(start)?;
+                self.disk.sync()?;
             }
             if last > 0 {
                 self.disk.write_at(start, &bytes[..last])?;
