@@ -1,5 +1,10 @@
 //! How many pages are read to find a key, or to know that it is absent: by the filter, and by what could stand in
 //! its place.
+//!
+//! The offsets alone deny most absent keys, too: the hash table that they are in keeps seven bits of each hash. So the
+//! filter is worth most where nothing is kept for each key but what it keeps, and pages are found by their key ranges:
+//! least memory, and hardly a page read for an absent key. But there a key that is present costs a page more
+//! for each later batch over its range, until somebody sorts the log; with offsets it costs one page for ever.
 
 use std::fmt;
 
