@@ -1,0 +1,210 @@
+//! How many pages are read to find a key, or to know that it is absent: by the filter, and by what could stand in
+//! its place.
+//!
+//! The offsets alone deny most absent keys, too: the hash table that they are in keeps seven bits of each hash. So the
+//! filter is worth most where nothing is kept for each key but what it keeps, and pages are found by their key ranges:
+//! least memory, and hardly a page read for an absent key. But there a key that is present costs a page more
+//! for each later batch over its range, until somebody sorts the log; with offsets it costs one page for ever.
+
+use std::fmt;
+
+use anyhow::Result;
+use filter::layout::Layout;
+use indicatif::ProgressIterator;
+
+use crate::lines::order;
+use crate::store::Store;
+use crate::store::disk::Disk;
+use crate::store::log::{Live, Offset};
+
+/// What the ways to find a key cost.
+pub(crate) struct Comparison {
+    /// How many keys were looked up that are there, and how many that are not.
+    pub(crate) present: usize,
+    pub(crate) absent: usize,
+    /// How many of the absent keys the filter took for present ones, and how many are to be expected.
+    pub(crate) mistaken: usize,
+    pub(crate) expected: f64,
+    /// Keys in the store.
+    pub(crate) keys: usize,
+    pub(crate) ways: Vec<Way>,
+}
+
+/// A way to find a key.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    /// Pages read for all keys that are there. What a value that goes on in other pages takes is not in it.
+    pub(crate) present: u64,
+    /// Pages read for all keys that are not there.
+    pub(crate) absent: u64,
+    /// What is kept in memory.
+    pub(crate) bytes: usize,
+}
+
+/// Looks up at most `most` keys that are there, evenly chosen, and for each one that is not.
+pub(crate) fn compare<D: Disk>(store: &Store<D>, most: usize) -> Result<Comparison> {
+    let live = store.live()?;
+    let mut keys: Vec<&[u8]> = live.keys().map(Vec::as_slice).collect();
+    keys.sort_unstable_by_key(|key| order(key));
+    let step = keys.len().div_ceil(most).max(1);
+    let present: Vec<&[u8]> = keys.into_iter().step_by(step).collect();
+    let absent: Vec<Vec<u8>> = (present.iter())
+        .filter_map(|key| absent(key, &live))
+        .collect();
+    let filter = store.index().filter();
+    let may_have = |key: &[u8]| store.index().may_have(key);
+    let mistaken = absent.iter().filter(|key| may_have(key)).count();
+    let rate = Layout::<4, 12>::FALSE_POSITIVE_RATE * filter.load_factor();
+
+    let pages_read = |keys: &mut dyn Iterator<Item = &[u8]>, with_filter: bool| {
+        let before = store.log().pages_read();
+        for key in keys {
+            if with_filter {
+                store.find(key)?;
+            } else {
+                store.find_without_filter(key)?;
+            }
+        }
+        Ok::<_, anyhow::Error>(store.log().pages_read() - before)
+    };
+    let mut ways = Vec::new();
+    for (name, with_filter, bytes) in [
+        ("filter and offsets", true, filter.memory_bytes()),
+        ("offsets", false, 0),
+    ] {
+        ways.push(Way {
+            name,
+            present: pages_read(&mut present.iter().copied(), with_filter)?,
+            absent: pages_read(&mut absent.iter().map(Vec::as_slice), with_filter)?,
+            bytes: bytes + store.index().offsets_bytes(),
+        });
+    }
+
+    let ranges = Ranges::of(store)?;
+    let of_present = (present.iter().progress())
+        .map(|key| ranges.pages_read(key, Some(live[*key])))
+        .sum();
+    let of_absent: Vec<u64> = (absent.iter().progress())
+        .map(|key| ranges.pages_read(key, None))
+        .collect();
+    let asked = absent.iter().zip(&of_absent);
+    ways.push(Way {
+        name: "filter and key ranges of pages",
+        present: of_present,
+        absent: asked.filter(|(key, _)| may_have(key)).map(|(_, n)| n).sum(),
+        bytes: filter.memory_bytes() + ranges.bytes(),
+    });
+    ways.push(Way {
+        name: "key ranges of pages",
+        present: of_present,
+        absent: of_absent.iter().sum(),
+        bytes: ranges.bytes(),
+    });
+    ways.push(Way {
+        name: "exact map of keys to offsets",
+        present: present.len() as u64,
+        absent: 0,
+        bytes: map_bytes(&live),
+    });
+    Ok(Comparison {
+        present: present.len(),
+        absent: absent.len(),
+        mistaken,
+        expected: rate * absent.len() as f64,
+        keys: live.len(),
+        ways,
+    })
+}
+
+/// A key like `key`, its last byte changed, that is not there: it lies between those that are.
+fn absent(key: &[u8], live: &Live) -> Option<Vec<u8>> {
+    let mut key = key.to_vec();
+    let last = key.len() - 1;
+    let byte = key[last];
+    (0x80..=0xff).chain(1..0x80).find_map(|change: u8| {
+        key[last] = byte ^ change;
+        (!live.contains_key(&key)).then(|| key.clone())
+    })
+}
+
+/// The first and the last key, in their order, of the records that begin in each page: what a store has to keep at
+/// least that keeps nothing for each key.
+struct Ranges {
+    /// The oldest page first.
+    pages: Vec<(u64, Vec<u8>, Vec<u8>)>,
+}
+
+impl Ranges {
+    fn of<D: Disk>(store: &Store<D>) -> Result<Ranges> {
+        let mut pages: Vec<(u64, Vec<u8>, Vec<u8>)> = Vec::new();
+        store
+            .log()
+            .each_record(|key, offset, _| match pages.last_mut() {
+                Some((page, least, most)) if *page == offset.page() => {
+                    if order(key) < order(least) {
+                        *least = key.to_vec();
+                    }
+                    if order(key) > order(most) {
+                        *most = key.to_vec();
+                    }
+                }
+                _ => pages.push((offset.page(), key.to_vec(), key.to_vec())),
+            })?;
+        Ok(Ranges { pages })
+    }
+
+    /// How many pages are read, the newest first, until the key is found at this place; or all that might have
+    /// it.
+    fn pages_read(&self, key: &[u8], place: Option<Offset>) -> u64 {
+        let oldest = place.map_or(0, Offset::page);
+        let read = (self.pages.iter().rev())
+            .take_while(|(page, ..)| *page >= oldest)
+            .filter(|(_, least, most)| order(least) <= order(key) && order(key) <= order(most));
+        read.count() as u64
+    }
+
+    fn bytes(&self) -> usize {
+        let keys = self.pages.iter().map(|(_, a, b)| a.len() + b.len());
+        size_of_val(&self.pages[..]) + keys.sum::<usize>()
+    }
+}
+
+/// Memory of a hash map, without what the allocator adds to each key.
+fn map_bytes(live: &Live) -> usize {
+    let keys: usize = live.keys().map(Vec::len).sum();
+    // A table of a power of two, at most seven eighths full, and a byte of its own for each slot.
+    let slots = (live.capacity() * 8 / 7).next_power_of_two();
+    keys + slots * (size_of::<(Vec<u8>, Offset)>() + 1)
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comparison {
+            present,
+            absent,
+            keys,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "{:<32} {:>22} {:>22} {:>14}",
+            "Page reads",
+            format!("{present} present keys"),
+            format!("{absent} absent keys"),
+            "memory a key"
+        )?;
+        for way in &self.ways {
+            let bytes = way.bytes as f64 / (*keys).max(1) as f64;
+            writeln!(
+                f,
+                "{:<32} {:>22} {:>22} {:>8.1} bytes",
+                way.name, way.present, way.absent, bytes
+            )?;
+        }
+        write!(
+            f,
+            "The filter took {} absent keys for present ones; {:.1} were to be expected.",
+            self.mistaken, self.expected
+        )
+    }
+}

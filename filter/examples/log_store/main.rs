@@ -1,0 +1,296 @@
+//! A log-structured key–value store whose filter says, before the file is read, that a key is absent.
+//!
+//! All changes are appended to one file, in pages with checksums (`store/page.rs`), in batches that are synced before
+//! they are acknowledged (`store/log.rs`). In memory there is a cuckoo filter with a copy for each key, and beside
+//! it where the key is in the file (`store/index.rs`): keys themselves are only in the file. A key that is deleted
+//! leaves the filter, which is what a Bloom filter cannot do: there, a store that deletes and inserts fills up with
+//! keys that it does not have any more.
+//!
+//! The filter has room for twice the keys that there were when it was made. When it is full, the log is read and a
+//! larger one is made, as it is when the store is opened.
+//!
+//! ```sh
+//! cargo run --release -p filter --example log_store -- import /tmp/store access.log
+//! cargo run --release -p filter --example log_store -- get /tmp/store 17
+//! cargo run --release -p filter --example log_store -- compare /tmp/store
+//! ```
+
+mod compare;
+mod lines;
+mod log_file;
+mod store;
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Parser, Subcommand};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+
+use log_file::{Access, LogFile};
+use store::Store;
+use store::log::{Change, MAX_VALUE};
+use store::page;
+
+/// A key–value store in a directory: a log of pages, and in memory a filter that knows which keys are absent.
+///
+/// A key has 1 to 1,024 bytes, a value up to 1 GiB. What a command wrote when it ends, or acknowledged, survives a
+/// crash. Nothing is ever overwritten, so that old values take space; to be rid of them, export and import.
+#[derive(Debug, Parser)]
+#[command(max_term_width = 100)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Makes STORE hold the lines of FILE and nothing else: the number of a line is its key (from 1 on), and all its
+    /// bytes with its ending are its value. Goes on where an earlier import was interrupted.
+    Import {
+        /// The directory of the store; it is made if it does not exist.
+        store: PathBuf,
+        /// Any file, text or not; `-` is the standard input.
+        file: PathBuf,
+        /// Sync after so many lines, and then acknowledge them (after a MiB in any case). A batch takes at least a
+        /// page of 4 KiB.
+        #[arg(long, value_name = "N", default_value = "1000")]
+        sync_every: NonZeroU64,
+        /// Print `acknowledged N` whenever the first N lines are sure to stay.
+        #[arg(long)]
+        acks: bool,
+    },
+    /// Writes all values, in the order of the keys: by length, and then by their bytes. After an import, that is the
+    /// file again, byte for byte.
+    Export {
+        /// The directory of the store.
+        store: PathBuf,
+    },
+    /// Writes the value of a key; an error if it has none.
+    Get {
+        /// The directory of the store.
+        store: PathBuf,
+        /// Any text.
+        key: String,
+    },
+    /// Gives a key a value, instead of the one that it may have.
+    Set {
+        /// The directory of the store; it is made if it does not exist.
+        store: PathBuf,
+        /// Any text.
+        key: String,
+        /// The value; without it, what comes from the standard input.
+        value: Option<String>,
+    },
+    /// Deletes a key and its value; an error if it has none.
+    Delete {
+        /// The directory of the store.
+        store: PathBuf,
+        /// Any text.
+        key: String,
+    },
+    /// Tells how large the store and its index are.
+    Stats {
+        /// The directory of the store.
+        store: PathBuf,
+    },
+    /// Reads all pages, and looks up every key: an error if a page is damaged or a key is not found. Changes nothing.
+    Check {
+        /// The directory of the store.
+        store: PathBuf,
+    },
+    /// Counts the pages that are read to find keys, and to find out that keys are absent: with the filter, with the
+    /// offsets alone, with the key ranges of pages instead of offsets, and with all keys in memory.
+    ///
+    /// Absent keys are those of the store with the last byte changed. A store with key ranges alone reads, newest
+    /// first, each page between whose first and last key the key is.
+    Compare {
+        /// The directory of the store.
+        store: PathBuf,
+        /// How many keys of the store to look up at most, and as many absent ones.
+        #[arg(long, value_name = "N", default_value = "100000")]
+        keys: NonZeroUsize,
+    },
+}
+
+fn main() -> Result<()> {
+    match Options::parse().command {
+        Command::Import {
+            store,
+            file,
+            sync_every,
+            acks,
+        } => import(&store, &file, sync_every, acks),
+        Command::Export { store } => {
+            let store = open(&store, Access::Read)?;
+            match lines::export(&store, BufWriter::new(io::stdout().lock())) {
+                Err(error) if is_broken_pipe(&error) => Ok(()),
+                result => result.context("cannot export all values"),
+            }
+        }
+        Command::Get { store, key } => get(&store, &key),
+        Command::Set { store, key, value } => set(&store, key, value),
+        Command::Delete { store, key } => delete(&store, key),
+        Command::Stats { store } => stats(&store),
+        Command::Check { store } => check(&store),
+        Command::Compare { store, keys } => {
+            let store = open(&store, Access::Read)?;
+            println!("{}", compare::compare(&store, keys.get())?);
+            Ok(())
+        }
+    }
+}
+
+/// Opens a store, and tells what a crash left at its end.
+fn open(directory: &Path, access: Access) -> Result<Store<LogFile>> {
+    let cannot = || format!("cannot open the store at {}", directory.display());
+    let store = Store::open(LogFile::open(directory, access)?).with_context(cannot)?;
+    if store.torn() > 0 {
+        eprintln!(
+            "the last {} bytes belong to no complete batch and are ignored; the next batch takes their place",
+            store.torn()
+        );
+    }
+    Ok(store)
+}
+
+fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, acks: bool) -> Result<()> {
+    let (reader, progress) = read(path)?;
+    let mut store = open(directory, Access::Create)?;
+    let imported = lines::import(&mut store, reader, sync_every, |number| {
+        if acks {
+            let mut out = io::stdout().lock();
+            writeln!(out, "acknowledged {number}")?;
+            out.flush()?;
+        }
+        Ok(())
+    })?;
+    progress.finish_and_clear();
+    eprintln!(
+        "{} lines: {} written, {} there already; {} other keys deleted; {} pages read",
+        imported.lines,
+        imported.written,
+        imported.lines - imported.written,
+        imported.deleted,
+        store.log().pages_read()
+    );
+    Ok(())
+}
+
+/// What is to be imported, with a progress bar if its size is known.
+fn read(path: &Path) -> Result<(BufReader<Box<dyn Read>>, ProgressBar)> {
+    if path == "-" {
+        let reader: Box<dyn Read> = Box::new(io::stdin());
+        return Ok((BufReader::new(reader), ProgressBar::hidden()));
+    }
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let metadata = file.metadata().with_context(cannot)?;
+    ensure!(
+        !metadata.is_dir(),
+        "{} is a directory: name a file",
+        path.display()
+    );
+    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left")?;
+    let progress = ProgressBar::new(metadata.len()).with_style(style);
+    let reader: Box<dyn Read> = Box::new(progress.wrap_read(file));
+    Ok((BufReader::new(reader), progress))
+}
+
+fn get(directory: &Path, key: &str) -> Result<()> {
+    let store = open(directory, Access::Read)?;
+    let Some(value) = store.get(key.as_bytes())? else {
+        bail!("{key:?} has no value ({})", reads(&store));
+    };
+    eprintln!("{}", reads(&store));
+    match io::stdout()
+        .write_all(&value)
+        .and_then(|()| io::stdout().flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to the standard output"),
+    }
+}
+
+fn set(directory: &Path, key: String, value: Option<String>) -> Result<()> {
+    let value = match value {
+        Some(value) => value.into_bytes(),
+        None => {
+            let mut value = Vec::new();
+            let mut most = io::stdin().lock().take(MAX_VALUE as u64 + 1);
+            (most.read_to_end(&mut value)).context("cannot read the value")?;
+            value
+        }
+    };
+    let change = Change {
+        key: key.into_bytes(),
+        value: Some(value),
+    };
+    let mut store = open(directory, Access::Create)?;
+    store.commit(&[change])
+}
+
+fn delete(directory: &Path, key: String) -> Result<()> {
+    let mut store = open(directory, Access::Write)?;
+    ensure!(
+        store.find(key.as_bytes())?.is_some(),
+        "{key:?} has no value ({})",
+        reads(&store)
+    );
+    store.commit(&[Change {
+        key: key.into_bytes(),
+        value: None,
+    }])
+}
+
+fn reads(store: &Store<LogFile>) -> String {
+    format!(
+        "{} pages read for it after opening",
+        store.log().pages_read()
+    )
+}
+
+fn stats(directory: &Path) -> Result<()> {
+    let store = open(directory, Access::Read)?;
+    let mut records = 0u64;
+    store.log().each_record(|_, _, _| records += 1)?;
+    let (keys, index) = (store.len(), store.index());
+    let pages = store.log().pages();
+    let size = HumanBytes(pages * page::SIZE as u64);
+    println!("{keys} keys have a value; {records} records in {pages} pages ({size})");
+    println!(
+        "filter: {} for {} keys, load factor {:.2}; offsets: {}",
+        HumanBytes(index.filter().memory_bytes() as u64),
+        index.filter().len(),
+        index.filter().load_factor(),
+        HumanBytes(index.offsets_bytes() as u64)
+    );
+    Ok(())
+}
+
+fn check(directory: &Path) -> Result<()> {
+    let store = open(directory, Access::Read)?;
+    for (key, offset) in store.live()? {
+        let found = store.find(&key)?;
+        ensure!(
+            found.is_some_and(|record| record.offset() == offset),
+            "{} is in the log, and is not found there",
+            key.escape_ascii()
+        );
+    }
+    println!(
+        "{} pages are whole; all {} keys were found with {} page reads; {} bytes torn at the end",
+        store.log().pages(),
+        store.len(),
+        store.log().pages_read(),
+        store.torn()
+    );
+    Ok(())
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}

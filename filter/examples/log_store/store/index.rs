@@ -1,0 +1,117 @@
+//! What is kept in memory of each key: a fingerprint in the filter, and beside it where the log has it.
+//!
+//! The filter says *whether* the log need be read at all, the offsets say *where*; neither holds a key, so that one
+//! takes about as many bytes however long it is. Offsets are found by other bits of the key's hash than the
+//! fingerprint is made of. What both of them take for the key is told apart by the log, which has the key itself.
+
+use filter::{CuckooFilter, Full, hashing};
+use hashbrown::HashTable;
+
+use anyhow::{Result, bail};
+
+use super::log::{Live, Offset};
+
+/// How many keys there is room for at least.
+const LEAST_ROOM: usize = 1 << 10;
+
+/// How often more room is tried when keys do not fit.
+const ATTEMPTS: u32 = 8;
+
+/// Which keys there are, and where; by chance it names a wrong place now and then, never too few.
+pub(crate) struct Index {
+    /// A copy for each key that has a value.
+    filter: CuckooFilter,
+    /// An offset for each key that has a value.
+    offsets: HashTable<Offset>,
+}
+
+impl Index {
+    /// The index of these keys, with room for as many again.
+    pub(crate) fn of(live: &Live) -> Result<Index> {
+        let mut room = LEAST_ROOM.max(2 * live.len());
+        for _ in 0..ATTEMPTS {
+            if let Ok(index) = Index::with_room(room, live)? {
+                return Ok(index);
+            }
+            room *= 2;
+        }
+        bail!(
+            "the {} keys do not fit into a filter with room for {room}: too many are taken for one another",
+            live.len()
+        )
+    }
+
+    fn with_room(room: usize, live: &Live) -> Result<Result<Index, Full>> {
+        let mut offsets = HashTable::new();
+        if offsets
+            .try_reserve(room, |_| unreachable!("it is empty"))
+            .is_err()
+        {
+            bail!("no memory for the places of {room} keys");
+        }
+        let filter = CuckooFilter::builder().capacity(room).build()?;
+        let mut index = Index { filter, offsets };
+        let all = live
+            .iter()
+            .try_for_each(|(key, offset)| index.insert(key, *offset));
+        Ok(all.map(|()| index))
+    }
+
+    /// Whether the filter takes the key for one that is there.
+    pub(crate) fn may_have(&self, key: &[u8]) -> bool {
+        self.filter.contains(key)
+    }
+
+    /// Where the key may be. It is at one of these places, or nowhere.
+    pub(crate) fn places(&self, key: &[u8]) -> impl Iterator<Item = Offset> {
+        self.offsets.iter_hash(self.hash(key)).copied()
+    }
+
+    /// Adds a key that is not there.
+    pub(crate) fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), Full> {
+        // Whoever is in the table could not be found again: the hashes are not kept.
+        if self.offsets.len() == self.offsets.capacity() {
+            return Err(Full);
+        }
+        self.filter.insert(key)?;
+        let hash = self.hash(key);
+        self.offsets
+            .insert_unique(hash, offset, |_| unreachable!("there is room"));
+        Ok(())
+    }
+
+    /// Changes where a key is.
+    pub(crate) fn relocate(&mut self, key: &[u8], from: Offset, to: Offset) {
+        let hash = self.hash(key);
+        let place = self.offsets.find_mut(hash, |offset| *offset == from);
+        *place.expect("the key is there") = to;
+    }
+
+    /// Removes a key that is there.
+    pub(crate) fn remove(&mut self, key: &[u8], offset: Offset) {
+        let hash = self.hash(key);
+        let entry = self.offsets.find_entry(hash, |other| *other == offset);
+        entry.expect("the key is there").remove();
+        assert!(self.filter.remove(key), "the filter had a copy of each key");
+    }
+
+    /// Number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// The filter.
+    pub(crate) fn filter(&self) -> &CuckooFilter {
+        &self.filter
+    }
+
+    /// Memory of the offsets, in bytes.
+    pub(crate) fn offsets_bytes(&self) -> usize {
+        self.offsets.allocation_size()
+    }
+
+    /// Mixed once more: what the filter takes for one another, the offsets are to tell apart.
+    fn hash(&self, key: &[u8]) -> u64 {
+        hashing::mix(self.filter.hash(key))
+    }
+}

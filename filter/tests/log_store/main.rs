@@ -1,0 +1,72 @@
+//! The example `log_store`: what it keeps, what a crash leaves of it, and how often it reads.
+#![cfg(not(kcas_loom))]
+
+#[path = "../../examples/log_store/compare.rs"]
+mod compare;
+#[path = "../../examples/log_store/lines.rs"]
+mod lines;
+#[path = "../programs/mod.rs"]
+mod programs;
+#[path = "../../examples/log_store/store/mod.rs"]
+mod store;
+
+mod contents;
+mod crashes;
+mod kills;
+mod page_reads;
+mod simulated_disk;
+mod usage;
+
+use store::Store;
+use store::disk::Disk;
+use store::log::Change;
+
+/// The key gets this value.
+fn set(key: &str, value: &[u8]) -> Change {
+    Change {
+        key: key.into(),
+        value: Some(value.to_vec()),
+    }
+}
+
+fn delete(key: &str) -> Change {
+    Change {
+        key: key.into(),
+        value: None,
+    }
+}
+
+/// All values, as `export` writes them.
+fn exported<D: Disk>(store: &Store<D>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    lines::export(store, &mut bytes).unwrap();
+    bytes
+}
+
+/// Lines of all kinds: empty ones, such with other line endings, with any bytes, and some that are longer than a
+/// page; the last one has no ending.
+fn odd_lines(number: usize) -> Vec<Vec<u8>> {
+    let kinds: [&dyn Fn(usize) -> Vec<u8>; 7] = [
+        &|_| b"\n".to_vec(),
+        &|_| b"\r\n".to_vec(),
+        &|n| format!("line {n}\n").into_bytes(),
+        &|n| format!("\tline {n}\r\n").into_bytes(),
+        &|n| [&[0, 0xff, b'\r', n as u8 % 10, 0xfe][..], b"\n"].concat(),
+        &|n| [&vec![b'x'; n % 150][..], b"\n"].concat(),
+        // Of 0 to 3 pages; at every 20th turn.
+        &|n| {
+            [
+                &vec![0x80; if n % 20 == 0 { n % 3 * 6_000 } else { 3 }][..],
+                b"\n",
+            ]
+            .concat()
+        },
+    ];
+    let mut lines: Vec<Vec<u8>> = (0..number)
+        .map(|n| kinds[n % kinds.len()](n / kinds.len()))
+        .collect();
+    if let Some(last) = lines.last_mut() {
+        *last = b"the end".to_vec();
+    }
+    lines
+}
