@@ -15,7 +15,6 @@ mod lock_free_fitted;
 mod mini_filter;
 mod one_lock;
 mod optimistic;
-mod random_walk;
 mod roofline;
 mod rwlock;
 mod segment_lock;
@@ -23,6 +22,7 @@ mod spin;
 mod striped;
 mod two_phase;
 mod vector_quotient;
+mod victim_cuckoo;
 
 use std::hash::{BuildHasher, Hash};
 
@@ -49,6 +49,7 @@ pub use rwlock::RwLock;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
 pub use vector_quotient::VectorQuotient;
+pub use victim_cuckoo::VictimCuckoo;
 
 use crate::subject::SLOTS_PER_BUCKET;
 
