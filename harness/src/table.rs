@@ -11,6 +11,7 @@ use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
+use crate::theory::{SIGMAS, row};
 use crate::{memory, results::bootstrap};
 
 /// A table, with what stands above and below it. It is shown as Markdown.
@@ -146,6 +147,55 @@ pub fn of_memory(rows: &[memory::Row]) -> Sheet {
         notes: vec![
             "declared: what the structure says it takes; resident: what the process took in addition.".into(),
         ],
+    }
+}
+
+/// Formulas beside what was measured.
+pub fn of_theory(rows: &[row::Row]) -> Sheet {
+    let line = |row: &row::Row| {
+        let allowed = match row.least == row.most {
+            true => number(row.least),
+            false => format!("{} to {}", number(row.least), number(row.most)),
+        };
+        let holds = if row.holds { "yes" } else { "NO" };
+        vec![
+            row.structure.clone(),
+            row.quantity.clone(),
+            row.formula.clone(),
+            number(row.predicted),
+            number(row.measured),
+            allowed,
+            holds.to_owned(),
+        ]
+    };
+    let header = [
+        "structure",
+        "quantity",
+        "formula",
+        "predicted",
+        "measured",
+        "allowed",
+        "holds",
+    ];
+    Sheet {
+        lead: "What the formulas say, and what was measured.".into(),
+        header: header.map(str::to_owned).into(),
+        lines: rows.iter().map(line).collect(),
+        notes: vec![format!(
+            "allowed: what may be measured if the formula holds; where chance plays a part, {SIGMAS} standard deviations to \
+             either side."
+        )],
+    }
+}
+
+/// A number of any size, to four digits.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        ..0.001 | 1e9.. => format!("{value:.3e}"),
+        ..10.0 => format!("{value:.4}"),
+        ..1_000.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
     }
 }
 

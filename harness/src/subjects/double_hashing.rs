@@ -55,6 +55,11 @@ impl DoubleHashing {
         Ok(Self { cells, hashes })
     }
 
+    /// Of so many cells and hashes, as a filter has them that was sized elsewhere.
+    pub(crate) fn of_size(cells: usize, hashes: usize) -> Self {
+        Self { cells, hashes }
+    }
+
     /// Number of cells, m.
     pub(crate) fn cells(&self) -> usize {
         self.cells

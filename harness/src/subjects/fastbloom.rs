@@ -16,6 +16,7 @@ use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
 
 use super::FALSE_POSITIVE_RATE;
+use super::double_hashing::DoubleHashing;
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// [`AtomicBloomFilter`] at the false positive rate of the default layout.
@@ -23,6 +24,13 @@ use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
 pub struct Fastbloom {
     bloom: AtomicBloomFilter<FixedState>,
     slots: usize,
+}
+
+impl Fastbloom {
+    /// Its size, for the formulas. Which cells are a key's, the crate decides otherwise.
+    pub(crate) fn size(&self) -> DoubleHashing {
+        DoubleHashing::of_size(self.bloom.num_bits(), self.bloom.num_hashes() as usize)
+    }
 }
 
 impl Subject for Fastbloom {

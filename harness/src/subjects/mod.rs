@@ -65,11 +65,11 @@ use crate::subject::SLOTS_PER_BUCKET;
 const FINGERPRINT_BITS: usize = 12;
 
 /// A bucket's word, as the lock-free filter lays it out.
-type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+pub(crate) type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
 /// Of lookups of absent keys, those that find our filter's layout wrong when every slot is taken: what Bloom filters
 /// are sized for.
-const FALSE_POSITIVE_RATE: f64 =
+pub(crate) const FALSE_POSITIVE_RATE: f64 =
     (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
 
 /// Which two buckets a fingerprint may live in, as in the lock-free filter.

@@ -135,10 +135,14 @@ impl ScalableBloom {
         self.keys.sum()
     }
 
-    /// The keys that a stage is sized for, and which of its cells are a key's, if it is there.
-    pub(crate) fn stage(&self, index: usize) -> Option<(usize, &DoubleHashing)> {
-        let stage = self.stages.get(index)?;
-        Some((stage.capacity, stage.bloom.get()?.shape()))
+    /// Which cells of a stage are a key's, if it is there.
+    pub(crate) fn shape(&self, stage: usize) -> Option<&DoubleHashing> {
+        self.stages.get(stage)?.bloom.get().map(Bloom::shape)
+    }
+
+    /// One in so many inserts looks whether this stage, which may be planned only, is full.
+    pub(crate) fn looks_every(&self, stage: usize) -> u64 {
+        self.stages[stage].look + 1
     }
 
     #[inline]
