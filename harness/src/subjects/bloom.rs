@@ -145,6 +145,26 @@ mod tests {
         assert_eq!(bloom.bits_set(), 9);
     }
 
+    /// Two threads that set bits of the same words at the same time: none is lost.
+    #[test]
+    fn threads_lose_no_bit() {
+        let blooms: Vec<_> = (0..1_000).map(|_| Bloom::new(20, 0.001).unwrap()).collect();
+        let barrier = std::sync::Barrier::new(2);
+        let insert = |thread: u64| {
+            for bloom in &blooms {
+                barrier.wait();
+                assert!((20 * thread..20 * (thread + 1)).all(|key| bloom.insert(&key)));
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| insert(0));
+            scope.spawn(|| insert(1));
+        });
+        for bloom in &blooms {
+            (0..40_u64).for_each(|key| assert!(bloom.contains(&key), "{key}"));
+        }
+    }
+
     /// The last of the bits it asks for lies in the last word.
     #[test]
     fn every_cell_has_a_bit() {

@@ -25,7 +25,7 @@
 //!
 //! Who removes a key that is not in is refused if one of its counters is zero. If none is, the filter has taken it for
 //! present, and **the remove takes from other keys what is theirs**: they may be denied from then on. Counters are decreased in
-//! ascending order: of two threads that remove the same single copy one is ahead, and the other meets a zero where it has
+//! ascending order, and thus in the same by all: of two threads that remove the same single copy one is ahead, and the other meets a zero where it has
 //! passed, unless other keys use all of the counters. The other then gives back what it took, and is refused; in between,
 //! keys that share those counters may be denied.
 
@@ -276,22 +276,41 @@ mod tests {
         keys.take(5).for_each(|key| assert!(bloom.contains(&key)));
     }
 
+    /// A key that shares its first counter with the key 0, and not its last.
+    fn sharing_with_zero(bloom: &CountingBloom) -> u64 {
+        let cells = |key: u64| bloom.distinct(FixedState.hash_one(key));
+        let of_zero = cells(0);
+        let shares = |key: &u64| {
+            let cells = cells(*key);
+            of_zero.contains(&cells[0]) && !of_zero.contains(cells.last().unwrap())
+        };
+        (1..).find(shares).unwrap()
+    }
+
     /// A remove has looked at all counters when another one takes the last.
     #[test]
     fn a_remove_that_comes_too_late_gives_back_what_it_took() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();
-        let cells = |key: u64| bloom.distinct(FixedState.hash_one(key));
-        let of_other = cells(0);
-        // A key that shares its first counter with the other key, and not its last.
-        let shares = |key: &u64| {
-            let cells = cells(*key);
-            of_other.contains(&cells[0]) && !of_other.contains(cells.last().unwrap())
-        };
-        let key = (1..).find(shares).unwrap();
+        let key = sharing_with_zero(&bloom);
         assert!(bloom.insert(&0_u64));
         let before = counters(&bloom);
-        assert!(!bloom.decrease_all(&cells(key)));
+        assert!(!bloom.decrease_all(&bloom.distinct(FixedState.hash_one(key))));
         assert_eq!(counters(&bloom), before);
+    }
+
+    /// It does not touch a counter that another key needs, not even for a moment.
+    #[test]
+    fn a_remove_that_is_refused_at_once_denies_no_other_key() {
+        let bloom = CountingBloom::new(10, 0.01).unwrap();
+        let key = sharing_with_zero(&bloom);
+        assert!(bloom.insert(&0_u64));
+        thread::scope(|scope| {
+            let removes = scope.spawn(|| (0..100_000).all(|_| !bloom.remove(&key)));
+            while !removes.is_finished() {
+                assert!(bloom.contains(&0_u64));
+            }
+            assert!(removes.join().unwrap());
+        });
     }
 
     #[test]

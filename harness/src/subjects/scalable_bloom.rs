@@ -335,6 +335,17 @@ mod tests {
         assert!(taken.len() < filter.keys() + 50, "{}", taken.len());
     }
 
+    /// A thread that found a stage full long ago comes late.
+    #[test]
+    fn a_stage_that_is_there_is_not_added_again() {
+        let filter = ScalableBloom::new(100, 0.01, 2, 0.85).unwrap();
+        (0..1_000_u64).for_each(|key| assert!(filter.insert(&key)));
+        assert_eq!(filter.stages(), 4);
+        assert!(filter.grow(0));
+        assert_eq!(filter.stages(), 4);
+        (0..1_000_u64).for_each(|key| assert!(filter.contains(&key)));
+    }
+
     /// Threads that add stages at the same time: keys are in one of them.
     #[test]
     fn threads_grow_it_together() {

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn they_are_filled_and_wrong_as_planned() {
-        all_hold(lock_free);
-        all_hold(global_lock);
+        all_hold(100_000, lock_free);
+        all_hold(100_000, global_lock);
     }
 }

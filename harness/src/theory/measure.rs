@@ -68,11 +68,8 @@ pub(super) fn of_share(share: f64, trials: f64) -> f64 {
 
 /// What a test does with claims: all hold.
 #[cfg(test)]
-pub(super) fn all_hold(compare: fn(Effort) -> Result<Vec<Comparison>>) {
-    let effort = Effort {
-        keys: 20_000,
-        seed: 1,
-    };
+pub(super) fn all_hold(keys: u64, compare: fn(Effort) -> Result<Vec<Comparison>>) {
+    let effort = Effort { keys, seed: 1 };
     let rows = compare(effort).unwrap();
     assert!(!rows.is_empty());
     for row in rows {
