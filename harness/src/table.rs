@@ -188,13 +188,13 @@ pub fn of_theory(rows: &[row::Row]) -> Sheet {
     }
 }
 
-/// A number of any size, to four digits.
+/// A number of any size, to some four digits; a whole one as it is.
 fn number(value: f64) -> String {
     match value.abs() {
-        0.0 => "0".to_owned(),
-        ..0.001 | 1e9.. => format!("{value:.3e}"),
-        ..10.0 => format!("{value:.4}"),
-        ..1_000.0 => format!("{value:.1}"),
+        whole if whole.fract() == 0.0 && whole < 1e15 => value.to_string(),
+        ..0.01 => format!("{value:.3e}"),
+        ..1.0 => format!("{value:.4}"),
+        ..1_000.0 => format!("{value:.2}"),
         _ => format!("{value:.0}"),
     }
 }

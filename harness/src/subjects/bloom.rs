@@ -148,7 +148,7 @@ mod tests {
     /// Two threads that set bits of the same words at the same time: none is lost.
     #[test]
     fn threads_lose_no_bit() {
-        let blooms: Vec<_> = (0..1_000).map(|_| Bloom::new(20, 0.001).unwrap()).collect();
+        let blooms: Vec<_> = (0..5_000).map(|_| Bloom::new(20, 0.001).unwrap()).collect();
         let barrier = std::sync::Barrier::new(2);
         let insert = |thread: u64| {
             for bloom in &blooms {

@@ -52,9 +52,11 @@ impl Comparison {
         (self.least..=self.most).contains(&self.measured)
     }
 
-    /// The same, when what is measured may be off by chance: it has this standard deviation.
+    /// The same, when what is measured, which is never negative, may be off by chance: it has this standard deviation.
     pub(crate) fn by_chance(self, deviation: f64) -> Self {
-        self.within(SIGMAS * deviation)
+        let row = self.within(SIGMAS * deviation);
+        let least = row.least.max(0.0);
+        Self { least, ..row }
     }
 
     /// The same, when what is measured may be off by so much.
@@ -185,6 +187,7 @@ mod tests {
         assert!(row(2.0).holds() && !row(2.1).holds() && !row(f64::NAN).holds());
         assert!(row(3.0).by_chance(0.2).holds() && row(1.0).by_chance(0.2).holds());
         assert!(!row(3.01).by_chance(0.2).holds() && !row(0.99).by_chance(0.2).holds());
+        assert_eq!(row(2.0).by_chance(1.0).least, 0.0);
         assert!(row(5.0).between(4.0, 5.0).holds() && !row(2.0).between(4.0, 5.0).holds());
     }
 
