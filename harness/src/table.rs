@@ -434,6 +434,21 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_any_size_have_four_digits() {
+        let shown = [0.0, 10.0, 1.637e-15, 0.0019531, 0.96654, 16.5571, 665_833.4].map(number);
+        let expected = [
+            "0",
+            "10",
+            "1.637e-15",
+            "1.953e-3",
+            "0.9665",
+            "16.56",
+            "665833",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
     fn every_baseline_has_its_ratio_and_lookups_their_mean_beside_the_paper() {
         let rows = [
             row("lock-free", "lookup-hit", 1, 1, 30.0),

@@ -44,7 +44,7 @@ pub struct Comparison {
 }
 
 /// How many standard deviations a measurement may be off.
-pub(crate) const SIGMAS: f64 = 5.0;
+pub const SIGMAS: f64 = 5.0;
 
 impl Comparison {
     /// Whether what was measured is within what the formula allows.
