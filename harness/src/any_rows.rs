@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::machine::Sidecar;
 use crate::results::record;
 use crate::results::rows::has_columns;
+use crate::theory::row;
 use crate::{kcas_cost, layouts, memory, plot};
 
 /// The rows of a file.
@@ -20,6 +21,8 @@ pub enum AnyRows {
     Kcas(Vec<kcas_cost::Row>),
     /// Of the command `memory`.
     Memory(Vec<memory::Row>),
+    /// Of the command `theory`.
+    Theory(Vec<row::Row>),
 }
 
 impl AnyRows {
@@ -35,6 +38,8 @@ impl AnyRows {
             Self::Kcas(kcas_cost::read(csv)?)
         } else if has_columns(csv, memory::COLUMNS)? {
             Self::Memory(memory::read(csv)?)
+        } else if has_columns(csv, row::COLUMNS)? {
+            Self::Theory(row::read(csv)?)
         } else {
             Self::Sweep(record::read(csv)?)
         })
@@ -47,6 +52,7 @@ impl AnyRows {
             Self::Layouts(rows) => rows.is_empty(),
             Self::Kcas(rows) => rows.is_empty(),
             Self::Memory(rows) => rows.is_empty(),
+            Self::Theory(rows) => rows.is_empty(),
         }
     }
 
@@ -54,13 +60,16 @@ impl AnyRows {
     ///
     /// # Errors
     ///
-    /// No rows to draw.
+    /// No rows to draw, or of a kind that has no figure.
     pub fn figure(&self, sidecar: Option<&Sidecar>) -> Result<String> {
         match self {
             Self::Sweep(rows) => plot::sweep::render(rows, sidecar),
             Self::Layouts(rows) => plot::layouts::render(rows, sidecar),
             Self::Kcas(rows) => plot::kcas::render(rows, sidecar),
             Self::Memory(rows) => plot::memory::render(rows, sidecar),
+            Self::Theory(_) => bail!(
+                "formulas and measurements have no figure; `harness report` shows them as a table"
+            ),
         }
     }
 }

@@ -10,9 +10,9 @@ use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
-    BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, Growing, GrowingPinned,
-    LockFree, LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase,
-    VectorQuotient,
+    BlockedBloom, Bloom, CountingBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock,
+    Growing, GrowingPinned, LockFree, LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock,
+    ScalableBloom, SegmentLock, TwoPhase, VectorQuotient,
 };
 use crate::workload::phase::Measured;
 
@@ -88,6 +88,9 @@ impl Registry {
         registry.add::<CuckoofilterMutex>();
         registry.add::<BlockedBloom>();
         registry.add::<Fastbloom>();
+        registry.add::<Bloom>();
+        registry.add::<CountingBloom>();
+        registry.add::<ScalableBloom>();
         registry.add::<ExactSet>();
         registry.add::<Roofline>();
         registry.add::<AblationControl>();
@@ -146,8 +149,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        let error = Registry::standard().get("bloom").unwrap_err().to_string();
-        assert!(error.contains("\"bloom\""), "{error}");
+        let error = Registry::standard().get("balloon").unwrap_err().to_string();
+        assert!(error.contains("\"balloon\""), "{error}");
         assert!(
             error.contains(
                 "lock-free, lock-free-batch, lock-free-fitted, growing, growing-pinned, segment-lock, "

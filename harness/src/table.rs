@@ -11,6 +11,7 @@ use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
+use crate::theory::{SIGMAS, row};
 use crate::{memory, results::bootstrap};
 
 /// A table, with what stands above and below it. It is shown as Markdown.
@@ -146,6 +147,55 @@ pub fn of_memory(rows: &[memory::Row]) -> Sheet {
         notes: vec![
             "declared: what the structure says it takes; resident: what the process took in addition.".into(),
         ],
+    }
+}
+
+/// Formulas beside what was measured.
+pub fn of_theory(rows: &[row::Row]) -> Sheet {
+    let line = |row: &row::Row| {
+        let allowed = match row.least == row.most {
+            true => number(row.least),
+            false => format!("{} to {}", number(row.least), number(row.most)),
+        };
+        let holds = if row.holds { "yes" } else { "NO" };
+        vec![
+            row.structure.clone(),
+            row.quantity.clone(),
+            row.formula.clone(),
+            number(row.predicted),
+            number(row.measured),
+            allowed,
+            holds.to_owned(),
+        ]
+    };
+    let header = [
+        "structure",
+        "quantity",
+        "formula",
+        "predicted",
+        "measured",
+        "allowed",
+        "holds",
+    ];
+    Sheet {
+        lead: "What the formulas say, and what was measured.".into(),
+        header: header.map(str::to_owned).into(),
+        lines: rows.iter().map(line).collect(),
+        notes: vec![format!(
+            "allowed: what may be measured if the formula holds; where chance plays a part, {SIGMAS} standard deviations to \
+             either side."
+        )],
+    }
+}
+
+/// A number of any size, to some four digits; a whole one as it is.
+fn number(value: f64) -> String {
+    match value.abs() {
+        whole if whole.fract() == 0.0 && whole < 1e15 => value.to_string(),
+        ..0.01 => format!("{value:.3e}"),
+        ..1.0 => format!("{value:.4}"),
+        ..1_000.0 => format!("{value:.2}"),
+        _ => format!("{value:.0}"),
     }
 }
 
@@ -381,6 +431,21 @@ mod tests {
         lines
             .find(|cells| cells.len() > 2 && cells[0] == workload && cells[2] == threads)
             .unwrap_or_else(|| panic!("no line for {workload} at {threads} in\n{table}"))
+    }
+
+    #[test]
+    fn numbers_of_any_size_have_four_digits() {
+        let shown = [0.0, 10.0, 1.637e-15, 0.0019531, 0.96654, 16.5571, 665_833.4].map(number);
+        let expected = [
+            "0",
+            "10",
+            "1.637e-15",
+            "1.953e-3",
+            "0.9665",
+            "16.56",
+            "665833",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -73,9 +73,10 @@ pub(super) fn leave<Row: Serialize>(
     Ok(outputs)
 }
 
-/// Says which files there are now.
+/// Says which files there are now; not every command draws a figure.
 pub(super) fn name_files(outputs: &Outputs) {
-    for file in [&outputs.csv, &outputs.sidecar, &outputs.figure] {
+    let files = [&outputs.csv, &outputs.sidecar, &outputs.figure];
+    for file in files.into_iter().filter(|file| file.exists()) {
         println!("{}", file.display());
     }
 }

@@ -20,7 +20,7 @@ use crate::table::{self, Sheet};
 use findings::Finding;
 
 /// The order in which a reader should meet experiments; others follow, by name.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 18] = [
     "quick",
     "full",
     "full-large",
@@ -28,6 +28,7 @@ const ORDER: [&str; 16] = [
     "latency",
     "stalls",
     "rivals",
+    "relatives",
     "load-factor",
     "hits",
     "skew-cached",
@@ -37,6 +38,7 @@ const ORDER: [&str; 16] = [
     "kcas",
     "layouts",
     "memory",
+    "theory",
 ];
 
 /// One experiment as the page shows it.
@@ -117,7 +119,10 @@ fn section(csv: &Path) -> Result<Option<Section>> {
     let mut section = Section {
         title: run.map_or(&name, |run| &run.title).clone(),
         question: run.map_or_else(String::new, |run| run.question.clone()),
-        figure: rows.figure(sidecar.as_ref())?,
+        figure: match &rows {
+            AnyRows::Theory(_) => String::new(),
+            rows => rows.figure(sidecar.as_ref())?,
+        },
         is_of_ours: false,
         headlines: Vec::new(),
         findings: Vec::new(),
@@ -136,6 +141,7 @@ fn section(csv: &Path) -> Result<Option<Section>> {
             section.sentences = findings::of_memory(rows);
             section.sheet = Some(table::of_memory(rows));
         }
+        AnyRows::Theory(rows) => section.sheet = Some(table::of_theory(rows)),
     }
     let beside = [csv.to_owned(), outputs.sidecar];
     let names = beside.iter().filter(|file| file.exists());

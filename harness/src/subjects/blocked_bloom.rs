@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use filter::FixedState;
 use kcas::steps::step;
+use statrs::distribution::{Discrete, Poisson};
 
 use super::{Geometry, geometry};
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
@@ -74,6 +75,49 @@ impl BlockedBloom {
         let block = &self.blocks[self.geometry.locate(hash).first];
         block.0.iter().zip(masks(hash))
     }
+
+    /// The false positive rate that theory expects when so many keys are in, and its standard deviation between one
+    /// filter and another.
+    pub(crate) fn false_positive_rate(&self, keys: f64) -> (f64, f64) {
+        let blocks = self.blocks.len() as f64;
+        let (rate, variance) = rate_of_blocks(keys / blocks);
+        (rate, (variance / blocks).sqrt())
+    }
+}
+
+/// The formula of the module's docs, without its approximation: mean and variance, over the blocks of a filter with
+/// so many keys a block on average, of the share of absent keys that are found in one.
+fn rate_of_blocks(keys: f64) -> (f64, f64) {
+    let Ok(law) = Poisson::new(keys) else {
+        // No keys.
+        return (0.0, 0.0);
+    };
+    // The chances of each number of bits set in a word.
+    let mut bits_set = [0.0; 65];
+    bits_set[0] = 1.0;
+    let (mut mean, mut mean_of_squares) = (0.0, 0.0);
+    // Past that, keys of a block are less likely than a number can tell.
+    for i in 0..100 + 3 * keys as u64 {
+        // The mean of (X / 64)^power in all words.
+        let moment = |power: usize| {
+            let terms = (bits_set.iter().enumerate())
+                .map(|(set, chance)| chance * (set as f64 / 64.0).powi(power as i32));
+            terms.sum::<f64>().powi(WORDS as i32)
+        };
+        mean += law.pmf(i) * moment(BITS);
+        mean_of_squares += law.pmf(i) * moment(2 * BITS);
+        for _ in 0..BITS {
+            for set in (0..=64).rev() {
+                let stays = bits_set[set] * set as f64 / 64.0;
+                let comes = match set {
+                    0 => 0.0,
+                    _ => bits_set[set - 1] * (65 - set) as f64 / 64.0,
+                };
+                bits_set[set] = stays + comes;
+            }
+        }
+    }
+    (mean, mean_of_squares - mean * mean)
 }
 
 impl Subject for BlockedBloom {
@@ -130,34 +174,10 @@ impl Subject for BlockedBloom {
 
 #[cfg(test)]
 mod tests {
-    use statrs::distribution::{Discrete, Poisson};
-
     use super::*;
 
-    /// The formula of the module's docs, without its approximation.
     fn false_positive_rate(load: f64) -> f64 {
-        let keys = Poisson::new((WORDS * SLOTS_PER_BUCKET) as f64 * load).unwrap();
-        // The chances of each number of bits set in a word.
-        let mut bits_set = [0.0; 65];
-        bits_set[0] = 1.0;
-        let mut rate = 0.0;
-        for i in 0..100 {
-            let found: f64 = (bits_set.iter().enumerate())
-                .map(|(set, chance)| chance * (set as f64 / 64.0).powi(BITS as i32))
-                .sum();
-            rate += keys.pmf(i) * found.powi(WORDS as i32);
-            for _ in 0..BITS {
-                for set in (0..=64).rev() {
-                    let stays = bits_set[set] * set as f64 / 64.0;
-                    let comes = match set {
-                        0 => 0.0,
-                        _ => bits_set[set - 1] * (65 - set) as f64 / 64.0,
-                    };
-                    bits_set[set] = stays + comes;
-                }
-            }
-        }
-        rate
+        rate_of_blocks((WORDS * SLOTS_PER_BUCKET) as f64 * load).0
     }
 
     #[test]

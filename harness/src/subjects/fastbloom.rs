@@ -15,18 +15,22 @@ use anyhow::{Result, ensure};
 use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
 
-use super::Layout;
+use super::FALSE_POSITIVE_RATE;
+use super::double_hashing::DoubleHashing;
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
-
-/// Of lookups of absent keys, those that find our filter's layout wrong when every slot is taken.
-const FALSE_POSITIVE_RATE: f64 =
-    (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
 
 /// [`AtomicBloomFilter`] at the false positive rate of the default layout.
 #[derive(Debug)]
 pub struct Fastbloom {
     bloom: AtomicBloomFilter<FixedState>,
     slots: usize,
+}
+
+impl Fastbloom {
+    /// Its size, for the formulas. Which cells are a key's, the crate decides otherwise.
+    pub(crate) fn size(&self) -> DoubleHashing {
+        DoubleHashing::of_size(self.bloom.num_bits(), self.bloom.num_hashes() as usize)
+    }
 }
 
 impl Subject for Fastbloom {

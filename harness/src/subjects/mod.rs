@@ -5,7 +5,10 @@
 mod ablation;
 mod atomic_cuckoo_filter;
 mod blocked_bloom;
+mod bloom;
+mod counting_bloom;
 mod cuckoofilter;
+pub(crate) mod double_hashing;
 mod exact_set;
 mod fastbloom;
 mod global_lock;
@@ -16,18 +19,20 @@ mod lock_free_fitted;
 mod mini_filter;
 mod one_lock;
 mod optimistic;
-mod random_walk;
 mod roofline;
 mod rwlock;
+mod scalable_bloom;
 mod segment_lock;
 mod spin;
 mod striped;
 mod two_phase;
 mod vector_quotient;
+mod victim_cuckoo;
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::atomic::AtomicU64;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
 
@@ -37,6 +42,8 @@ pub use ablation::{
 };
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use blocked_bloom::BlockedBloom;
+pub use bloom::Bloom;
+pub use counting_bloom::CountingBloom;
 pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
@@ -48,9 +55,11 @@ pub use lock_free_fitted::LockFreeFitted;
 pub use optimistic::Optimistic;
 pub use roofline::Roofline;
 pub use rwlock::RwLock;
+pub use scalable_bloom::ScalableBloom;
 pub use segment_lock::SegmentLock;
 pub use two_phase::TwoPhase;
 pub use vector_quotient::VectorQuotient;
+pub use victim_cuckoo::VictimCuckoo;
 
 use crate::subject::SLOTS_PER_BUCKET;
 
@@ -58,7 +67,12 @@ use crate::subject::SLOTS_PER_BUCKET;
 const FINGERPRINT_BITS: usize = 12;
 
 /// A bucket's word, as the lock-free filter lays it out.
-type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+pub(crate) type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+
+/// Of lookups of absent keys, those that find our filter's layout wrong when every slot is taken: what Bloom filters
+/// are sized for.
+pub(crate) const FALSE_POSITIVE_RATE: f64 =
+    (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
 
 /// Which two buckets a fingerprint may live in, as in the lock-free filter.
 pub(crate) type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
@@ -70,6 +84,17 @@ pub(crate) fn geometry(buckets: usize) -> Result<Geometry> {
         "a table has 1 to {MAX_BUCKETS} buckets"
     );
     Ok(Geometry::new(buckets))
+}
+
+/// How many slots a table of so many buckets has.
+fn slots(buckets: usize) -> Result<usize> {
+    Ok(geometry(buckets)?.buckets() * SLOTS_PER_BUCKET)
+}
+
+/// Words of zeros, which the system gives page by page when they are first written.
+fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
+    let zeroed = bytemuck::try_zeroed_slice_box(words).ok();
+    zeroed.with_context(|| format!("no memory for {words} words"))
 }
 
 /// Where a key belongs, with the hash function that all subjects share.
@@ -305,6 +330,17 @@ mod tests {
     fn bloom_filters_find_what_threads_inserted() {
         threads_find_what_they_insert::<BlockedBloom>();
         threads_find_what_they_insert::<Fastbloom>();
+        threads_find_what_they_insert::<Bloom>();
+        threads_find_what_they_insert::<ScalableBloom>();
+        threads_find_what_they_insert::<CountingBloom>();
+    }
+
+    /// It refuses nothing.
+    #[test]
+    fn counting_bloom_is_a_correct_filter_that_is_never_full() {
+        keeps_what_it_is_given::<CountingBloom>();
+        counts_copies::<CountingBloom>();
+        threads_never_miss_their_keys::<CountingBloom>(LAPS);
     }
 
     #[test]
@@ -320,6 +356,8 @@ mod tests {
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
             assert!(refused::<VectorQuotient>(buckets) && refused::<AblationControl>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
+            assert!(refused::<Bloom>(buckets) && refused::<CountingBloom>(buckets));
+            assert!(refused::<ScalableBloom>(buckets));
         }
     }
 
@@ -341,8 +379,10 @@ mod tests {
             slots::<RwLock>(),
             slots::<BlockedBloom>(),
             slots::<ExactSet>(),
+            slots::<Bloom>(),
+            slots::<CountingBloom>(),
+            slots::<ScalableBloom>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 12]);
         assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use anyhow::Result;
 use filter::Class;
 
-use super::random_walk::RandomWalk;
+use super::victim_cuckoo::VictimCuckoo;
 use super::{Geometry, locate};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
 
@@ -20,13 +20,13 @@ pub trait Lock: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
 
     /// A lock that nobody holds.
-    fn new(filter: RandomWalk) -> Self;
+    fn new(filter: VictimCuckoo) -> Self;
 
     /// Lets `action` look into the filter.
-    fn look<R>(&self, action: impl FnOnce(&RandomWalk) -> R) -> R;
+    fn look<R>(&self, action: impl FnOnce(&VictimCuckoo) -> R) -> R;
 
     /// Lets `action` change the filter.
-    fn change<R>(&self, action: impl FnOnce(&mut RandomWalk) -> R) -> R;
+    fn change<R>(&self, action: impl FnOnce(&mut VictimCuckoo) -> R) -> R;
 }
 
 /// A sequential filter under a lock. Keys are hashed before the lock is taken.
@@ -44,7 +44,7 @@ impl<L: Lock> Subject for OneLock<L> {
     const STASH: usize = 1;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let filter = RandomWalk::new(buckets)?;
+        let filter = VictimCuckoo::new(buckets)?;
         Ok(Self {
             geometry: *filter.geometry(),
             filter: L::new(filter),
@@ -78,6 +78,6 @@ impl<L: Lock> Subject for OneLock<L> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.filter.look(RandomWalk::memory_bytes) + size_of::<Self>()
+        self.filter.look(VictimCuckoo::memory_bytes) + size_of::<Self>()
     }
 }

@@ -9,22 +9,22 @@ use std::sync::{self, PoisonError};
 use kcas::steps::step;
 
 use super::one_lock::{Lock, OneLock};
-use super::random_walk::RandomWalk;
+use super::victim_cuckoo::VictimCuckoo;
 
 /// A sequential filter behind a reader–writer lock.
-pub type RwLock = OneLock<sync::RwLock<RandomWalk>>;
+pub type RwLock = OneLock<sync::RwLock<VictimCuckoo>>;
 
-impl Lock for sync::RwLock<RandomWalk> {
+impl Lock for sync::RwLock<VictimCuckoo> {
     const NAME: &'static str = "rwlock";
     const DESCRIPTION: &'static str =
         "the classic filter of global-lock, under one reader-writer lock: lookups run side by side";
 
-    fn new(filter: RandomWalk) -> Self {
+    fn new(filter: VictimCuckoo) -> Self {
         Self::new(filter)
     }
 
     #[inline]
-    fn look<R>(&self, action: impl FnOnce(&RandomWalk) -> R) -> R {
+    fn look<R>(&self, action: impl FnOnce(&VictimCuckoo) -> R) -> R {
         step();
         let filter = self.read().unwrap_or_else(PoisonError::into_inner);
         let result = action(&filter);
@@ -34,7 +34,7 @@ impl Lock for sync::RwLock<RandomWalk> {
     }
 
     #[inline]
-    fn change<R>(&self, action: impl FnOnce(&mut RandomWalk) -> R) -> R {
+    fn change<R>(&self, action: impl FnOnce(&mut VictimCuckoo) -> R) -> R {
         step();
         let mut filter = self.write().unwrap_or_else(PoisonError::into_inner);
         let result = action(&mut filter);

@@ -5,7 +5,7 @@ use filter::path::{self, Chain, MAX_CHAIN, Step};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::super::random_walk::MAX_KICKS;
+use super::super::victim_cuckoo::MAX_KICKS;
 use super::super::{Geometry, Layout};
 use crate::subject::SLOTS_PER_BUCKET;
 

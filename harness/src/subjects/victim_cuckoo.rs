@@ -1,6 +1,12 @@
 //! The classic cuckoo filter for one thread: random-walk eviction and a victim slot, after Fan,
 //! Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (2014), and
-//! their implementation.
+//! their implementation. The subjects `global-lock` and `rwlock` are this filter under a lock.
+//!
+//! An insert that finds both buckets full throws a fingerprint out of one of them, which goes to its other bucket and
+//! may throw out another. After [`MAX_KICKS`] the one in hand is kept in the *victim slot*, where lookups and removes find
+//! it. While it is taken, inserts are refused; a remove that makes room tries to place the victim again.
+
+use std::hash::Hash;
 
 use anyhow::Result;
 use filter::hashing::Location;
@@ -8,7 +14,7 @@ use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Geometry, Layout, geometry};
+use super::{Geometry, Layout, geometry, locate};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// Fingerprints thrown out in a row before an insert gives up.
@@ -16,7 +22,7 @@ pub(super) const MAX_KICKS: usize = 500;
 
 /// A sequential cuckoo filter.
 #[derive(Debug)]
-pub struct RandomWalk {
+pub struct VictimCuckoo {
     geometry: Geometry,
     words: Box<[u64]>,
     /// The fingerprint in hand when an insert gave up, with one of its buckets. While there is one,
@@ -25,8 +31,13 @@ pub struct RandomWalk {
     random: SmallRng,
 }
 
-impl RandomWalk {
-    pub(super) fn new(buckets: usize) -> Result<Self> {
+impl VictimCuckoo {
+    /// An empty filter of so many buckets, each of four slots.
+    ///
+    /// # Errors
+    ///
+    /// No buckets, or more than [`MAX_BUCKETS`](filter::hashing::MAX_BUCKETS).
+    pub fn new(buckets: usize) -> Result<Self> {
         Ok(Self {
             geometry: geometry(buckets)?,
             words: vec![0; buckets].into(),
@@ -39,13 +50,18 @@ impl RandomWalk {
         &self.geometry
     }
 
+    /// Where a key belongs: what the operations ask for.
+    pub fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
+        locate(&self.geometry, key)
+    }
+
     /// Size of the table in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words)
     }
 
     /// Adds a fingerprint; `false`, with nothing changed, if the filter is full.
-    pub(super) fn insert(&mut self, location: Location) -> bool {
+    pub fn insert(&mut self, location: Location) -> bool {
         if self.victim.is_some() {
             return false;
         }
@@ -61,14 +77,15 @@ impl RandomWalk {
         true
     }
 
-    pub(super) fn contains(&self, location: Location) -> bool {
+    /// Whether a fingerprint is in, be it as the victim.
+    pub fn contains(&self, location: Location) -> bool {
         Layout::contains(self.read(location.first), location.fingerprint)
             || Layout::contains(self.read(location.second), location.fingerprint)
             || self.victim_is(location)
     }
 
     /// Takes one copy of a fingerprint out; `false` if there is none.
-    pub(super) fn remove(&mut self, location: Location) -> bool {
+    pub fn remove(&mut self, location: Location) -> bool {
         for bucket in [location.first, location.second] {
             let word = self.read(bucket);
             if let Some(slot) = Layout::find(word, location.fingerprint) {
@@ -133,16 +150,15 @@ impl RandomWalk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::locate;
     use super::*;
 
     /// A filter filled until an insert left a victim, with the keys it holds.
-    fn with_victim() -> (RandomWalk, Vec<u64>) {
-        let mut filter = RandomWalk::new(64).unwrap();
+    fn with_victim() -> (VictimCuckoo, Vec<u64>) {
+        let mut filter = VictimCuckoo::new(64).unwrap();
         let mut keys = Vec::new();
         while filter.victim.is_none() {
             let key = keys.len() as u64;
-            assert!(filter.insert(locate(filter.geometry(), &key)));
+            assert!(filter.insert(filter.locate(&key)));
             keys.push(key);
         }
         (filter, keys)
@@ -157,10 +173,10 @@ mod tests {
             keys.len()
         );
         for key in &keys {
-            assert!(filter.contains(locate(filter.geometry(), key)), "{key}");
+            assert!(filter.contains(filter.locate(key)), "{key}");
         }
         let before = (filter.words.clone(), filter.victim);
-        assert!(!filter.insert(locate(filter.geometry(), &u64::MAX)));
+        assert!(!filter.insert(filter.locate(&u64::MAX)));
         assert_eq!(before, (filter.words.clone(), filter.victim));
     }
 
@@ -171,7 +187,7 @@ mod tests {
             let key = keys
                 .pop()
                 .expect("an almost empty filter has room for the victim");
-            assert!(filter.remove(locate(filter.geometry(), &key)));
+            assert!(filter.remove(filter.locate(&key)));
         }
         assert!(
             keys.len() > 64 * 4 / 2,
@@ -179,21 +195,21 @@ mod tests {
             keys.len()
         );
         for key in &keys {
-            assert!(filter.contains(locate(filter.geometry(), key)), "{key}");
+            assert!(filter.contains(filter.locate(key)), "{key}");
         }
-        assert!(filter.insert(locate(filter.geometry(), &u64::MAX)));
+        assert!(filter.insert(filter.locate(&u64::MAX)));
     }
 
     #[test]
     fn the_victim_itself_can_be_removed() {
         let (mut filter, mut keys) = with_victim();
-        let is_victim = |key: &u64| filter.victim_is(locate(filter.geometry(), key));
+        let is_victim = |key: &u64| filter.victim_is(filter.locate(key));
         let victim = keys.swap_remove(keys.iter().position(is_victim).unwrap());
         let slots_before = filter.words.clone();
-        assert!(filter.remove(locate(filter.geometry(), &victim)));
+        assert!(filter.remove(filter.locate(&victim)));
         assert_eq!((filter.victim, filter.words.clone()), (None, slots_before));
         for key in &keys {
-            assert!(filter.remove(locate(filter.geometry(), key)), "{key}");
+            assert!(filter.remove(filter.locate(key)), "{key}");
         }
         let occupied =
             |word: &u64| (0..SLOTS_PER_BUCKET).any(|slot| Layout::fingerprint(*word, slot) != 0);

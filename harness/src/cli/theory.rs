@@ -1,0 +1,112 @@
+//! `theory`: holds structures against the formulas of the literature, and leaves table and rows.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, value_parser};
+
+use super::{Ending, results, stop_on_ctrl_c};
+use crate::machine::{Run, Sidecar};
+use crate::table;
+use crate::theory::row::{COLUMNS, Row};
+use crate::theory::{Claims, Effort, LEAST_KEYS, STRUCTURES, measure};
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// What to measure, by the names that `harness list` shows; everything of which there are formulas without it.
+    #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Keys of each table, and absent keys that are looked up in it. The more, the narrower is what is allowed.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(LEAST_KEYS..=1 << 28))]
+    keys: u64,
+    /// Keys follow from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the results go; created if need be.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+}
+
+pub(super) fn theory(options: &Options) -> Result<Ending> {
+    let named = options.only.iter().map(|name| Claims::of(name));
+    let named: Vec<_> = named.collect::<Result<_>>().context("--only")?;
+    let structures = match named.is_empty() {
+        true => STRUCTURES.iter().collect(),
+        false => named,
+    };
+    let effort = Effort {
+        keys: options.keys,
+        seed: options.seed,
+    };
+    let stop = stop_on_ctrl_c()?;
+    let mut sidecar = describe(options)?;
+    let rows = results::with_progress(structures.len() as u64, &stop, |progress| {
+        measure(&structures, effort, progress)
+    })?;
+    let rows: Vec<_> = rows.iter().map(Row::from).collect();
+    if rows.is_empty() {
+        println!("Nothing was measured.");
+        return Ok(Ending::Interrupted);
+    }
+    let complete = !stop.load(Ordering::Relaxed);
+    let outputs = results::leave(&options.out, "theory", &rows, &mut sidecar, complete)?;
+    println!("{}", table::of_theory(&rows));
+    results::name_files(&outputs);
+    all_hold(&rows)?;
+    if !complete {
+        eprintln!("Interrupted; what was done is kept.");
+        return Ok(Ending::Interrupted);
+    }
+    Ok(Ending::Complete)
+}
+
+/// Names the rows that do not hold, if there are any.
+fn all_hold(rows: &[Row]) -> Result<()> {
+    let broken = rows.iter().filter(|row| !row.holds);
+    let broken: Vec<_> = broken
+        .map(|row| {
+            format!(
+                "\n  {}, {}: measured {}, allowed {} to {}",
+                row.structure, row.quantity, row.measured, row.least, row.most
+            )
+        })
+        .collect();
+    ensure!(
+        broken.is_empty(),
+        "{} of {} rows do not hold:{}",
+        broken.len(),
+        rows.len(),
+        broken.concat()
+    );
+    Ok(())
+}
+
+fn describe(options: &Options) -> Result<Sidecar> {
+    let run = Run::begin(
+        "Formulas beside measurements".into(),
+        "Do the structures do what the literature says of them?".into(),
+        options.seed,
+        format!("generated from seed {}", options.seed),
+        "one thread, not pinned: nothing is timed".into(),
+    );
+    Sidecar::describe(run, COLUMNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subjects::Bloom;
+    use crate::theory::exactly;
+
+    #[test]
+    fn rows_that_do_not_hold_are_named() {
+        let row = |measured| Row::from(&exactly::<Bloom>("fill", "1/2", 0.5, measured));
+        assert!(all_hold(&[row(0.5)]).is_ok());
+        let error = all_hold(&[row(0.5), row(0.6)]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "1 of 2 rows do not hold:\n  bloom, fill: measured 0.6, allowed 0.5 to 0.5"
+        );
+    }
+}
