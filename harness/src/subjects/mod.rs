@@ -22,6 +22,7 @@ mod segment_lock;
 mod spin;
 mod striped;
 mod two_phase;
+mod under_mutex;
 mod vector_quotient;
 
 use std::hash::{BuildHasher, Hash};

@@ -2,13 +2,17 @@
 //! Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (2014), and
 //! their implementation.
 
+use std::hash::Hash;
+
 use anyhow::Result;
+use filter::Class;
 use filter::hashing::Location;
 use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Geometry, Layout, geometry};
+use super::one_lock::Sequential;
+use super::{Geometry, Layout, geometry, locate};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// Fingerprints thrown out in a row before an insert gives up.
@@ -25,8 +29,12 @@ pub struct RandomWalk {
     random: SmallRng,
 }
 
-impl RandomWalk {
-    pub(super) fn new(buckets: usize) -> Result<Self> {
+impl Sequential for RandomWalk {
+    const STASH: usize = 1;
+    type Locator = Geometry;
+    type Location = Location;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
         Ok(Self {
             geometry: geometry(buckets)?,
             words: vec![0; buckets].into(),
@@ -35,17 +43,21 @@ impl RandomWalk {
         })
     }
 
-    pub(super) fn geometry(&self) -> &Geometry {
-        &self.geometry
+    fn locator(&self) -> Geometry {
+        self.geometry
     }
 
-    /// Size of the table in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.words)
+    #[inline(always)]
+    fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
+        locate(geometry, key)
+    }
+
+    fn class(location: Location) -> Option<Class> {
+        Some(location.into())
     }
 
     /// Adds a fingerprint; `false`, with nothing changed, if the filter is full.
-    pub(super) fn insert(&mut self, location: Location) -> bool {
+    fn insert(&mut self, location: Location) -> bool {
         if self.victim.is_some() {
             return false;
         }
@@ -61,14 +73,14 @@ impl RandomWalk {
         true
     }
 
-    pub(super) fn contains(&self, location: Location) -> bool {
+    fn contains(&self, location: Location) -> bool {
         Layout::contains(self.read(location.first), location.fingerprint)
             || Layout::contains(self.read(location.second), location.fingerprint)
             || self.victim_is(location)
     }
 
     /// Takes one copy of a fingerprint out; `false` if there is none.
-    pub(super) fn remove(&mut self, location: Location) -> bool {
+    fn remove(&mut self, location: Location) -> bool {
         for bucket in [location.first, location.second] {
             let word = self.read(bucket);
             if let Some(slot) = Layout::find(word, location.fingerprint) {
@@ -86,6 +98,16 @@ impl RandomWalk {
         found
     }
 
+    fn slots(&self) -> usize {
+        self.geometry.buckets() * SLOTS_PER_BUCKET
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}
+
+impl RandomWalk {
     /// Places a fingerprint into one of its buckets, throwing others out at random until one of
     /// them finds an empty slot. What is left in hand after too many is the victim.
     fn walk(&mut self, mut fingerprint: u64, mut bucket: usize) -> Option<(u64, usize)> {
@@ -133,16 +155,15 @@ impl RandomWalk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::locate;
     use super::*;
 
     /// A filter filled until an insert left a victim, with the keys it holds.
     fn with_victim() -> (RandomWalk, Vec<u64>) {
-        let mut filter = RandomWalk::new(64).unwrap();
+        let mut filter = RandomWalk::with_buckets(64).unwrap();
         let mut keys = Vec::new();
         while filter.victim.is_none() {
             let key = keys.len() as u64;
-            assert!(filter.insert(locate(filter.geometry(), &key)));
+            assert!(filter.insert(locate(&filter.geometry, &key)));
             keys.push(key);
         }
         (filter, keys)
@@ -157,10 +178,10 @@ mod tests {
             keys.len()
         );
         for key in &keys {
-            assert!(filter.contains(locate(filter.geometry(), key)), "{key}");
+            assert!(filter.contains(locate(&filter.geometry, key)), "{key}");
         }
         let before = (filter.words.clone(), filter.victim);
-        assert!(!filter.insert(locate(filter.geometry(), &u64::MAX)));
+        assert!(!filter.insert(locate(&filter.geometry, &u64::MAX)));
         assert_eq!(before, (filter.words.clone(), filter.victim));
     }
 
@@ -171,7 +192,7 @@ mod tests {
             let key = keys
                 .pop()
                 .expect("an almost empty filter has room for the victim");
-            assert!(filter.remove(locate(filter.geometry(), &key)));
+            assert!(filter.remove(locate(&filter.geometry, &key)));
         }
         assert!(
             keys.len() > 64 * 4 / 2,
@@ -179,21 +200,21 @@ mod tests {
             keys.len()
         );
         for key in &keys {
-            assert!(filter.contains(locate(filter.geometry(), key)), "{key}");
+            assert!(filter.contains(locate(&filter.geometry, key)), "{key}");
         }
-        assert!(filter.insert(locate(filter.geometry(), &u64::MAX)));
+        assert!(filter.insert(locate(&filter.geometry, &u64::MAX)));
     }
 
     #[test]
     fn the_victim_itself_can_be_removed() {
         let (mut filter, mut keys) = with_victim();
-        let is_victim = |key: &u64| filter.victim_is(locate(filter.geometry(), key));
+        let is_victim = |key: &u64| filter.victim_is(locate(&filter.geometry, key));
         let victim = keys.swap_remove(keys.iter().position(is_victim).unwrap());
         let slots_before = filter.words.clone();
-        assert!(filter.remove(locate(filter.geometry(), &victim)));
+        assert!(filter.remove(locate(&filter.geometry, &victim)));
         assert_eq!((filter.victim, filter.words.clone()), (None, slots_before));
         for key in &keys {
-            assert!(filter.remove(locate(filter.geometry(), key)), "{key}");
+            assert!(filter.remove(locate(&filter.geometry, key)), "{key}");
         }
         let occupied =
             |word: &u64| (0..SLOTS_PER_BUCKET).any(|slot| Layout::fingerprint(*word, slot) != 0);

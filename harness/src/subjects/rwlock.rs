@@ -15,6 +15,7 @@ use super::random_walk::RandomWalk;
 pub type RwLock = OneLock<sync::RwLock<RandomWalk>>;
 
 impl Lock for sync::RwLock<RandomWalk> {
+    type Inside = RandomWalk;
     const NAME: &'static str = "rwlock";
     const DESCRIPTION: &'static str =
         "the classic filter of global-lock, under one reader-writer lock: lookups run side by side";
