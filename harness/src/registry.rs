@@ -11,7 +11,8 @@ use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
     BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
-    LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
+    LockFreeFitted, Optimistic, PlainCuckooMutex, Roofline, RwLock, SegmentLock, SmartCuckooMutex,
+    TwoPhase, VectorQuotient,
 };
 use crate::workload::phase::Measured;
 
@@ -86,6 +87,8 @@ impl Registry {
         registry.add::<BlockedBloom>();
         registry.add::<Fastbloom>();
         registry.add::<ExactSet>();
+        registry.add::<SmartCuckooMutex>();
+        registry.add::<PlainCuckooMutex>();
         registry.add::<Roofline>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();

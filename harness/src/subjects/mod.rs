@@ -19,6 +19,7 @@ mod random_walk;
 mod roofline;
 mod rwlock;
 mod segment_lock;
+pub mod smart_cuckoo;
 mod spin;
 mod striped;
 mod two_phase;
@@ -48,6 +49,7 @@ pub use optimistic::Optimistic;
 pub use roofline::Roofline;
 pub use rwlock::RwLock;
 pub use segment_lock::SegmentLock;
+pub use smart_cuckoo::{PlainCuckooMutex, SmartCuckooMutex};
 pub use two_phase::TwoPhase;
 pub use vector_quotient::VectorQuotient;
 
@@ -108,19 +110,23 @@ mod tests {
 
     /// One thread: every key goes in, is found and comes out again, and nothing is left.
     fn keeps_what_it_is_given<S: Subject>() {
+        keeps::<S>(residents());
+    }
+
+    fn keeps<S: Subject>(keys: u64) {
         let subject = S::with_buckets(BUCKETS).unwrap();
-        let half = residents() / 2;
+        let half = keys / 2;
         for _ in 0..3 {
-            each(&subject, 0..residents(), S::insert, "insert");
-            each(&subject, 0..residents(), S::contains, "contains");
+            each(&subject, 0..keys, S::insert, "insert");
+            each(&subject, 0..keys, S::contains, "contains");
             each(&subject, 0..half, S::remove, "remove");
-            each(&subject, half..residents(), S::contains, "contains");
+            each(&subject, half..keys, S::contains, "contains");
             each(&subject, 0..half, S::insert, "insert");
-            each(&subject, 0..residents(), S::contains, "contains");
-            each(&subject, 0..residents(), S::remove, "remove");
+            each(&subject, 0..keys, S::contains, "contains");
+            each(&subject, 0..keys, S::remove, "remove");
             each(
                 &subject,
-                0..residents(),
+                0..keys,
                 |subject, key| !subject.contains(key),
                 "nothing left of",
             );
@@ -154,10 +160,14 @@ mod tests {
     /// Four threads, each of which never misses a key of its own while chains of shifts by all of
     /// them move it about.
     fn threads_never_miss_their_keys<S: Subject>(laps: u64) {
+        threads_never_miss::<S>(laps, residents());
+    }
+
+    fn threads_never_miss<S: Subject>(laps: u64, keys: u64) {
         const THREADS: u64 = 4;
         let subject = S::with_buckets(BUCKETS).unwrap();
         let barrier = Barrier::new(THREADS as usize);
-        let share = residents() / THREADS;
+        let share = keys / THREADS;
         thread::scope(|scope| {
             for thread in 0..THREADS {
                 let (subject, barrier) = (&subject, &barrier);
@@ -179,7 +189,7 @@ mod tests {
         });
         each(
             &subject,
-            0..residents(),
+            0..keys,
             |subject, key| !subject.contains(key),
             "nothing left of",
         );
@@ -291,6 +301,20 @@ mod tests {
         threads_never_miss_their_keys::<ExactSet>(LAPS / 10);
     }
 
+    /// With one key a bucket there is room for half of the keys.
+    #[test]
+    fn cuckoo_hash_tables_are_correct_filters_below_their_threshold() {
+        fn is_correct<S: Subject>() {
+            let keys = residents() * 2 / 5;
+            keeps::<S>(keys);
+            counts_copies::<S>();
+            refuses_rather_than_loses::<S>();
+            threads_never_miss::<S>(LAPS / 5, keys);
+        }
+        is_correct::<SmartCuckooMutex>();
+        is_correct::<PlainCuckooMutex>();
+    }
+
     #[test]
     fn bloom_filters_find_what_threads_inserted() {
         threads_find_what_they_insert::<BlockedBloom>();
@@ -310,6 +334,7 @@ mod tests {
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
             assert!(refused::<VectorQuotient>(buckets) && refused::<AblationControl>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
+            assert!(refused::<SmartCuckooMutex>(buckets) && refused::<PlainCuckooMutex>(buckets));
         }
     }
 
@@ -331,8 +356,10 @@ mod tests {
             slots::<RwLock>(),
             slots::<BlockedBloom>(),
             slots::<ExactSet>(),
+            slots::<SmartCuckooMutex>(),
+            slots::<PlainCuckooMutex>(),
         ];
-        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 12]);
+        assert_eq!(all, [BUCKETS * SLOTS_PER_BUCKET; 14]);
         assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }
 }
