@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::machine::Sidecar;
 use crate::results::record;
 use crate::results::rows::has_columns;
-use crate::{kcas_cost, layouts, memory, plot};
+use crate::{cuckoo_hashing, kcas_cost, layouts, memory, plot};
 
 /// The rows of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub enum AnyRows {
     Kcas(Vec<kcas_cost::Row>),
     /// Of the command `memory`.
     Memory(Vec<memory::Row>),
+    /// Of the command `cuckoo-hashing`.
+    CuckooHashing(Vec<cuckoo_hashing::Row>),
 }
 
 impl AnyRows {
@@ -35,6 +37,8 @@ impl AnyRows {
             Self::Kcas(kcas_cost::read(csv)?)
         } else if has_columns(csv, memory::COLUMNS)? {
             Self::Memory(memory::read(csv)?)
+        } else if has_columns(csv, cuckoo_hashing::COLUMNS)? {
+            Self::CuckooHashing(cuckoo_hashing::read(csv)?)
         } else {
             Self::Sweep(record::read(csv)?)
         })
@@ -47,6 +51,7 @@ impl AnyRows {
             Self::Layouts(rows) => rows.is_empty(),
             Self::Kcas(rows) => rows.is_empty(),
             Self::Memory(rows) => rows.is_empty(),
+            Self::CuckooHashing(rows) => rows.is_empty(),
         }
     }
 
@@ -61,6 +66,7 @@ impl AnyRows {
             Self::Layouts(rows) => plot::layouts::render(rows, sidecar),
             Self::Kcas(rows) => plot::kcas::render(rows, sidecar),
             Self::Memory(rows) => plot::memory::render(rows, sidecar),
+            Self::CuckooHashing(rows) => plot::cuckoo_hashing::render(rows, sidecar),
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::kcas_cost::engines::{Entry, MAX_ENTRIES};
 use crate::plot::duration;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
-use crate::{kcas_cost, layouts, memory};
+use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::{cuckoo_hashing, kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
 const BOUND: &str = "roofline";
@@ -232,6 +233,35 @@ pub(super) fn of_memory(rows: &[memory::Row]) -> Vec<String> {
         }));
     }
     sentences
+}
+
+/// Under each mix, where SmartCuckoo is faster than plain cuckoo hashing, and where it is slower.
+pub(super) fn of_cuckoo_hashing(rows: &[cuckoo_hashing::Row]) -> Vec<String> {
+    let results = cuckoo_hashing::Results(rows);
+    let [smart, plain] = [SmartCuckoo::NAME, PlainCuckoo::NAME];
+    let sentence = |mix: cuckoo_hashing::Mix| {
+        let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
+        let ratios = results.loads().into_iter().filter_map(ratio);
+        let told: Vec<_> = ratios
+            .map(
+                |(
+                    load,
+                    Summary {
+                        low, median, high, ..
+                    },
+                )| {
+                    let verdict = match (low > 1.0, high < 1.0) {
+                        (true, _) => "faster",
+                        (_, true) => "slower",
+                        _ => "neither faster nor slower",
+                    };
+                    format!("{verdict} up to load {load} ({median:.2})")
+                },
+            )
+            .collect();
+        format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))
+    };
+    results.mixes().into_iter().map(sentence).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::any_rows::AnyRows;
+use crate::cuckoo_hashing;
 use crate::machine::Sidecar;
 use crate::plot;
 use crate::results::outputs::Outputs;
@@ -20,7 +21,7 @@ use crate::table::{self, Sheet};
 use findings::Finding;
 
 /// The order in which a reader should meet experiments; others follow, by name.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "quick",
     "full",
     "full-large",
@@ -37,6 +38,7 @@ const ORDER: [&str; 16] = [
     "kcas",
     "layouts",
     "memory",
+    "cuckoo-hashing",
 ];
 
 /// One experiment as the page shows it.
@@ -135,6 +137,10 @@ fn section(csv: &Path) -> Result<Option<Section>> {
         AnyRows::Memory(rows) => {
             section.sentences = findings::of_memory(rows);
             section.sheet = Some(table::of_memory(rows));
+        }
+        AnyRows::CuckooHashing(rows) => {
+            section.sentences = findings::of_cuckoo_hashing(rows);
+            section.sheet = cuckoo_hashing::sheet(rows);
         }
     }
     let beside = [csv.to_owned(), outputs.sidecar];
