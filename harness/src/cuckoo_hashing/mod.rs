@@ -277,11 +277,31 @@ pub fn read(csv: &Path) -> Result<Vec<Row>> {
     })
 }
 
+/// Rows of both tables at load 0.5 under the first mix, one each for each round: SmartCuckoo's throughput and the plain
+/// table's.
+#[cfg(test)]
+pub(crate) fn sample(rounds: &[[f64; 2]]) -> Vec<Row> {
+    let effort = tests::effort();
+    let names = [SmartCuckoo::NAME, PlainCuckoo::NAME];
+    let row = |table, round, mops: f64| {
+        let part = Part {
+            operations: (mops * 1e6) as u64,
+            seconds: 1.0,
+            ..Part::default()
+        };
+        row(table, part, &effort, (Mix::ALL[0], 0.5, round), true)
+    };
+    let rounds = rounds.iter().enumerate();
+    let rows =
+        rounds.flat_map(|(round, mops)| [0, 1].map(|of| row(names[of], round + 1, mops[of])));
+    rows.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn effort() -> Effort {
+    pub(super) fn effort() -> Effort {
         Effort {
             buckets: 4_000,
             loads: vec![0.25, 0.4, 0.75],

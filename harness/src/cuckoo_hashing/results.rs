@@ -74,3 +74,52 @@ impl Row {
         (self.updates > 0).then(|| self.renewed as f64 / self.updates as f64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        let mut rows = sample(&[[2.0, 1.0], [30.0, 10.0], [4.0, 1.0]]);
+        let at = (Mix::ALL[0], 0.5);
+        let ratio = |rows: &[Row]| Results(rows).ratio(at, "smart-cuckoo", "plain-cuckoo");
+        // That of the medians would be 4.
+        assert_eq!(ratio(&rows).unwrap().median, 3.0);
+        // A round of one table alone has no ratio.
+        rows.pop();
+        assert_eq!(ratio(&rows).unwrap().count, 2);
+        assert_eq!(
+            Results(&rows).ratio((Mix::ALL[1], 0.5), "smart-cuckoo", "plain-cuckoo"),
+            None
+        );
+    }
+
+    #[test]
+    fn quantities_are_for_each_insert_or_update() {
+        let row = Row {
+            inserts: 100,
+            kicks: 30,
+            wasted_kicks: 50,
+            refused: 10,
+            updates: 5,
+            renewed: 20,
+            ..sample(&[[1.0, 1.0]]).remove(0)
+        };
+        assert_eq!((row.kicks_per_insert(), row.refused_share()), (0.8, 0.1));
+        assert_eq!(row.renewed_per_update(), Some(4.0));
+        let none = Row { updates: 0, ..row };
+        assert_eq!(none.renewed_per_update(), None);
+    }
+
+    #[test]
+    fn the_first_refusal_is_that_of_rounds_that_had_one() {
+        let mut rows = sample(&[[1.0, 1.0]; 3]);
+        assert_eq!(Results(&rows).first_refusal("smart-cuckoo"), None);
+        rows[0].first_refusal = Some(0.4);
+        rows[2].first_refusal = Some(0.5);
+        let first = Results(&rows).first_refusal("smart-cuckoo").unwrap();
+        assert_eq!((first.count, first.min, first.max), (2, 0.4, 0.5));
+    }
+}

@@ -46,7 +46,7 @@ pub(super) struct Part {
     pub(super) updates: u64,
     pub(super) renewed: u64,
     /// Answers that were wrong.
-    wrong: u64,
+    pub(super) wrong: u64,
     pub(super) operations: u64,
     pub(super) seconds: f64,
     pub(super) first_refusal: Option<usize>,
@@ -152,5 +152,56 @@ impl<'a, T: CuckooTable> Run<'a, T> {
         let next = self.next_inside;
         self.next_inside = after(next, self.inside.len());
         self.inside[next]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::super::tests::effort;
+    use super::*;
+    use crate::subjects::smart_cuckoo::{Buckets, Insertion, PlainCuckoo};
+
+    /// Takes every key, and knows none.
+    struct Forgetful(PlainCuckoo);
+
+    impl CuckooTable for Forgetful {
+        const NAME: &'static str = "forgetful";
+
+        fn new(buckets: usize) -> Result<Self> {
+            Ok(Self(PlainCuckoo::new(buckets)?))
+        }
+
+        fn insert(&mut self, _key: Key) -> Insertion {
+            Insertion {
+                placed: true,
+                kicks: 0,
+            }
+        }
+
+        fn remove(&mut self, _key: Key) -> Option<usize> {
+            Some(0)
+        }
+
+        fn buckets(&self) -> &Buckets {
+            self.0.buckets()
+        }
+
+        fn memory_bytes(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn wrong_answers_are_no_measurement() {
+        let random = &mut SmallRng::seed_from_u64(1);
+        let keys = Keys::new(&effort(), random);
+        for mix in [Mix::ALL[1], Mix::ALL[4]] {
+            let table = Forgetful::new(100).unwrap();
+            let part = Run::new(table, mix, &keys, random).part(500, 500);
+            let error = part.unwrap_err().to_string();
+            assert!(error.contains("forgetful answered"), "{error}");
+        }
     }
 }

@@ -344,4 +344,20 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_ratio_whose_interval_includes_one_is_no_claim_about_cuckoo_hashing() {
+        let told = |rounds: [[f64; 2]; 5]| {
+            let rows = cuckoo_hashing::sample(&rounds);
+            of_cuckoo_hashing(&rows).remove(0)
+        };
+        let faster = told([[3.0, 1.0]; 5]);
+        assert_eq!(
+            faster,
+            "smart-cuckoo over plain-cuckoo, mix 100/0/0: faster up to load 0.5 (3.00)."
+        );
+        assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
+        let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
+        assert!(told(mixed).contains(": neither faster nor slower"));
+    }
 }

@@ -190,6 +190,10 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
             match insertion.placed {
                 true => {
                     assert_eq!(promised, Some(insertion.kicks), "seed {seed}");
+                    // Through the smaller of two trees.
+                    let sizes = components.map(|component| component.vertices.count_ones());
+                    let most = u64::from(sizes[0].min(sizes[1])) - 1;
+                    assert!(case != Case::BothNonMaximal || insertion.kicks <= most);
                     truth
                         .edges
                         .push((key, 1 << candidates[0] | 1 << candidates[1]));
