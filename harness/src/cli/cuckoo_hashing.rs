@@ -34,8 +34,9 @@ pub(super) struct Options {
     /// Kicks after which the plain table gives up, and undoes them.
     #[arg(long, value_name = "N", default_value_t = PlainCuckoo::MOST_KICKS, value_parser = value_parser!(u64).range(1..1 << 32))]
     kicks: u64,
-    /// Operations at each load of the mix that inserts nothing.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = value_parser!(u32).range(1..))]
+    /// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates walks over a large part
+    /// of SmartCuckoo's table.
+    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = value_parser!(u32).range(1..))]
     operations: u32,
     /// Keys and their order follow from it.
     #[arg(long, default_value_t = 1)]

@@ -84,7 +84,10 @@ fn spread(ratio: Summary) -> String {
     let Summary {
         low, median, high, ..
     } = ratio;
-    format!("{median:.3} [{low:.3}–{high:.3}]")
+    match median {
+        ..0.01 => format!("{median:.1e} [{low:.1e}–{high:.1e}]"),
+        _ => format!("{median:.3} [{low:.3}–{high:.3}]"),
+    }
 }
 
 fn first_refusal(results: Results, table: &str) -> String {

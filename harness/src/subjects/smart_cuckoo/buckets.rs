@@ -69,7 +69,9 @@ impl Buckets {
 
     /// How many keys must move so that this bucket becomes empty. There must be a way out.
     pub(super) fn way_out(&self, bucket: usize) -> u64 {
-        std::iter::successors(self.edge(bucket), |&bucket| self.edge(bucket)).count() as u64
+        let way = std::iter::successors(self.edge(bucket), |&bucket| self.edge(bucket));
+        // It has no bucket twice.
+        way.take(self.0.len()).count() as u64
     }
 
     /// Takes a copy of a key out of its bucket, which is returned.

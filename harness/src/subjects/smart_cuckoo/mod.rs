@@ -159,6 +159,7 @@ impl CuckooTable for SmartCuckoo {
         while let Some(next) = hand.and_then(|hand| self.buckets.kick(hand)) {
             hand = Some(next);
             kicks += 1;
+            debug_assert!(kicks < self.buckets.number() as u64, "no way out");
         }
         let [first, second] = self.buckets.candidates(key);
         self.subgraphs.join(first, second);

@@ -106,6 +106,7 @@ impl Subgraphs {
             let next = self.vertices[at as usize].next;
             self.vertices[at as usize] = Vertex::alone(at);
             members.push(at);
+            debug_assert!(members.len() <= self.vertices.len(), "the ring is open");
             at = next;
             if at as usize == vertex {
                 break;

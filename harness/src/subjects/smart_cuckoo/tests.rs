@@ -162,6 +162,12 @@ impl Sequence {
     }
 }
 
+/// How many buckets have another key.
+fn changed(before: &Buckets, after: &Buckets) -> u64 {
+    let changed = |&bucket: &usize| before.key_in(bucket) != after.key_in(bucket);
+    (0..before.number()).filter(changed).count() as u64
+}
+
 #[test]
 fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
     let mut seen = [0u32; Case::ALL.len()];
@@ -190,6 +196,7 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
             match insertion.placed {
                 true => {
                     assert_eq!(promised, Some(insertion.kicks), "seed {seed}");
+                    assert!(changed(&before, &table.buckets) <= insertion.kicks + 1);
                     // Through the smaller of two trees.
                     let sizes = components.map(|component| component.vertices.count_ones());
                     let most = u64::from(sizes[0].min(sizes[1])) - 1;
@@ -236,7 +243,8 @@ fn plain_cuckoo_undoes_what_it_gives_up() {
             let Insertion { placed, kicks } = table.insert(key);
             assert!(placed == room || !placed && !patient, "seed {seed}");
             if placed {
-                assert!(kicks <= limit);
+                // A way may turn, and undo some of it.
+                assert!(kicks <= limit && changed(&before, table.buckets()) <= kicks + 1);
                 truth
                     .edges
                     .push((key, 1 << candidates[0] | 1 << candidates[1]));
