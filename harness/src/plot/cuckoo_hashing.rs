@@ -144,7 +144,7 @@ impl Panel<'_> {
         plain(&mut chart.configure_mesh())
             .x_desc("load: keys offered for each bucket")
             .y_desc(self.axis)
-            .y_label_formatter(&|value| format!("{}", (value * 1e4).round() / 1e4))
+            .y_label_formatter(&|value| ((value * 1e6).round() / 1e6).to_string())
             .draw()
             .map_err(drawing)?;
         if self.logarithmic {

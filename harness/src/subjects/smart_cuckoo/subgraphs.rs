@@ -4,12 +4,12 @@
 /// id, and carries what is known of it.
 ///
 /// Union–find cannot split a set. What makes that possible here is that the vertices of a set are also chained in a ring:
-/// they can all be reached from any one, so that one set can be taken apart and [put together anew](Self::renew). Two
+/// they can all be reached from any one, so that one set can be taken apart and put together anew. Two
 /// rings become one by swapping two links.
 #[derive(Debug)]
 pub struct Subgraphs {
     vertices: Box<[Vertex]>,
-    /// Room for [`renew`](Self::renew).
+    /// Room for `renew`.
     members: Vec<u32>,
 }
 
