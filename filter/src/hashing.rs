@@ -203,9 +203,10 @@ fn other(fingerprint: u64, bucket: usize, buckets: usize) -> usize {
     }
 }
 
-/// A 64-bit number, reduced to a bucket in proportion to its size (Lemire 2019).
+/// A 64-bit number, reduced to a bucket in proportion to its size (Lemire 2019): to one below `buckets`, evenly if all
+/// numbers are as likely.
 #[inline]
-fn reduce(number: u64, buckets: usize) -> usize {
+pub fn reduce(number: u64, buckets: usize) -> usize {
     ((u128::from(number) * buckets as u128) >> 64) as usize
 }
 

@@ -8,7 +8,7 @@ use crate::machine::Sidecar;
 use crate::results::record;
 use crate::results::rows::has_columns;
 use crate::theory::row;
-use crate::{kcas_cost, layouts, memory, plot};
+use crate::{cuckoo_hashing, kcas_cost, layouts, memory, plot};
 
 /// The rows of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub enum AnyRows {
     Memory(Vec<memory::Row>),
     /// Of the command `theory`.
     Theory(Vec<row::Row>),
+    /// Of the command `cuckoo-hashing`.
+    CuckooHashing(Vec<cuckoo_hashing::Row>),
 }
 
 impl AnyRows {
@@ -40,6 +42,8 @@ impl AnyRows {
             Self::Memory(memory::read(csv)?)
         } else if has_columns(csv, row::COLUMNS)? {
             Self::Theory(row::read(csv)?)
+        } else if has_columns(csv, cuckoo_hashing::COLUMNS)? {
+            Self::CuckooHashing(cuckoo_hashing::read(csv)?)
         } else {
             Self::Sweep(record::read(csv)?)
         })
@@ -53,6 +57,7 @@ impl AnyRows {
             Self::Kcas(rows) => rows.is_empty(),
             Self::Memory(rows) => rows.is_empty(),
             Self::Theory(rows) => rows.is_empty(),
+            Self::CuckooHashing(rows) => rows.is_empty(),
         }
     }
 
@@ -70,6 +75,7 @@ impl AnyRows {
             Self::Theory(_) => bail!(
                 "formulas and measurements have no figure; `harness report` shows them as a table"
             ),
+            Self::CuckooHashing(rows) => plot::cuckoo_hashing::render(rows, sidecar),
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
     BlockedBloom, Bloom, CountingBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock,
-    Growing, GrowingPinned, LockFree, LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock,
-    ScalableBloom, SegmentLock, TwoPhase, VectorQuotient,
+    Growing, GrowingPinned, LockFree, LockFreeBatch, LockFreeFitted, Optimistic, PlainCuckooMutex,
+    Roofline, RwLock, ScalableBloom, SegmentLock, SmartCuckooMutex, TwoPhase, VectorQuotient,
 };
 use crate::workload::phase::Measured;
 
@@ -92,6 +92,8 @@ impl Registry {
         registry.add::<CountingBloom>();
         registry.add::<ScalableBloom>();
         registry.add::<ExactSet>();
+        registry.add::<SmartCuckooMutex>();
+        registry.add::<PlainCuckooMutex>();
         registry.add::<Roofline>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();

@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::registry::Registry;
 
 mod check;
+mod cuckoo_hashing;
 mod kcas;
 mod layouts;
 mod list;
@@ -60,7 +61,7 @@ enum Command {
     },
     /// Draw the figure of a CSV file again.
     Plot {
-        /// Rows of a sweep, of layouts or of kcas. NAME.machine.toml beside it gives title and caption.
+        /// Rows of a sweep, or of a command that leaves some, such as layouts, kcas or cuckoo-hashing. NAME.machine.toml beside it gives title and caption.
         csv: PathBuf,
         /// The figure; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]
@@ -153,6 +154,15 @@ enum Command {
     /// statistics and not from what came out; a row that does not hold is named, and the exit code is 1. Prints one table,
     /// and leaves theory.csv and theory.machine.toml. Takes less than half a minute.
     Theory(theory::Options),
+    /// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
+    ///
+    /// Both are exact hash tables for one thread, with two hash functions and one key a bucket; SmartCuckoo knows before it
+    /// moves a key whether an insert must fail. Both go through the five mixes of SmartCuckoo's evaluation, up to half a key
+    /// a bucket, where inserts begin to fail, and beyond; they take turns at each load, and ratios are taken within rounds.
+    ///
+    /// Prints one table, and leaves cuckoo-hashing.csv, cuckoo-hashing.machine.toml and cuckoo-hashing.svg. Takes some two
+    /// minutes, and needs a core to itself.
+    CuckooHashing(cuckoo_hashing::Options),
     /// Show all results of a directory on one page, report.html.
     ///
     /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
@@ -207,6 +217,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::Memory(options) => memory::memory(registry, &options),
         Command::MemoryOfOne(one) => memory::memory_of_one(registry, &one),
         Command::Theory(options) => theory::theory(&options),
+        Command::CuckooHashing(options) => cuckoo_hashing::cuckoo_hashing(registry, &options),
         Command::Report { directory } => report::report(&directory),
         Command::List { experiments } => list::list(registry, experiments),
     };

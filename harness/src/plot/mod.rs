@@ -5,6 +5,7 @@
 //! everywhere, and its name stands where its line ends.
 
 mod chart;
+pub mod cuckoo_hashing;
 mod frame;
 pub mod kcas;
 pub mod layouts;

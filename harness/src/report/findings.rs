@@ -5,7 +5,8 @@ use crate::kcas_cost::engines::{Entry, MAX_ENTRIES};
 use crate::plot::duration;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
-use crate::{kcas_cost, layouts, memory};
+use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::{cuckoo_hashing, kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
 const BOUND: &str = "roofline";
@@ -234,6 +235,35 @@ pub(super) fn of_memory(rows: &[memory::Row]) -> Vec<String> {
     sentences
 }
 
+/// Under each mix, where SmartCuckoo is faster than plain cuckoo hashing, and where it is slower.
+pub(super) fn of_cuckoo_hashing(rows: &[cuckoo_hashing::Row]) -> Vec<String> {
+    let results = cuckoo_hashing::Results(rows);
+    let [smart, plain] = [SmartCuckoo::NAME, PlainCuckoo::NAME];
+    let sentence = |mix: cuckoo_hashing::Mix| {
+        let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
+        let ratios = results.loads().into_iter().filter_map(ratio);
+        let told: Vec<_> = ratios
+            .map(
+                |(
+                    load,
+                    Summary {
+                        low, median, high, ..
+                    },
+                )| {
+                    let verdict = match (low > 1.0, high < 1.0) {
+                        (true, _) => "faster",
+                        (_, true) => "slower",
+                        _ => "neither faster nor slower",
+                    };
+                    format!("{verdict} up to load {load} ({median:.2})")
+                },
+            )
+            .collect();
+        format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))
+    };
+    results.mixes().into_iter().map(sentence).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +343,21 @@ mod tests {
                 "mix, with 8 frozen threads, of the throughput with 0 there is left: ours 90 % [90–90], lock 0 % [0–0]."
             ]
         );
+    }
+
+    #[test]
+    fn a_ratio_whose_interval_includes_one_is_no_claim_about_cuckoo_hashing() {
+        let told = |rounds: [[f64; 2]; 5]| {
+            let rows = cuckoo_hashing::sample(&rounds);
+            of_cuckoo_hashing(&rows).remove(0)
+        };
+        let faster = told([[3.0, 1.0]; 5]);
+        assert_eq!(
+            faster,
+            "smart-cuckoo over plain-cuckoo, mix 100/0/0: faster up to load 0.5 (3.00)."
+        );
+        assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
+        let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
+        assert!(told(mixed).contains(": neither faster nor slower"));
     }
 }

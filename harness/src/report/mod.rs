@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::any_rows::AnyRows;
+use crate::cuckoo_hashing;
 use crate::machine::Sidecar;
 use crate::plot;
 use crate::results::outputs::Outputs;
@@ -20,7 +21,7 @@ use crate::table::{self, Sheet};
 use findings::Finding;
 
 /// The order in which a reader should meet experiments; others follow, by name.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "quick",
     "full",
     "full-large",
@@ -39,6 +40,7 @@ const ORDER: [&str; 18] = [
     "layouts",
     "memory",
     "theory",
+    "cuckoo-hashing",
 ];
 
 /// One experiment as the page shows it.
@@ -142,6 +144,10 @@ fn section(csv: &Path) -> Result<Option<Section>> {
             section.sheet = Some(table::of_memory(rows));
         }
         AnyRows::Theory(rows) => section.sheet = Some(table::of_theory(rows)),
+        AnyRows::CuckooHashing(rows) => {
+            section.sentences = findings::of_cuckoo_hashing(rows);
+            section.sheet = cuckoo_hashing::sheet(rows);
+        }
     }
     let beside = [csv.to_owned(), outputs.sidecar];
     let names = beside.iter().filter(|file| file.exists());

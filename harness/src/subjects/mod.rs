@@ -23,9 +23,11 @@ mod roofline;
 mod rwlock;
 mod scalable_bloom;
 mod segment_lock;
+pub mod smart_cuckoo;
 mod spin;
 mod striped;
 mod two_phase;
+mod under_mutex;
 mod vector_quotient;
 mod victim_cuckoo;
 
@@ -57,6 +59,7 @@ pub use roofline::Roofline;
 pub use rwlock::RwLock;
 pub use scalable_bloom::ScalableBloom;
 pub use segment_lock::SegmentLock;
+pub use smart_cuckoo::{PlainCuckooMutex, SmartCuckooMutex};
 pub use two_phase::TwoPhase;
 pub use vector_quotient::VectorQuotient;
 pub use victim_cuckoo::VictimCuckoo;
@@ -134,19 +137,23 @@ mod tests {
 
     /// One thread: every key goes in, is found and comes out again, and nothing is left.
     fn keeps_what_it_is_given<S: Subject>() {
+        keeps::<S>(residents());
+    }
+
+    fn keeps<S: Subject>(keys: u64) {
         let subject = S::with_buckets(BUCKETS).unwrap();
-        let half = residents() / 2;
+        let half = keys / 2;
         for _ in 0..3 {
-            each(&subject, 0..residents(), S::insert, "insert");
-            each(&subject, 0..residents(), S::contains, "contains");
+            each(&subject, 0..keys, S::insert, "insert");
+            each(&subject, 0..keys, S::contains, "contains");
             each(&subject, 0..half, S::remove, "remove");
-            each(&subject, half..residents(), S::contains, "contains");
+            each(&subject, half..keys, S::contains, "contains");
             each(&subject, 0..half, S::insert, "insert");
-            each(&subject, 0..residents(), S::contains, "contains");
-            each(&subject, 0..residents(), S::remove, "remove");
+            each(&subject, 0..keys, S::contains, "contains");
+            each(&subject, 0..keys, S::remove, "remove");
             each(
                 &subject,
-                0..residents(),
+                0..keys,
                 |subject, key| !subject.contains(key),
                 "nothing left of",
             );
@@ -180,10 +187,14 @@ mod tests {
     /// Four threads, each of which never misses a key of its own while chains of shifts by all of
     /// them move it about.
     fn threads_never_miss_their_keys<S: Subject>(laps: u64) {
+        threads_never_miss::<S>(laps, residents());
+    }
+
+    fn threads_never_miss<S: Subject>(laps: u64, keys: u64) {
         const THREADS: u64 = 4;
         let subject = S::with_buckets(BUCKETS).unwrap();
         let barrier = Barrier::new(THREADS as usize);
-        let share = residents() / THREADS;
+        let share = keys / THREADS;
         thread::scope(|scope| {
             for thread in 0..THREADS {
                 let (subject, barrier) = (&subject, &barrier);
@@ -205,7 +216,7 @@ mod tests {
         });
         each(
             &subject,
-            0..residents(),
+            0..keys,
             |subject, key| !subject.contains(key),
             "nothing left of",
         );
@@ -326,6 +337,20 @@ mod tests {
         threads_never_miss_their_keys::<ExactSet>(LAPS / 10);
     }
 
+    /// With one key a bucket there is room for half of the keys.
+    #[test]
+    fn cuckoo_hash_tables_are_correct_filters_below_their_threshold() {
+        fn is_correct<S: Subject>() {
+            let keys = residents() * 2 / 5;
+            keeps::<S>(keys);
+            counts_copies::<S>();
+            refuses_rather_than_loses::<S>();
+            threads_never_miss::<S>(LAPS / 5, keys);
+        }
+        is_correct::<SmartCuckooMutex>();
+        is_correct::<PlainCuckooMutex>();
+    }
+
     #[test]
     fn bloom_filters_find_what_threads_inserted() {
         threads_find_what_they_insert::<BlockedBloom>();
@@ -358,6 +383,7 @@ mod tests {
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
             assert!(refused::<Bloom>(buckets) && refused::<CountingBloom>(buckets));
             assert!(refused::<ScalableBloom>(buckets));
+            assert!(refused::<SmartCuckooMutex>(buckets) && refused::<PlainCuckooMutex>(buckets));
         }
     }
 
@@ -382,6 +408,8 @@ mod tests {
             slots::<Bloom>(),
             slots::<CountingBloom>(),
             slots::<ScalableBloom>(),
+            slots::<SmartCuckooMutex>(),
+            slots::<PlainCuckooMutex>(),
         ];
         assert!(all.iter().all(|&slots| slots == BUCKETS * SLOTS_PER_BUCKET));
     }

@@ -15,6 +15,7 @@ use super::victim_cuckoo::VictimCuckoo;
 pub type RwLock = OneLock<sync::RwLock<VictimCuckoo>>;
 
 impl Lock for sync::RwLock<VictimCuckoo> {
+    type Inside = VictimCuckoo;
     const NAME: &'static str = "rwlock";
     const DESCRIPTION: &'static str =
         "the classic filter of global-lock, under one reader-writer lock: lookups run side by side";

@@ -9,11 +9,13 @@
 use std::hash::Hash;
 
 use anyhow::Result;
+use filter::Class;
 use filter::hashing::Location;
 use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use super::one_lock::Sequential;
 use super::{Geometry, Layout, geometry, locate};
 use crate::subject::SLOTS_PER_BUCKET;
 
@@ -31,13 +33,12 @@ pub struct VictimCuckoo {
     random: SmallRng,
 }
 
-impl VictimCuckoo {
-    /// An empty filter of so many buckets, each of four slots.
-    ///
-    /// # Errors
-    ///
-    /// No buckets, or more than [`MAX_BUCKETS`](filter::hashing::MAX_BUCKETS).
-    pub fn new(buckets: usize) -> Result<Self> {
+impl Sequential for VictimCuckoo {
+    const STASH: usize = 1;
+    type Locator = Geometry;
+    type Location = Location;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
         Ok(Self {
             geometry: geometry(buckets)?,
             words: vec![0; buckets].into(),
@@ -46,22 +47,21 @@ impl VictimCuckoo {
         })
     }
 
-    pub(super) fn geometry(&self) -> &Geometry {
-        &self.geometry
+    fn locator(&self) -> Geometry {
+        self.geometry
     }
 
-    /// Where a key belongs: what the operations ask for.
-    pub fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
-        locate(&self.geometry, key)
+    #[inline(always)]
+    fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
+        locate(geometry, key)
     }
 
-    /// Size of the table in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.words)
+    fn class(location: Location) -> Option<Class> {
+        Some(location.into())
     }
 
     /// Adds a fingerprint; `false`, with nothing changed, if the filter is full.
-    pub fn insert(&mut self, location: Location) -> bool {
+    fn insert(&mut self, location: Location) -> bool {
         if self.victim.is_some() {
             return false;
         }
@@ -77,15 +77,14 @@ impl VictimCuckoo {
         true
     }
 
-    /// Whether a fingerprint is in, be it as the victim.
-    pub fn contains(&self, location: Location) -> bool {
+    fn contains(&self, location: Location) -> bool {
         Layout::contains(self.read(location.first), location.fingerprint)
             || Layout::contains(self.read(location.second), location.fingerprint)
             || self.victim_is(location)
     }
 
     /// Takes one copy of a fingerprint out; `false` if there is none.
-    pub fn remove(&mut self, location: Location) -> bool {
+    fn remove(&mut self, location: Location) -> bool {
         for bucket in [location.first, location.second] {
             let word = self.read(bucket);
             if let Some(slot) = Layout::find(word, location.fingerprint) {
@@ -103,6 +102,16 @@ impl VictimCuckoo {
         found
     }
 
+    fn slots(&self) -> usize {
+        self.geometry.buckets() * SLOTS_PER_BUCKET
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}
+
+impl VictimCuckoo {
     /// Places a fingerprint into one of its buckets, throwing others out at random until one of
     /// them finds an empty slot. What is left in hand after too many is the victim.
     fn walk(&mut self, mut fingerprint: u64, mut bucket: usize) -> Option<(u64, usize)> {
@@ -154,11 +163,11 @@ mod tests {
 
     /// A filter filled until an insert left a victim, with the keys it holds.
     fn with_victim() -> (VictimCuckoo, Vec<u64>) {
-        let mut filter = VictimCuckoo::new(64).unwrap();
+        let mut filter = VictimCuckoo::with_buckets(64).unwrap();
         let mut keys = Vec::new();
         while filter.victim.is_none() {
             let key = keys.len() as u64;
-            assert!(filter.insert(filter.locate(&key)));
+            assert!(filter.insert(locate(&filter.geometry, &key)));
             keys.push(key);
         }
         (filter, keys)
@@ -173,10 +182,10 @@ mod tests {
             keys.len()
         );
         for key in &keys {
-            assert!(filter.contains(filter.locate(key)), "{key}");
+            assert!(filter.contains(locate(&filter.geometry, key)), "{key}");
         }
         let before = (filter.words.clone(), filter.victim);
-        assert!(!filter.insert(filter.locate(&u64::MAX)));
+        assert!(!filter.insert(locate(&filter.geometry, &u64::MAX)));
         assert_eq!(before, (filter.words.clone(), filter.victim));
     }
 
@@ -187,7 +196,7 @@ mod tests {
             let key = keys
                 .pop()
                 .expect("an almost empty filter has room for the victim");
-            assert!(filter.remove(filter.locate(&key)));
+            assert!(filter.remove(locate(&filter.geometry, &key)));
         }
         assert!(
             keys.len() > 64 * 4 / 2,
@@ -195,21 +204,21 @@ mod tests {
             keys.len()
         );
         for key in &keys {
-            assert!(filter.contains(filter.locate(key)), "{key}");
+            assert!(filter.contains(locate(&filter.geometry, key)), "{key}");
         }
-        assert!(filter.insert(filter.locate(&u64::MAX)));
+        assert!(filter.insert(locate(&filter.geometry, &u64::MAX)));
     }
 
     #[test]
     fn the_victim_itself_can_be_removed() {
         let (mut filter, mut keys) = with_victim();
-        let is_victim = |key: &u64| filter.victim_is(filter.locate(key));
+        let is_victim = |key: &u64| filter.victim_is(locate(&filter.geometry, key));
         let victim = keys.swap_remove(keys.iter().position(is_victim).unwrap());
         let slots_before = filter.words.clone();
-        assert!(filter.remove(filter.locate(&victim)));
+        assert!(filter.remove(locate(&filter.geometry, &victim)));
         assert_eq!((filter.victim, filter.words.clone()), (None, slots_before));
         for key in &keys {
-            assert!(filter.remove(filter.locate(key)), "{key}");
+            assert!(filter.remove(locate(&filter.geometry, key)), "{key}");
         }
         let occupied =
             |word: &u64| (0..SLOTS_PER_BUCKET).any(|slot| Layout::fingerprint(*word, slot) != 0);

@@ -6,7 +6,7 @@ mod growth;
 mod lookups;
 mod mix;
 mod pool;
-mod schedule;
+pub(crate) mod schedule;
 mod timed;
 mod updates;
 mod window;
@@ -347,7 +347,7 @@ impl Cycle {
 }
 
 /// The next position in a ring.
-fn after(position: usize, length: usize) -> usize {
+pub(crate) fn after(position: usize, length: usize) -> usize {
     if position + 1 == length {
         0
     } else {

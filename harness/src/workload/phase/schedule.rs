@@ -5,20 +5,22 @@ use std::ops::Range;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
+use super::after;
+
 /// Kinds of operation in their order, gone through round and round.
 #[derive(Debug)]
-pub(super) struct Schedule<T> {
-    pub(super) kinds: Vec<T>,
+pub(crate) struct Schedule<T> {
+    pub(crate) kinds: Vec<T>,
     next: usize,
 }
 
 impl<T: Copy> Schedule<T> {
     /// Operations in a schedule: enough that a percentage of a percentage is exact.
-    pub(super) const LENGTH: usize = 100 * 100;
+    pub(crate) const LENGTH: usize = 100 * 100;
 
     /// A schedule with the first kind so often, of all [`LENGTH`](Self::LENGTH) operations, then the second, and
     /// with the last kind in all that is left.
-    pub(super) fn shuffled(counts: &[(T, usize)], last: T, random: &mut SmallRng) -> Self {
+    pub(crate) fn shuffled(counts: &[(T, usize)], last: T, random: &mut SmallRng) -> Self {
         let mut kinds = Vec::with_capacity(Self::LENGTH);
         for &(kind, count) in counts {
             kinds.resize(kinds.len() + count, kind);
@@ -29,10 +31,18 @@ impl<T: Copy> Schedule<T> {
     }
 
     /// The places of the next operations in the schedule: `length` of them, or fewer at its end.
-    pub(super) fn next_batch(&mut self, length: usize) -> Range<usize> {
+    pub(crate) fn next_batch(&mut self, length: usize) -> Range<usize> {
         let start = self.next;
         let end = self.kinds.len().min(start + length);
         self.next = end % self.kinds.len();
         start..end
+    }
+
+    /// The next operation alone.
+    #[inline]
+    pub(crate) fn next_kind(&mut self) -> T {
+        let kind = self.kinds[self.next];
+        self.next = after(self.next, self.kinds.len());
+        kind
     }
 }

@@ -1,0 +1,125 @@
+//! Rows, and what a table or a figure asks of them.
+
+use super::{Mix, Row};
+use crate::results::statistics::Summary;
+
+/// The rows of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Results<'a>(pub &'a [Row]);
+
+impl<'a> Results<'a> {
+    /// The loads that were measured, ascending.
+    pub fn loads(self) -> Vec<f64> {
+        let mut loads: Vec<_> = self.0.iter().map(|row| row.load).collect();
+        loads.sort_unstable_by(f64::total_cmp);
+        loads.dedup();
+        loads
+    }
+
+    /// The mixes that were measured, in the order of the paper.
+    pub fn mixes(self) -> Vec<Mix> {
+        let measured = |mix: &Mix| self.0.iter().any(|row| row.mix == mix.to_string());
+        Mix::ALL.into_iter().filter(measured).collect()
+    }
+
+    fn rows(self, mix: Mix, load: f64, table: &str) -> impl Iterator<Item = &'a Row> {
+        let mix = mix.to_string();
+        (self.0.iter()).filter(move |row| row.mix == mix && row.load == load && row.table == table)
+    }
+
+    /// A quantity over the rounds; `None` where nothing was measured.
+    pub fn summary(
+        self,
+        (mix, load): (Mix, f64),
+        table: &str,
+        quantity: impl Fn(&Row) -> f64,
+    ) -> Option<Summary> {
+        Summary::of(self.rows(mix, load, table).map(quantity).collect())
+    }
+
+    /// Throughput of table `a` over that of table `b`, taken within each round that has both.
+    pub fn ratio(self, (mix, load): (Mix, f64), a: &str, b: &str) -> Option<Summary> {
+        let pairs = self.rows(mix, load, a).filter_map(|of_a| {
+            let mut of_b = self.rows(mix, load, b);
+            let of_b = of_b.find(|of_b| of_b.round == of_a.round)?;
+            (of_b.mops > 0.0).then(|| of_a.mops / of_b.mops)
+        });
+        Summary::of(pairs.collect())
+    }
+
+    /// Load at which a table first refused a key, over the rounds in which it did; those of the first mix, as the order of
+    /// keys is the same in all.
+    pub fn first_refusal(self, table: &str) -> Option<Summary> {
+        let mix = self.mixes().first()?.to_string();
+        let last = self.loads().pop()?;
+        let rows = self.0.iter();
+        let rows = rows.filter(|row| row.mix == mix && row.load == last && row.table == table);
+        Summary::of(rows.filter_map(|row| row.first_refusal).collect())
+    }
+}
+
+impl Row {
+    /// Keys thrown out for a key that was offered, in vain or not, without what undid them.
+    pub fn kicks_per_insert(&self) -> f64 {
+        (self.kicks + self.wasted_kicks) as f64 / self.inserts.max(1) as f64
+    }
+
+    /// The share of the keys offered that were refused.
+    pub fn refused_share(&self) -> f64 {
+        self.refused as f64 / self.inserts.max(1) as f64
+    }
+
+    /// Buckets that an update tells their subgraph anew; none where there are no updates.
+    pub fn renewed_per_update(&self) -> Option<f64> {
+        (self.updates > 0).then(|| self.renewed as f64 / self.updates as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        let mut rows = sample(&[[2.0, 1.0], [30.0, 10.0], [4.0, 1.0]]);
+        let at = (Mix::ALL[0], 0.5);
+        let ratio = |rows: &[Row]| Results(rows).ratio(at, "smart-cuckoo", "plain-cuckoo");
+        // That of the medians would be 4.
+        assert_eq!(ratio(&rows).unwrap().median, 3.0);
+        // A round of one table alone has no ratio.
+        rows.pop();
+        assert_eq!(ratio(&rows).unwrap().count, 2);
+        assert_eq!(
+            Results(&rows).ratio((Mix::ALL[1], 0.5), "smart-cuckoo", "plain-cuckoo"),
+            None
+        );
+    }
+
+    #[test]
+    fn quantities_are_for_each_insert_or_update() {
+        let row = Row {
+            inserts: 100,
+            kicks: 30,
+            wasted_kicks: 50,
+            refused: 10,
+            updates: 5,
+            renewed: 20,
+            ..sample(&[[1.0, 1.0]]).remove(0)
+        };
+        assert_eq!((row.kicks_per_insert(), row.refused_share()), (0.8, 0.1));
+        assert_eq!(row.renewed_per_update(), Some(4.0));
+        let none = Row { updates: 0, ..row };
+        assert_eq!(none.renewed_per_update(), None);
+    }
+
+    #[test]
+    fn the_first_refusal_is_that_of_rounds_that_had_one() {
+        let mut rows = sample(&[[1.0, 1.0]; 3]);
+        assert_eq!(Results(&rows).first_refusal("smart-cuckoo"), None);
+        rows[0].first_refusal = Some(0.4);
+        rows[2].first_refusal = Some(0.5);
+        let first = Results(&rows).first_refusal("smart-cuckoo").unwrap();
+        assert_eq!((first.count, first.min, first.max), (2, 0.4, 0.5));
+    }
+}

@@ -1,0 +1,86 @@
+//! Plain cuckoo hashing (Pagh and Rodler 2004) with a limit on kicks: what SmartCuckoo is held against.
+
+use anyhow::Result;
+
+use super::buckets::Hand;
+use super::{Buckets, CuckooTable, Insertion, Key};
+
+/// The table without knowledge of its graph. An insert whose candidates are both occupied throws out who is in the first
+/// one, who throws out who is in its other bucket, and so on.
+///
+/// After as many kicks as the limit says the insert is refused, and **all of them are undone**, one by one: no key is
+/// lost, and the table is as it was. (The usual way out, to hash all keys anew, is another table's work.) It may refuse a
+/// key for which there was room farther away.
+#[derive(Debug)]
+pub struct PlainCuckoo {
+    buckets: Buckets,
+    most_kicks: u64,
+}
+
+impl PlainCuckoo {
+    /// The limit of SmartCuckoo's evaluation.
+    pub const MOST_KICKS: u64 = 50;
+
+    /// An empty table that gives up after so many kicks.
+    ///
+    /// # Errors
+    ///
+    /// A number of buckets that a table cannot have.
+    pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
+        Ok(Self {
+            buckets: Buckets::new(buckets)?,
+            most_kicks,
+        })
+    }
+
+    /// Kicks along a way, as often as that, or until a key came into an empty bucket: who is left in hand, and how many
+    /// kicks that were.
+    fn kick_along(&mut self, from: Hand, most: u64) -> (Option<Hand>, u64) {
+        let mut hand = from;
+        for kicks in 0..most {
+            match self.buckets.kick(hand) {
+                Some(next) => hand = next,
+                None => return (None, kicks),
+            }
+        }
+        (Some(hand), most)
+    }
+}
+
+impl CuckooTable for PlainCuckoo {
+    const NAME: &'static str = "plain-cuckoo";
+
+    fn new(buckets: usize) -> Result<Self> {
+        Self::with_limit(buckets, Self::MOST_KICKS)
+    }
+
+    fn insert(&mut self, key: Key) -> Insertion {
+        let candidates = self.buckets.candidates(key);
+        let empty = (candidates.into_iter()).find(|&bucket| self.buckets.key_in(bucket).is_none());
+        let to = empty.unwrap_or(candidates[0]);
+        let (left, kicks) = self.kick_along(Hand { key, to }, self.most_kicks);
+        // The last one thrown out may still be lucky.
+        let homeless = left.filter(|hand| self.buckets.key_in(hand.to).is_some());
+        if let Some(homeless) = homeless {
+            self.kick_along(self.buckets.turned(homeless), kicks);
+        } else if let Some(lucky) = left {
+            self.buckets.kick(lucky);
+        }
+        Insertion {
+            placed: homeless.is_none(),
+            kicks,
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> Option<usize> {
+        self.buckets.take(key).map(|_| 0)
+    }
+
+    fn buckets(&self) -> &Buckets {
+        &self.buckets
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.buckets.memory_bytes()
+    }
+}
