@@ -19,6 +19,7 @@ pub mod plot;
 pub mod registry;
 pub mod report;
 pub mod results;
+pub mod sketches;
 pub mod subject;
 pub mod subjects;
 pub mod sweep;
