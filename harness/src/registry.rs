@@ -10,8 +10,9 @@ use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
-    BlockedBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, LockFree, LockFreeBatch,
-    LockFreeFitted, Optimistic, Roofline, RwLock, SegmentLock, TwoPhase, VectorQuotient,
+    BlockedBloom, CountMinSet, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock,
+    HyperLogLogCounter, LockFree, LockFreeBatch, LockFreeFitted, Optimistic, Roofline, RwLock,
+    SegmentLock, TwoPhase, VectorQuotient,
 };
 use crate::workload::phase::Measured;
 
@@ -86,6 +87,8 @@ impl Registry {
         registry.add::<BlockedBloom>();
         registry.add::<Fastbloom>();
         registry.add::<ExactSet>();
+        registry.add::<CountMinSet>();
+        registry.add::<HyperLogLogCounter>();
         registry.add::<Roofline>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();

@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 23] = [
+const FIXED_STYLES: [&str; 25] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -83,6 +83,8 @@ const FIXED_STYLES: [&str; 23] = [
     "ablation-epoch",
     "ablation-helping-readers",
     "ablation-uncounted",
+    "count-min",
+    "hyperloglog",
 ];
 
 /// How a subject is drawn, in every panel.

@@ -5,10 +5,12 @@
 mod ablation;
 mod atomic_cuckoo_filter;
 mod blocked_bloom;
+mod count_min;
 mod cuckoofilter;
 mod exact_set;
 mod fastbloom;
 mod global_lock;
+mod hyper_log_log;
 mod lock_free;
 mod lock_free_batch;
 mod lock_free_fitted;
@@ -36,10 +38,12 @@ pub use ablation::{
 };
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use blocked_bloom::BlockedBloom;
+pub use count_min::CountMinSet;
 pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
+pub use hyper_log_log::HyperLogLogCounter;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
 pub use lock_free_fitted::LockFreeFitted;
@@ -290,6 +294,14 @@ mod tests {
         threads_never_miss_their_keys::<ExactSet>(LAPS / 10);
     }
 
+    /// It refuses nothing.
+    #[test]
+    fn count_min_is_a_correct_filter_that_is_never_full() {
+        keeps_what_it_is_given::<CountMinSet>();
+        counts_copies::<CountMinSet>();
+        threads_never_miss_their_keys::<CountMinSet>(LAPS / 10);
+    }
+
     #[test]
     fn bloom_filters_find_what_threads_inserted() {
         threads_find_what_they_insert::<BlockedBloom>();
@@ -309,6 +321,7 @@ mod tests {
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
             assert!(refused::<VectorQuotient>(buckets) && refused::<AblationControl>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
+            assert!(refused::<CountMinSet>(buckets) && refused::<HyperLogLogCounter>(buckets));
         }
     }
 
