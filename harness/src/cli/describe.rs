@@ -228,7 +228,7 @@ fn bounds(exact: &Exact) -> Table {
     let mut table = markdown(&["sketch", "what", "measured", "allowed", "verdict"]);
     for bound in &exact.bounds {
         let number = |value: f64| match value {
-            value if value >= 1_000.0 => HumanCount(value.round() as u64).to_string(),
+            value if value >= 100.0 => HumanCount(value.round() as u64).to_string(),
             value => format!("{value:.4}")
                 .trim_end_matches('0')
                 .trim_end_matches('.')

@@ -85,8 +85,7 @@ impl Exact {
             },
             Comparison {
                 structure: "top-k",
-                quantity: "keys that are not among the heaviest, though much heavier than the next"
-                    .into(),
+                quantity: "keys left out that must be among the heaviest".into(),
                 formula: "none above the (k + 1)-th count + ε N + T − 1, where no estimate is too high by more than ε N",
                 predicted: 0.0,
                 measured: missed(counts, description, settings) as f64,
