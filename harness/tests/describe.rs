@@ -158,3 +158,22 @@ fn help_teaches() {
     let help = Place::with(b"").describe("keys.txt --help").success();
     help.stdout(contains("Example: harness describe").and(contains("--exact")));
 }
+
+/// As behind `| head`.
+#[test]
+fn who_reads_no_further_is_no_error() {
+    let place = Place::with(&zipf());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin!("harness"));
+    let described = program
+        .args(["describe", "--keys"])
+        .arg(place.path("keys.txt"))
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert!(
+        described.status.success() && described.stderr.is_empty(),
+        "{described:?}"
+    );
+}

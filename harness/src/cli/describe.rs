@@ -1,5 +1,6 @@
 //! `describe`: tells what a file of keys is like.
 
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
@@ -71,12 +72,20 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let description = described?;
-    print(options, &description);
+    match write(options, &description, io::stdout().lock()) {
+        // Nobody reads on, as behind `| head`: that is an end, not an error.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.context("cannot write to the standard output")?,
+    }
     if let Some(directory) = &options.out {
         let mut sidecar = Sidecar::describe(run, COLUMNS)?;
         let rows = rows(&description);
         let outputs = results::leave(directory, "describe", &rows, &mut sidecar, true)?;
-        println!("\n{}\n{}", outputs.csv.display(), outputs.sidecar.display());
+        eprintln!(
+            "left {} and {}",
+            outputs.csv.display(),
+            outputs.sidecar.display()
+        );
     }
     Ok(Ending::Complete)
 }
@@ -107,47 +116,54 @@ fn settings(options: &Options) -> Result<Settings> {
     })
 }
 
-fn print(options: &Options, description: &Description) {
+fn write(options: &Options, description: &Description, mut out: impl io::Write) -> io::Result<()> {
     let exact = description.exact.as_ref();
     let count = |number: f64| HumanCount(number.round() as u64);
-    println!(
+    writeln!(
+        out,
         "{}: {} keys, one a line; {} blank lines",
         options.keys.display(),
         HumanCount(description.keys),
         HumanCount(description.blank)
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "Different keys: {} ± {} (one standard error, {:.2} %){}\n",
         count(description.distinct),
         count(description.distinct * description.standard_error),
         100.0 * description.standard_error,
         exact.map_or_else(String::new, |exact| off(description, exact))
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "The heaviest keys, with counts that are too high by {} at most, but for one key in a hundred:\n\n{}\n",
         count(description.count_error),
         heaviest(description)
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "Together they are {:.2} % of all keys. {}\n",
         100.0 * description.share_of_heaviest(),
         skew(description)
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "Filters of {} keys that find one absent key in {}, or nearly so:\n\n{}\n",
         count(description.distinct),
         count(1.0 / options.false_positive_rate),
         sizes(description)
-    );
+    )?;
     let taken = description.sketch_bytes as u64;
-    println!("The sketches took {}.", HumanBytes(taken));
+    writeln!(out, "The sketches took {}.", HumanBytes(taken))?;
     if let Some(exact) = exact {
-        println!(
+        writeln!(
+            out,
             "\nHeld against exact counts, of which no estimate is off by more than {}:\n\n{}",
             HumanCount(exact.worst),
             bounds(exact)
-        );
+        )?;
     }
+    Ok(())
 }
 
 /// How far the number of different keys is off.

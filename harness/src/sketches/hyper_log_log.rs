@@ -249,6 +249,20 @@ mod tests {
         assert_eq!(alone.differing(&shared), 0);
     }
 
+    /// One that another thread leaves between the look at a register and its raise.
+    #[cfg(feature = "steps")]
+    #[test]
+    fn a_greater_rank_between_steps_stays() {
+        let sketch = std::sync::Arc::new(HyperLogLog::new(4).unwrap());
+        let other = std::sync::Arc::clone(&sketch);
+        let between = move |step| match step {
+            1 => other.insert(0x0100_0000_0000_0000),
+            _ => (),
+        };
+        kcas::steps::with_hook(between, || sketch.insert(0x0800_0000_0000_0000));
+        assert_eq!(ranks(&sketch)[0], 4);
+    }
+
     #[test]
     fn sketches_of_another_precision_do_not_merge() {
         let (one, other) = (HyperLogLog::new(8).unwrap(), HyperLogLog::new(9).unwrap());
