@@ -255,9 +255,10 @@ mod tests {
     fn a_greater_rank_between_steps_stays() {
         let sketch = std::sync::Arc::new(HyperLogLog::new(4).unwrap());
         let other = std::sync::Arc::clone(&sketch);
-        let between = move |step| match step {
-            1 => other.insert(0x0100_0000_0000_0000),
-            _ => (),
+        let between = move |step| {
+            if step == 1 {
+                other.insert(0x0100_0000_0000_0000);
+            }
         };
         kcas::steps::with_hook(between, || sketch.insert(0x0800_0000_0000_0000));
         assert_eq!(ranks(&sketch)[0], 4);
