@@ -180,7 +180,7 @@ mod tests {
         assert!(TopK::<u64>::new(5).ranked(&counts).is_empty());
     }
 
-    /// A key that is heavy only if all threads are taken together.
+    /// A key that is heavy only if all threads are taken together, and one that only the last thread has.
     #[test]
     fn the_candidates_of_threads_are_put_together() {
         const THREADS: u64 = 4;
@@ -197,6 +197,9 @@ mod tests {
                             if turn % 2 == 0 {
                                 offer(&mut top, counts, 1);
                             }
+                            if thread == THREADS - 1 && turn < 60 {
+                                offer(&mut top, counts, 2);
+                            }
                         }
                         top
                     })
@@ -208,7 +211,7 @@ mod tests {
         let mut top = tops.next().unwrap();
         tops.for_each(|other| top.merge(other));
         let ranked = top.ranked(&counts);
-        assert_eq!(ranked[0], heavy([(1, 50 * THREADS)])[0]);
-        assert!(ranked[1..].iter().all(|other| other.count == 20));
+        assert_eq!(ranked[..2], heavy([(1, 50 * THREADS), (2, 60)]));
+        assert_eq!(ranked[2].count, 20);
     }
 }
