@@ -63,7 +63,7 @@ cargo test --locked -p kcas -p filter --features steps --lib \
 cargo test --locked -p kcas --features steps --test helping_readers
 cargo test --locked -p kcas-epoch --features steps --lib --test stalls
 cargo test --locked -p harness --features steps --test counterexample --test livelock --test stalls
-cargo test --locked -p harness --features steps --lib exchanges
+cargo test --locked -p harness --features steps --lib -- exchanges between_steps
 
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps

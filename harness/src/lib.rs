@@ -4,7 +4,9 @@
 //! The way of a [`sweep`] through the modules: an experiment names [`subjects`], each a [`subject`], and
 //! [`workload`]s; threads are bound as the [`machine`] allows; each works on a phase of the workload, and what it did
 //! becomes one of the [`results`]; [`plot`], [`table`] and [`report`] show them. [`check`] looks for wrong answers,
-//! [`cuckoo_hashing`], [`kcas_cost`], [`layouts`] and [`memory`] measure what no sweep does. [`cli`] is the command line over all of it, and
+//! [`cuckoo_hashing`], [`kcas_cost`], [`layouts`] and [`memory`] measure what no sweep does, and [`theory`] holds
+//! structures against what the literature says of them; [`describe`] tells of a file of keys what
+//! [`sketches`] see in it. [`cli`] is the command line over all of it, and
 //! takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside those
 //! that are here.
 
@@ -12,6 +14,7 @@ pub mod any_rows;
 pub mod check;
 pub mod cli;
 pub mod cuckoo_hashing;
+pub mod describe;
 pub mod kcas_cost;
 pub mod layouts;
 pub mod machine;
@@ -20,6 +23,7 @@ pub mod plot;
 pub mod registry;
 pub mod report;
 pub mod results;
+pub mod sketches;
 pub mod subject;
 pub mod subjects;
 pub mod sweep;

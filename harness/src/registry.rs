@@ -10,9 +10,10 @@ use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
-    BlockedBloom, Bloom, CountingBloom, CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock,
-    Growing, GrowingPinned, LockFree, LockFreeBatch, LockFreeFitted, Optimistic, PlainCuckooMutex,
-    Roofline, RwLock, ScalableBloom, SegmentLock, SmartCuckooMutex, TwoPhase, VectorQuotient,
+    BlockedBloom, Bloom, CountMinSet, CountingBloom, CuckoofilterMutex, ExactSet, Fastbloom,
+    GlobalLock, Growing, GrowingPinned, HyperLogLogCounter, LockFree, LockFreeBatch,
+    LockFreeFitted, Optimistic, PlainCuckooMutex, Roofline, RwLock, ScalableBloom, SegmentLock,
+    SmartCuckooMutex, TwoPhase, VectorQuotient,
 };
 use crate::workload::phase::Measured;
 
@@ -94,6 +95,8 @@ impl Registry {
         registry.add::<ExactSet>();
         registry.add::<SmartCuckooMutex>();
         registry.add::<PlainCuckooMutex>();
+        registry.add::<CountMinSet>();
+        registry.add::<HyperLogLogCounter>();
         registry.add::<Roofline>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();

@@ -34,7 +34,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Adds one copy of a key; `false` if it is refused because there is no room.
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
-    /// Whether the key may be present. Never `false` for a key that is. `#[inline(always)]` makes sure that what is
+    /// Whether the key may be present. Never `false` for a key that is. Never called where
+    /// [`OPERATIONS`](Self::OPERATIONS) are without `lookup`. `#[inline(always)]` makes sure that what is
     /// measured is the lookup, and not a call of it.
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
@@ -79,9 +80,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
     fn memory_bytes(&self) -> usize;
 }
 
-/// The operations a subject supports, or a workload needs. Every subject can look keys up.
+/// The operations a subject supports, or a workload needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operations {
+    /// Keys can be looked up. The answers of a subject without this cannot be checked.
+    pub lookup: bool,
     /// Keys can be inserted. A subject without this holds no keys, so the answers of its lookups
     /// mean nothing and are not checked.
     pub insert: bool,
@@ -95,18 +98,26 @@ pub struct Operations {
 impl Operations {
     /// Lookups alone.
     pub const LOOKUP: Self = Self {
+        lookup: true,
         insert: false,
         remove: false,
         unique: false,
     };
     /// Lookups and inserts.
     pub const INSERT: Self = Self {
+        lookup: true,
         insert: true,
         remove: false,
         unique: false,
     };
+    /// Inserts alone.
+    pub const INSERT_ONLY: Self = Self {
+        lookup: false,
+        ..Self::INSERT
+    };
     /// Lookups, inserts and removes.
     pub const ALL: Self = Self {
+        lookup: true,
         insert: true,
         remove: true,
         unique: false,
@@ -114,7 +125,9 @@ impl Operations {
 
     /// The first operation among those needed that is missing here.
     pub fn missing(self, needed: Self) -> Option<&'static str> {
-        if needed.insert && !self.insert {
+        if needed.lookup && !self.lookup {
+            Some("look keys up")
+        } else if needed.insert && !self.insert {
             Some("insert")
         } else if needed.remove && !self.remove {
             Some("remove")
@@ -133,5 +146,8 @@ mod tests {
         assert_eq!(Operations::LOOKUP.missing(Operations::ALL), Some("insert"));
         assert_eq!(Operations::INSERT.missing(Operations::ALL), Some("remove"));
         assert_eq!(Operations::ALL.missing(Operations::ALL), None);
+        let lookup = Operations::INSERT_ONLY.missing(Operations::LOOKUP);
+        assert_eq!(lookup, Some("look keys up"));
+        assert_eq!(Operations::INSERT.missing(Operations::INSERT_ONLY), None);
     }
 }

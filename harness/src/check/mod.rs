@@ -151,7 +151,7 @@ pub fn run(
 pub fn validate(entry: &Entry, settings: &Settings) -> Result<()> {
     if let Some(missing) = entry.operations.missing(Operations::ALL) {
         return Err(anyhow!(
-            "subject {:?} cannot {missing}, so there is nothing to check; choose one that can insert and remove",
+            "subject {:?} cannot {missing}, so there is nothing to check; choose one that can look up, insert and remove",
             entry.name
         ));
     }

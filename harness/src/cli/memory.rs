@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
 
 use super::{Ending, results, stop_on_ctrl_c};
@@ -11,11 +11,12 @@ use crate::machine::{Run, Sidecar};
 use crate::memory::{COLUMNS, Effort, measure_apart, measure_here};
 use crate::plot;
 use crate::registry::Registry;
+use crate::subject::Operations;
 use crate::table;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// What to measure, by the names that `harness list` shows; each must be able to insert.
+    /// What to measure, by the names that `harness list` shows; each must be able to insert and look up.
     #[arg(
         long,
         value_name = "NAME,NAME,…",
@@ -66,10 +67,9 @@ pub(super) const ONE: &str = "memory-of-one";
 pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
     for subject in &options.subjects {
         let entry = registry.get(subject).context("--subjects")?;
-        ensure!(
-            entry.operations.insert,
-            "--subjects: {subject} cannot insert"
-        );
+        if let Some(missing) = entry.operations.missing(Operations::INSERT) {
+            bail!("--subjects: {subject} cannot {missing}");
+        }
     }
     for load in &options.loads {
         ensure!(

@@ -12,6 +12,7 @@ use crate::registry::Registry;
 
 mod check;
 mod cuckoo_hashing;
+mod describe;
 mod kcas;
 mod layouts;
 mod list;
@@ -163,6 +164,16 @@ enum Command {
     /// Prints one table, and leaves cuckoo-hashing.csv, cuckoo-hashing.machine.toml and cuckoo-hashing.svg. Takes some two
     /// minutes, and needs a core to itself.
     CuckooHashing(cuckoo_hashing::Options),
+    /// Tell what a file of keys is like, and what a filter of them would take.
+    ///
+    /// One pass by all threads, in memory that does not grow with the file: how many keys are different (HyperLogLog), which
+    /// occur most often and how often (a count-min sketch), how skewed they are, and size and error rate of a Bloom
+    /// filter, a counting Bloom filter and our cuckoo filter that would hold the different keys.
+    ///
+    /// Who wants to know how far to trust that adds --exact. A bound that did not hold is printed as BROKEN, and is no
+    /// error of the program: bounds hold with a probability, that of the distinct keys for 997 files of a thousand.
+    #[command(after_help = describe::AFTER_HELP)]
+    Describe(describe::Options),
     /// Show all results of a directory on one page, report.html.
     ///
     /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
@@ -218,6 +229,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::MemoryOfOne(one) => memory::memory_of_one(registry, &one),
         Command::Theory(options) => theory::theory(&options),
         Command::CuckooHashing(options) => cuckoo_hashing::cuckoo_hashing(registry, &options),
+        Command::Describe(options) => describe::describe(&options),
         Command::Report { directory } => report::report(&directory),
         Command::List { experiments } => list::list(registry, experiments),
     };

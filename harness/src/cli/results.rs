@@ -39,8 +39,21 @@ pub(super) fn with_progress<R>(
 
 /// A bar with the time left.
 pub(super) fn bar(steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
-    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    ProgressBar::new(steps).with_style(style("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}"))
+}
+
+/// A bar for reading so many bytes, or as many as there are.
+pub(super) fn bar_of_bytes(bytes: Option<u64>) -> ProgressBar {
+    match bytes {
+        Some(bytes) => ProgressBar::new(bytes)
+            .with_style(style("  {bar:20} {bytes} of {total_bytes}, {eta} left")),
+        None => ProgressBar::new_spinner()
+            .with_style(style("  {spinner} {bytes} read, {bytes_per_sec}")),
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// The files of a run: [`Outputs::claim`], which tells where earlier ones went.

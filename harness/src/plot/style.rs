@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 25] = [
+const FIXED_STYLES: [&str; 32] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -85,6 +85,13 @@ const FIXED_STYLES: [&str; 25] = [
     "ablation-uncounted",
     "smart-cuckoo",
     "plain-cuckoo",
+    "count-min",
+    "hyperloglog",
+    "growing",
+    "growing-pinned",
+    "bloom",
+    "counting-bloom",
+    "scalable-bloom",
 ];
 
 /// How a subject is drawn, in every panel.

@@ -11,10 +11,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::any_rows::AnyRows;
 use crate::cuckoo_hashing;
+use crate::describe;
 use crate::machine::Sidecar;
 use crate::plot;
 use crate::results::outputs::Outputs;
 use crate::results::record::Row;
+use crate::results::rows::has_columns;
 use crate::results::statistics::Results;
 use crate::table::{self, Sheet};
 
@@ -105,8 +107,11 @@ fn name_of(file: &Path) -> String {
         .into_owned()
 }
 
-/// What there is to show of a CSV file; nothing if it holds no rows yet.
+/// What there is to show of a CSV file; nothing if it holds no rows yet, or describes a file of keys.
 fn section(csv: &Path) -> Result<Option<Section>> {
+    if has_columns(csv, describe::rows::COLUMNS)? {
+        return Ok(None);
+    }
     let rows = AnyRows::read(csv)?;
     if rows.is_empty() {
         return Ok(None);

@@ -28,6 +28,12 @@ impl Growing {
     }
 }
 
+impl Growing {
+    pub(crate) fn filter(&self) -> &GrowingCuckooFilter {
+        &self.filter
+    }
+}
+
 impl Subject for Growing {
     const NAME: &'static str = "growing";
     const DESCRIPTION: &'static str =

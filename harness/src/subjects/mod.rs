@@ -6,6 +6,7 @@ mod ablation;
 mod atomic_cuckoo_filter;
 mod blocked_bloom;
 mod bloom;
+mod count_min;
 mod counting_bloom;
 mod cuckoofilter;
 pub(crate) mod double_hashing;
@@ -13,6 +14,7 @@ mod exact_set;
 mod fastbloom;
 mod global_lock;
 mod growing;
+mod hyper_log_log;
 mod lock_free;
 mod lock_free_batch;
 mod lock_free_fitted;
@@ -45,12 +47,14 @@ pub use ablation::{
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use blocked_bloom::BlockedBloom;
 pub use bloom::Bloom;
+pub use count_min::CountMinSet;
 pub use counting_bloom::CountingBloom;
 pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
 pub use growing::{Growing, GrowingPinned};
+pub use hyper_log_log::HyperLogLogCounter;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
 pub use lock_free_fitted::LockFreeFitted;
@@ -351,6 +355,14 @@ mod tests {
         is_correct::<PlainCuckooMutex>();
     }
 
+    /// It refuses nothing.
+    #[test]
+    fn count_min_is_a_correct_filter_that_is_never_full() {
+        keeps_what_it_is_given::<CountMinSet>();
+        counts_copies::<CountMinSet>();
+        threads_never_miss_their_keys::<CountMinSet>(LAPS / 10);
+    }
+
     #[test]
     fn bloom_filters_find_what_threads_inserted() {
         threads_find_what_they_insert::<BlockedBloom>();
@@ -384,6 +396,7 @@ mod tests {
             assert!(refused::<Bloom>(buckets) && refused::<CountingBloom>(buckets));
             assert!(refused::<ScalableBloom>(buckets));
             assert!(refused::<SmartCuckooMutex>(buckets) && refused::<PlainCuckooMutex>(buckets));
+            assert!(refused::<CountMinSet>(buckets) && refused::<HyperLogLogCounter>(buckets));
         }
     }
 

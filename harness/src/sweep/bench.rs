@@ -30,7 +30,7 @@ use rand::seq::SliceRandom;
 use crate::machine::pinning::Cores;
 use crate::registry::{Entry, Registry};
 use crate::results::record::Row;
-use crate::subject::SLOTS_PER_BUCKET;
+use crate::subject::{Operations, SLOTS_PER_BUCKET};
 use crate::sweep::experiment::Experiment;
 use crate::sweep::gate::{Arrival, Gate};
 use crate::sweep::plan::{Measurement, Part};
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if entry.operations.insert {
+        if entry.operations.missing(Operations::INSERT).is_none() {
             self.check(&outcome.tally, table, refused, workload)
                 .with_context(|| complaint(measurement))?;
         }

@@ -258,6 +258,21 @@ mod tests {
     }
 
     #[test]
+    fn a_subject_that_cannot_look_up_inserts_only() {
+        let plan = plan(&["hyperloglog"]);
+        let workloads: Vec<_> = plan
+            .parts
+            .iter()
+            .map(|part| part.workload.label())
+            .collect();
+        assert_eq!(workloads, ["insert"]);
+        assert_eq!(
+            plan.skipped[0].to_string(),
+            "hyperloglog is left out of lookup-hit: it cannot look keys up"
+        );
+    }
+
+    #[test]
     fn what_a_subject_cannot_do_is_skipped_and_said() {
         let plan = plan(&["roofline"]);
         assert_eq!(plan.parts.len(), 1);

@@ -325,6 +325,31 @@ mod tests {
         check_rows(&KeySource::from_file(file.path(), 1_000, 1).unwrap());
     }
 
+    /// Its inserts are measured, though no lookup can tell what became of them.
+    #[test]
+    fn a_subject_that_cannot_look_up_gives_rows_of_inserts() {
+        let workloads = vec![
+            Workload::Insert { load: 0.9 },
+            Workload::LookupHit { load: 0.9 },
+        ];
+        let experiment = experiment(&["count-min", "hyperloglog"], workloads);
+        let keys = KeySource::generated(1_000, 1);
+        let rows = rows(&experiment, &Registry::standard(), &keys).unwrap();
+        let of = |subject, workload| {
+            let found =
+                (rows.iter()).filter(|row| row.subject == subject && row.workload == workload);
+            found.count()
+        };
+        for (subject, workload, expected) in [
+            ("count-min", "insert", 4),
+            ("count-min", "lookup-hit", 4),
+            ("hyperloglog", "insert", 4),
+            ("hyperloglog", "lookup-hit", 0),
+        ] {
+            assert_eq!(of(subject, workload), expected, "{subject} {workload}");
+        }
+    }
+
     #[test]
     fn operations_are_timed_at_each_rate() {
         let mut experiment = experiment(&["segment-lock"], vec![mix(), ycsb(Ycsb::A)]);

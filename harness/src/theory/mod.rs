@@ -9,10 +9,13 @@ mod blocked_bloom;
 mod bloom;
 mod counting_bloom;
 mod cuckoo;
+mod cuckoo_graph;
 mod fastbloom;
+mod growing;
 mod measure;
 pub mod row;
 mod scalable_bloom;
+mod sketches;
 
 use std::ops::ControlFlow;
 
@@ -21,7 +24,8 @@ use serde::Serialize;
 
 use crate::subject::Subject;
 use crate::subjects::{
-    BlockedBloom, Bloom, CountingBloom, Fastbloom, GlobalLock, LockFree, ScalableBloom,
+    BlockedBloom, Bloom, CountMinSet, CountingBloom, Fastbloom, GlobalLock, Growing,
+    HyperLogLogCounter, LockFree, ScalableBloom, SmartCuckooMutex,
 };
 
 /// One claim about a structure, and whether it held.
@@ -121,12 +125,16 @@ pub struct Claims {
 /// All structures of which something is claimed, in the order in which they are shown.
 pub const STRUCTURES: &[Claims] = &[
     claims::<LockFree>(cuckoo::lock_free),
+    claims::<Growing>(growing::theory),
     claims::<GlobalLock>(cuckoo::global_lock),
     claims::<Bloom>(bloom::theory),
     claims::<CountingBloom>(counting_bloom::theory),
     claims::<ScalableBloom>(scalable_bloom::theory),
     claims::<BlockedBloom>(blocked_bloom::theory),
     claims::<Fastbloom>(fastbloom::theory),
+    claims::<SmartCuckooMutex>(|effort| cuckoo_graph::theory(effort.seed)),
+    claims::<CountMinSet>(|_| sketches::count_min()),
+    claims::<HyperLogLogCounter>(|_| sketches::hyper_log_log()),
 ];
 
 const fn claims<S: Subject>(compare: fn(Effort) -> Result<Vec<Comparison>>) -> Claims {

@@ -139,6 +139,21 @@ impl KeySource {
     }
 }
 
+/// The key that a line of a file is: all of it but its line break; none if it is blank.
+///
+/// # Errors
+///
+/// A line longer than [`MAX_LINE`].
+pub(crate) fn key_of(line: &[u8]) -> Result<Option<&[u8]>> {
+    let text = line.strip_suffix(b"\n").unwrap_or(line);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    ensure!(
+        text.len() <= MAX_LINE,
+        "it is longer than {MAX_LINE} bytes; give a text file, one key a line"
+    );
+    Ok((!text.trim_ascii().is_empty()).then_some(text))
+}
+
 /// Keys of all three sets together.
 fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
@@ -191,14 +206,9 @@ impl Lines {
             if limited.read_until(b'\n', &mut line)? == 0 {
                 break;
             }
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let text = text.strip_suffix(b"\r").unwrap_or(text);
-            ensure!(
-                text.len() <= MAX_LINE,
-                "line {number} is longer than {MAX_LINE} bytes; give a text file, one key a line"
-            );
-            if !text.trim_ascii().is_empty() && seen.insert(FixedState.hash_one(text)) {
-                lines.push(text);
+            let key = key_of(&line).with_context(|| format!("line {number}"))?;
+            if let Some(key) = key.filter(|key| seen.insert(FixedState.hash_one(key))) {
+                lines.push(key);
             }
         }
         Ok(lines)
@@ -398,7 +408,7 @@ mod tests {
             "{:#}",
             KeySource::from_file(bad.path(), 1_000, 1).unwrap_err()
         );
-        assert!(error.contains("line 1001 is longer"), "{error}");
+        assert!(error.contains("line 1001: it is longer"), "{error}");
     }
 
     #[test]

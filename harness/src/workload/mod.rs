@@ -336,9 +336,8 @@ impl Workload {
             Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. } => {
                 Operations::LOOKUP
             }
-            Self::Insert { .. } | Self::Grow { .. } | Self::Ycsb { mix: Ycsb::C, .. } => {
-                Operations::INSERT
-            }
+            Self::Insert { .. } => Operations::INSERT_ONLY,
+            Self::Grow { .. } | Self::Ycsb { mix: Ycsb::C, .. } => Operations::INSERT,
             Self::Remove { .. } | Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => {
                 Operations::ALL
             }

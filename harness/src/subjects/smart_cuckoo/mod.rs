@@ -29,7 +29,6 @@ mod shared;
 mod subgraphs;
 #[cfg(test)]
 mod tests;
-mod theory;
 
 use anyhow::Result;
 
@@ -38,7 +37,6 @@ pub use case::Case;
 pub use plain::PlainCuckoo;
 pub use shared::{PlainCuckooMutex, SmartCuckooMutex};
 pub use subgraphs::Subgraphs;
-pub use theory::theory;
 
 use buckets::Hand;
 use case::Part;

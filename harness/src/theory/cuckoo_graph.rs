@@ -11,8 +11,8 @@ use rand::{RngExt, SeedableRng};
 use statrs::function::factorial::{ln_binomial, ln_factorial};
 use statrs::statistics::Statistics;
 
-use super::{CuckooTable, Key, SmartCuckoo};
-use crate::theory::Comparison;
+use super::Comparison;
+use crate::subjects::smart_cuckoo::{CuckooTable, Key, SmartCuckoo};
 
 /// Formula beside measurement, in tables that are the same for the same seed. A mean may be off by five of its standard
 /// errors, as the measured values give them.
@@ -20,7 +20,7 @@ use crate::theory::Comparison;
 /// # Errors
 ///
 /// None but those of a table that cannot be built.
-pub fn theory(seed: u64) -> Result<Vec<Comparison>> {
+pub(super) fn theory(seed: u64) -> Result<Vec<Comparison>> {
     let random = &mut SmallRng::seed_from_u64(seed);
     let mut rows = Vec::new();
     for load in [0.4, 0.5, 0.75] {
@@ -71,7 +71,7 @@ fn cost_of_a_delete(load: f64, random: &mut SmallRng) -> Result<Comparison> {
     let walked = (0..TABLES).map(|_| {
         let (mut table, _) = offer(BUCKETS, keys, random)?;
         let inside: Vec<Key> = (0..BUCKETS)
-            .filter_map(|bucket| table.buckets.key_in(bucket))
+            .filter_map(|bucket| table.buckets().key_in(bucket))
             .collect();
         let walked = table.remove(inside[random.random_range(0..inside.len())]);
         Ok(walked.context("a key is missing")? as f64)

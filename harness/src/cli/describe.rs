@@ -1,0 +1,282 @@
+//! `describe`: tells what a file of keys is like.
+
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, value_parser};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{HumanBytes, HumanCount};
+
+use super::{Ending, results};
+use crate::describe::rows::{COLUMNS, rows};
+use crate::describe::{Description, Exact, Settings, describe as describe_file, shown};
+use crate::machine::{Run, Sidecar};
+
+/// What the error rates in the README are those of: four slots of twelve bits.
+const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
+
+pub(super) const AFTER_HELP: &str = "Example: harness describe --keys access.log --top 5 --exact";
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// A text file, one key a line, of any encoding and size; blank lines are skipped. As for `sweep`.
+    #[arg(long, value_name = "FILE")]
+    keys: PathBuf,
+    /// Also count all keys exactly, which takes memory for every different one, and hold the estimates against that.
+    #[arg(long)]
+    exact: bool,
+    /// How many of the heaviest keys are shown.
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = value_parser!(u32).range(1..=100_000))]
+    top: u32,
+    /// By how much counts may be too high, as a share of all keys (ε): the lower, the more memory, 11 MB for 0.00001. One
+    /// key in a hundred may have a count that is worse.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.000_1)]
+    error: f64,
+    /// Bits that choose a HyperLogLog register, 4 to 18: each doubles the memory, and two of them halve the error. 14
+    /// are 16 KiB and 0.8 %.
+    #[arg(long, value_name = "P", default_value_t = 14)]
+    precision: u8,
+    /// The share of absent keys that the filters may find. By default that of our default layout, 1 in 512.
+    #[arg(long, value_name = "SHARE", default_value_t = DEFAULT_RATE, hide_default_value = true)]
+    false_positive_rate: f64,
+    /// Threads that read and count; by default one for each core.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1_024))]
+    threads: Option<u16>,
+    /// Also leave all numbers as describe.csv in this directory, and describe.machine.toml; created if need be.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn describe(options: &Options) -> Result<Ending> {
+    let settings = settings(options)?;
+    let run = Run::begin(
+        "What a file of keys is like".into(),
+        "How many keys are different, which are heavy, and what would a filter of them take?"
+            .into(),
+        0,
+        options
+            .keys
+            .file_name()
+            .unwrap_or_default()
+            .display()
+            .to_string(),
+        "not pinned: nothing is timed".into(),
+    );
+    let size = std::fs::metadata(&options.keys).ok();
+    let size = size
+        .filter(std::fs::Metadata::is_file)
+        .map(|file| file.len());
+    let bar = results::bar_of_bytes(size);
+    let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    let description = described?;
+    match write(options, &description, io::stdout().lock()) {
+        // Nobody reads on, as behind `| head`: that is an end, not an error.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.context("cannot write to the standard output")?,
+    }
+    if let Some(directory) = &options.out {
+        let mut sidecar = Sidecar::describe(run, COLUMNS)?;
+        let rows = rows(&description);
+        let outputs = results::leave(directory, "describe", &rows, &mut sidecar, true)?;
+        eprintln!(
+            "left {} and {}",
+            outputs.csv.display(),
+            outputs.sidecar.display()
+        );
+    }
+    Ok(Ending::Complete)
+}
+
+fn settings(options: &Options) -> Result<Settings> {
+    let threads = match options.threads {
+        Some(threads) => threads.into(),
+        None => available_parallelism()
+            .context("cannot tell the number of cores; choose --threads")?
+            .get(),
+    };
+    for (name, share) in [
+        ("--error", options.error),
+        ("--false-positive-rate", options.false_positive_rate),
+    ] {
+        ensure!(
+            share > 0.0 && share < 1.0,
+            "{name}: {share} is not above 0 and below 1"
+        );
+    }
+    Ok(Settings {
+        top: options.top as usize,
+        error: options.error,
+        precision: options.precision,
+        false_positive_rate: options.false_positive_rate,
+        threads,
+        exact: options.exact,
+    })
+}
+
+fn write(options: &Options, description: &Description, mut out: impl io::Write) -> io::Result<()> {
+    let exact = description.exact.as_ref();
+    let count = |number: f64| HumanCount(number.round() as u64);
+    writeln!(
+        out,
+        "{}: {} keys, one a line; {} blank lines",
+        options.keys.display(),
+        HumanCount(description.keys),
+        HumanCount(description.blank)
+    )?;
+    writeln!(
+        out,
+        "Different keys: {} ± {} (one standard error, {:.2} %){}\n",
+        count(description.distinct),
+        count(description.distinct * description.standard_error),
+        100.0 * description.standard_error,
+        exact.map_or_else(String::new, |exact| off(description, exact))
+    )?;
+    writeln!(
+        out,
+        "The heaviest keys, with counts that are too high by {} at most, but for one key in a hundred:\n\n{}\n",
+        count(description.count_error),
+        heaviest(description)
+    )?;
+    writeln!(
+        out,
+        "Together they are {:.2} % of all keys. {}\n",
+        100.0 * description.share_of_heaviest(),
+        skew(description)
+    )?;
+    writeln!(
+        out,
+        "Filters of {} keys that find one absent key in {}, or nearly so:\n\n{}\n",
+        count(description.distinct),
+        count(1.0 / options.false_positive_rate),
+        sizes(description)
+    )?;
+    let taken = description.sketch_bytes as u64;
+    writeln!(out, "The sketches took {}.", HumanBytes(taken))?;
+    if let Some(exact) = exact {
+        writeln!(
+            out,
+            "\nHeld against exact counts, of which no estimate is off by more than {}:\n\n{}",
+            HumanCount(exact.worst),
+            bounds(exact)
+        )?;
+    }
+    Ok(())
+}
+
+/// How far the number of different keys is off.
+fn off(description: &Description, exact: &Exact) -> String {
+    let error = description.distinct / exact.distinct as f64 - 1.0;
+    format!(
+        "; exactly {}: off by {:+.2} %, {:.1} standard errors",
+        HumanCount(exact.distinct),
+        100.0 * error,
+        error.abs() / description.standard_error
+    )
+}
+
+fn skew(description: &Description) -> String {
+    match &description.skew {
+        None => {
+            "Too few keys are heavy enough to tell the law of their counts; a lower --error may tell.".to_owned()
+        }
+        Some(skew) => format!(
+            "Counts fall as 1 / rank^{:.2} (Zipf):\nleast squares of ln count on ln rank, over the {} heaviest keys \
+             whose counts are told within a tenth;\nthe law explains {:.1} % of the variance.",
+            skew.exponent,
+            skew.keys,
+            100.0 * skew.explained
+        ),
+    }
+}
+
+fn heaviest(description: &Description) -> Table {
+    let exact = description.exact.as_ref();
+    let mut header = vec!["rank", "key", "count", "share"];
+    header.extend(exact.iter().flat_map(|_| ["exactly", "too high by"]));
+    let mut table = markdown(&header);
+    for (place, heavy) in description.heaviest.iter().enumerate() {
+        let share = 100.0 * heavy.count as f64 / description.keys as f64;
+        let mut line = vec![
+            (place + 1).to_string(),
+            shown(&heavy.label),
+            HumanCount(heavy.count).to_string(),
+            format!("{share:.2} %"),
+        ];
+        if let Some(exact) = exact {
+            let count = exact.counts[place];
+            line.push(HumanCount(count).to_string());
+            line.push(HumanCount(heavy.count.saturating_sub(count)).to_string());
+        }
+        table.add_row(line);
+    }
+    left(&mut table, 1);
+    table
+}
+
+fn sizes(description: &Description) -> Table {
+    let mut table = markdown(&[
+        "filter",
+        "set to",
+        "size",
+        "bits a key",
+        "absent keys found",
+        "can remove",
+    ]);
+    for size in &description.sizes {
+        table.add_row([
+            size.filter.to_owned(),
+            size.parameters.clone(),
+            HumanBytes(size.bytes).to_string(),
+            format!("{:.1}", 8.0 * size.bytes as f64 / description.distinct),
+            format!("{:.3} %", 100.0 * size.rate),
+            (if size.removes { "yes" } else { "no" }).to_owned(),
+        ]);
+    }
+    left(&mut table, 0);
+    left(&mut table, 1);
+    table
+}
+
+fn bounds(exact: &Exact) -> Table {
+    let mut table = markdown(&["sketch", "what", "measured", "allowed", "verdict"]);
+    for bound in &exact.bounds {
+        let number = |value: f64| match value {
+            value if value >= 100.0 => HumanCount(value.round() as u64).to_string(),
+            value => format!("{value:.4}")
+                .trim_end_matches('0')
+                .trim_end_matches('.')
+                .to_owned(),
+        };
+        table.add_row([
+            bound.structure.to_owned(),
+            bound.quantity.clone(),
+            number(bound.measured),
+            format!("{} to {}", number(bound.least), number(bound.most)),
+            (if bound.holds() { "held" } else { "BROKEN" }).to_owned(),
+        ]);
+    }
+    left(&mut table, 0);
+    left(&mut table, 1);
+    table
+}
+
+/// A table that pastes into Markdown, with numbers to the right.
+fn markdown(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(header);
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A column of words.
+fn left(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+}
