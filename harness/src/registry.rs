@@ -11,7 +11,7 @@ use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
     BlockedBloom, Bloom, CountMinSet, CountingBloom, CuckoofilterMutex, ExactSet, Fastbloom,
-    GlobalLock, Growing, GrowingPinned, HyperLogLogCounter, LockFree, LockFreeBatch,
+    GlobalLock, Growing, GrowingReader, HyperLogLogCounter, LockFree, LockFreeBatch,
     LockFreeFitted, Optimistic, PlainCuckooMutex, Roofline, RwLock, ScalableBloom, SegmentLock,
     SmartCuckooMutex, TwoPhase, VectorQuotient,
 };
@@ -78,7 +78,7 @@ impl Registry {
         registry.add::<LockFreeBatch>();
         registry.add::<LockFreeFitted>();
         registry.add::<Growing>();
-        registry.add::<GrowingPinned>();
+        registry.add::<GrowingReader>();
         registry.add::<SegmentLock>();
         registry.add::<Optimistic>();
         registry.add::<GlobalLock>();
@@ -158,7 +158,7 @@ mod tests {
         assert!(error.contains("\"balloon\""), "{error}");
         assert!(
             error.contains(
-                "lock-free, lock-free-batch, lock-free-fitted, growing, growing-pinned, segment-lock, "
+                "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, "
             ),
             "{error}"
         );

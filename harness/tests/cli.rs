@@ -605,7 +605,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"bloom\"",
-            "lock-free, lock-free-batch, lock-free-fitted, growing, growing-pinned, segment-lock, optimistic, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, bloom, counting-bloom, scalable-bloom, exact-set, smart-cuckoo, plain-cuckoo, count-min, hyperloglog, roofline, ablation-control, ablation-two-phase-lookup, ablation-one-round-lookup, ablation-hop-by-hop, ablation-random-walk, ablation-epoch, ablation-helping-readers, ablation-uncounted",
+            "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, optimistic, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, bloom, counting-bloom, scalable-bloom, exact-set, smart-cuckoo, plain-cuckoo, count-min, hyperloglog, roofline, ablation-control, ablation-two-phase-lookup, ablation-one-round-lookup, ablation-hop-by-hop, ablation-random-walk, ablation-epoch, ablation-helping-readers, ablation-uncounted",
         ],
     );
 }

@@ -88,7 +88,7 @@ const FIXED_STYLES: [&str; 32] = [
     "count-min",
     "hyperloglog",
     "growing",
-    "growing-pinned",
+    "growing-reader",
     "bloom",
     "counting-bloom",
     "scalable-bloom",

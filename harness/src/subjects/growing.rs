@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use filter::GrowingCuckooFilter;
-use filter::growing::{InsertError, pin};
+use filter::growing::InsertError;
 use filter::{BuildError, Full};
 
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
@@ -85,13 +85,13 @@ impl Subject for Growing {
     }
 }
 
-/// [`Growing`], with its lookups under one pin where many are made in a row.
+/// [`Growing`], with its lookups by a [`Reader`](filter::growing::Reader) where many are made in a row.
 #[derive(Debug)]
-pub struct GrowingPinned(Growing);
+pub struct GrowingReader(Growing);
 
-impl Subject for GrowingPinned {
-    const NAME: &'static str = "growing-pinned";
-    const DESCRIPTION: &'static str = "growing, with one pin for many lookups in a row";
+impl Subject for GrowingReader {
+    const NAME: &'static str = "growing-reader";
+    const DESCRIPTION: &'static str = "growing, with many lookups in a row by one reader";
     const GUARANTEES: &'static str = Growing::GUARANTEES;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
@@ -110,8 +110,8 @@ impl Subject for GrowingPinned {
 
     #[inline]
     fn count_present<'k, K: Hash + ?Sized + 'k>(&self, keys: impl Iterator<Item = &'k K>) -> usize {
-        let _pinned = pin();
-        keys.filter(|key| self.0.contains(*key)).count()
+        let reader = self.0.filter.reader();
+        keys.filter(|key| reader.contains(*key)).count()
     }
 
     #[inline]

@@ -53,7 +53,7 @@ pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
 pub use fastbloom::Fastbloom;
 pub use global_lock::GlobalLock;
-pub use growing::{Growing, GrowingPinned};
+pub use growing::{Growing, GrowingReader};
 pub use hyper_log_log::HyperLogLogCounter;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
@@ -265,7 +265,7 @@ mod tests {
         keeps_what_it_is_given::<Growing>();
         counts_copies::<Growing>();
         threads_never_miss_their_keys::<Growing>(LAPS);
-        keeps_what_it_is_given::<GrowingPinned>();
+        keeps_what_it_is_given::<GrowingReader>();
     }
 
     #[test]
