@@ -435,17 +435,34 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     }
 
     /// The word without flags, if it counts.
+    #[inline]
     fn counting(&self, bucket: usize) -> Option<u64> {
         let word = self.buckets.read(bucket);
         (word & self.born == self.born).then_some(word & !FLAGS)
     }
 
-    /// Makes sure that the bucket's word counts: freezes what it comes from, and puts in what is its share. Whoever
-    /// does it, it is the same; the first one's counts.
+    /// The word without flags, which is the older table's as long as this one's is not born, so that this is looked at again.
+    #[cold]
+    fn inherited(&self, bucket: usize) -> u64 {
+        let older = (self.older).expect("all words count where there is no older table");
+        let share = self.share(bucket, &older.read(self.origin(bucket)));
+        // Once it is born, it stays so.
+        self.counting(bucket).unwrap_or(share)
+    }
+
+    /// Makes sure that the bucket's word counts.
+    #[inline]
     fn bear(&self, bucket: usize) {
-        if let Some(older) = self.older
-            && self.counting(bucket).is_none()
-        {
+        if self.older.is_some() && self.counting(bucket).is_none() {
+            self.take_over(bucket);
+        }
+    }
+
+    /// Freezes what the bucket comes from, and puts in what is its share. Whoever does it, it is the same; the first one's
+    /// counts.
+    #[cold]
+    fn take_over(&self, bucket: usize) {
+        if let Some(older) = self.older {
             let share = self.share(bucket, &older.freeze(self.origin(bucket)));
             self.buckets.replace(bucket, 0, share | self.born);
         }
@@ -465,23 +482,16 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
         self.buckets.geometry()
     }
 
-    /// Never writes. Linearization point: the load of the word that counts, which is the older table's as long as this
-    /// one's is not born, so that it is looked at again.
+    /// Never writes. Linearization point: the load of the word that counts.
+    #[inline]
     fn read(&self, bucket: usize) -> u64 {
-        loop {
-            if let Some(word) = self.counting(bucket) {
-                return word;
-            }
-            let older = self
-                .older
-                .expect("all words count where there is no older table");
-            let share = self.share(bucket, &older.read(self.origin(bucket)));
-            if self.counting(bucket).is_none() {
-                return share;
-            }
+        match self.counting(bucket) {
+            Some(word) => word,
+            None => self.inherited(bucket),
         }
     }
 
+    #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
         self.bear(bucket);
         (self.buckets).replace(bucket, self.stored(current), self.stored(new))
