@@ -1,7 +1,7 @@
 //! A filter that grows: sizes, rates, tables that take over from one another, one thread and several.
 #![cfg(not(kcas_loom))]
 
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -108,10 +108,8 @@ impl BuildHasher for NarrowHasher {
     }
 
     fn hash_one<T: Hash>(&self, key: T) -> u64 {
-        let mut hasher = self.build_hasher();
-        key.hash(&mut hasher);
-        let bits = hasher.finish();
-        bits & 1 << 63 | bits & self.tail << 12 | (bits & 1) + 1
+        let bits = BuildHasherDefault::<DefaultHasher>::new().hash_one(key);
+        bits & 1 << 63 | bits & self.tail << 12 | ((bits & 1) + 1)
     }
 }
 
@@ -193,6 +191,55 @@ fn threads_grow_it_and_never_miss_their_keys() {
         assert!(filter.is_empty());
         assert!(filter.tables().iter().all(|table| table.buckets > first));
     }
+}
+
+/// Some ten million keys by eight threads: `cargo test --release -p filter --test growing -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes a minute, optimised"]
+fn it_grows_from_a_thousand_keys_to_ten_million_by_eight_threads() {
+    const THREADS: u64 = 8;
+    const LEFT: u64 = 10_000_000;
+    const ABSENT: u64 = 10_000_000;
+    let filter = small();
+    let lookups = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (filter, lookups) = (&filter, &lookups);
+            scope.spawn(move || {
+                let mut random = StdRng::seed_from_u64(thread);
+                let mut mine: Vec<u64> = Vec::new();
+                let mut next = thread << 32;
+                while (mine.len() as u64) < LEFT / THREADS {
+                    filter.insert(&next).unwrap();
+                    mine.push(next);
+                    next += 1;
+                    let any = mine[random.random_range(0..mine.len())];
+                    assert!(filter.contains(&any), "{any:#x} is denied");
+                    if random.random_bool(0.25) {
+                        let out = mine.swap_remove(random.random_range(0..mine.len()));
+                        assert!(filter.remove(&out), "{out:#x} is denied to a remove");
+                    }
+                }
+                for key in &mine {
+                    assert!(filter.contains(key), "{key:#x} is denied");
+                }
+                lookups.fetch_add((next & 0xffff_ffff) + mine.len() as u64, Ordering::Relaxed);
+            });
+        }
+    });
+    assert_eq!(filter.len() as u64, LEFT);
+    let found = (0..ABSENT)
+        .filter(|n| filter.contains(&(u64::MAX - n)))
+        .count();
+    let rate = found as f64 / ABSENT as f64;
+    println!(
+        "{} lookups of present keys, none denied; {rate:.6} of absent keys found, at most {:.6} stated; {:.1} bits a key; {:?}",
+        lookups.into_inner(),
+        filter.false_positive_rate(),
+        8.0 * filter.memory_bytes() as f64 / LEFT as f64,
+        filter.tables()
+    );
+    assert!(rate < filter.false_positive_rate());
 }
 
 #[test]
