@@ -601,10 +601,10 @@ fn sizes_beyond_memory_are_refused() {
 fn unknown_subjects_list_the_known_ones() {
     Place::refuses(
         "\"segment-lock\"",
-        "\"bloom\"",
+        "\"balloon\"",
         &[
             "`subjects`",
-            "\"bloom\"",
+            "\"balloon\"",
             "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, optimistic, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, bloom, counting-bloom, scalable-bloom, exact-set, smart-cuckoo, plain-cuckoo, count-min, hyperloglog, roofline, ablation-control, ablation-two-phase-lookup, ablation-one-round-lookup, ablation-hop-by-hop, ablation-random-walk, ablation-epoch, ablation-helping-readers, ablation-uncounted",
         ],
     );
@@ -897,7 +897,7 @@ fn what_cannot_be_checked_is_an_error_that_says_what_can() {
             "cannot insert",
         ),
         (
-            ["--subject", "bloom", "--threads", "2"],
+            ["--subject", "balloon", "--threads", "2"],
             1,
             "segment-lock, optimistic",
         ),

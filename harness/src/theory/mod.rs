@@ -232,6 +232,6 @@ mod tests {
             }
         });
         assert!(rows.unwrap().iter().all(|row| row.structure == "lock-free"));
-        assert_eq!(seen, ["lock-free", "global-lock"]);
+        assert_eq!(seen, ["lock-free", "growing"]);
     }
 }
