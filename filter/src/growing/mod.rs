@@ -470,9 +470,12 @@ impl<S> GrowingCuckooFilter<S> {
 
     #[inline]
     fn contains_under(&self, key: Key, pinned: &Pinned) -> bool {
-        match self.tables.load(pinned).find_at_once(key) {
-            Some(found) => found,
-            None => self.contains_slowly(key, pinned),
+        let tables = self.tables.load(pinned);
+        match tables.find_at_once(key) {
+            Some(true) => true,
+            // Nothing was added to a generation that is not on the list.
+            Some(false) if self.tables.holds(tables) => false,
+            _ => self.contains_slowly(key, pinned),
         }
     }
 

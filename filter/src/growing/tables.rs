@@ -178,7 +178,8 @@ impl Tables {
     }
 
     /// Whether the key has a copy, if that can be told from the words of the newest generation's table alone, and at
-    /// once: then it is so whatever the list of tables is by now, as words that have been taken over do not count.
+    /// once. True is so whatever the list of tables is by now, as words that have been taken over do not count; false,
+    /// as long as this is the list: a newer generation may have had a copy before this one lost its own.
     ///
     /// The protocol of the fixed filter ([`lookup`](crate::lookup)), and its linearization points.
     #[inline(always)]
