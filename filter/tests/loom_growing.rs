@@ -214,33 +214,3 @@ fn lookup_of_a_key_that_changes_generations() {
         },
     );
 }
-
-/// The same, by a lookup that may have begun when there was one generation only.
-#[test]
-fn lookup_that_knows_one_generation_of_two() {
-    explore("lookup_that_knows_one_generation_of_two", 2, 1, || {
-        // One generation, which cannot be split any more.
-        let held = [0, 1, 2, 3].map(|nth| key(0, nth, 0));
-        let filter = holding(1, &held);
-        let parting = key(0, 8, 1);
-        filter.insert(&parting).unwrap();
-        assert_eq!(filter.tables().len(), 1);
-        let (hopping, another) = (held[0], key(0, 9, 0));
-        let remover = caller(&filter, 1, move |remover| {
-            assert_eq!(remover.insert(another), Ok(()));
-            assert!(remover.remove(hopping));
-        });
-        let adder = caller(&filter, 2, move |adder| {
-            assert_eq!(adder.insert(hopping), Ok(()));
-            adder.count(hopping);
-        });
-        let mut reader = Caller::new(&filter, 0);
-        reader.contains(hopping);
-        let held = [&held[..], &[parting]].concat();
-        explained(
-            &held,
-            [reader, remover.join().unwrap(), adder.join().unwrap()],
-        );
-        all_present(&filter, &held);
-    });
-}

@@ -642,7 +642,8 @@ impl<S> GrowingBuilder<S> {
         self
     }
 
-    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty slots.
+    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty slots,
+    /// and below twenty, with nine of ten or more.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self

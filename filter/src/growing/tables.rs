@@ -82,7 +82,9 @@ impl Member {
     pub(crate) fn is_nearly_empty(&self) -> bool {
         let buckets = self.table.number_of_buckets();
         let slots = buckets * self.table.format().slots;
-        buckets > SMALL && self.generation.len() < slots / 16
+        // Of very small slices one is full when most others are empty.
+        let share = 1_024 / self.table.slice().min(64);
+        buckets > SMALL && self.generation.len() < slots / share
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
