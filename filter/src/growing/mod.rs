@@ -643,7 +643,7 @@ impl<S> GrowingBuilder<S> {
     }
 
     /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty slots,
-    /// and below twenty, with nine of ten or more.
+    /// and below ten, with nine of ten or more.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
