@@ -169,7 +169,7 @@ fn used_up() -> State {
     }
 }
 
-/// The same, one copy before it is full.
+/// The same, with room in the bucket of the slice 0, and none in that of the slice 1.
 fn nearly_used_up() -> State {
     let mut state = used_up();
     // Others make it split as often.
@@ -292,12 +292,15 @@ fn a_thread_stopped_in_two_generations() {
     );
 }
 
-/// Two threads that are stopped one after the other, and what happens `between` that and `after` it.
+/// Two threads that are stopped one after the other; what happens `between` that and `after` it; and what the one that goes on
+/// first does then, before the other goes on: `last`.
+#[derive(Clone, Copy)]
 struct Pair<'a> {
     first: Operation,
     between: &'a [Operation],
     second: Operation,
     after: &'a [Operation],
+    last: &'a [Operation],
 }
 
 /// The second operation meets the first one, stopped at each of its steps, and is itself stopped at each step of what it
@@ -348,9 +351,12 @@ impl Pair<'_> {
             assert!(filter.contains(&key), "{key:#x} is lost");
         }
         let (one, other) = if in_order {
-            (one.thaw(), other.thaw())
+            let mut one = one.thaw();
+            self.last.iter().for_each(|last| last.run(&mut one));
+            (one, other.thaw())
         } else {
-            let other = other.thaw();
+            let mut other = other.thaw();
+            self.last.iter().for_each(|last| last.run(&mut other));
             (one.thaw(), other)
         };
         explained(&state.held, [others, one, other]);
@@ -367,6 +373,7 @@ fn two_threads_stopped_while_they_split_a_table() {
         (Insert(new), Insert(key(0, 5, 1))),
         (InsertUnique(new), InsertUnique(new)),
         (Insert(new), Remove(here)),
+        (Remove(here), Insert(new)),
         (Remove(there), Insert(new)),
         (Contains(here), Insert(new)),
     ] {
@@ -375,6 +382,7 @@ fn two_threads_stopped_while_they_split_a_table() {
             between: &[],
             second,
             after: &[],
+            last: &[],
         };
         stopped_at_every_pair_of_steps(&state, &pair);
     }
@@ -397,6 +405,7 @@ fn a_lookup_that_began_before_there_were_two_generations_denies_no_key() {
             second: Remove(hopping),
             // The count shows that the remove has not been yet.
             after: &[Insert(hopping), Count(hopping)],
+            last: &[],
         };
         stopped_at_every_pair_of_steps(&state, &pair);
     }
@@ -409,9 +418,27 @@ fn two_unique_inserts_of_which_one_knows_an_older_generation_only() {
     let new = key(0, 10, 0);
     let pair = Pair {
         first: InsertUnique(new),
-        between: &[Insert(key(0, 3, 0)), Insert(begins()), Remove(key(0, 3, 0))],
+        between: &[Insert(key(0, 12, 1))],
         second: InsertUnique(new),
         after: &[],
+        last: &[],
+    };
+    stopped_at_every_pair_of_steps(&state, &pair);
+}
+
+/// An insert that takes the older generation for the newest, while a unique one has looked there, and goes on when the
+/// insert has been.
+#[test]
+fn an_insert_that_knows_an_older_generation_only() {
+    let state = nearly_used_up();
+    let new = key(0, 10, 0);
+    let pair = Pair {
+        first: Insert(new),
+        between: &[Insert(key(0, 12, 1))],
+        second: InsertUnique(new),
+        after: &[],
+        // Shows whether the insert has been before the unique one.
+        last: &[Count(new)],
     };
     stopped_at_every_pair_of_steps(&state, &pair);
 }
