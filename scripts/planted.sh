@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plants each known bug in a copy of the code and shows that a check catches it: a check that cannot fail
 # proves nothing. The bugs are kept as patches under kcas/tests/planted and filter/tests/planted; each names
-# the check that must fail with it: a model (run under loom), or a test of the suite in brackets.
+# the check that must fail with it: a model (run under loom), or a test of the suite in brackets (`lib`: beside the code).
 #
 #   scripts/planted.sh [PATCH ...]              all of them by default
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
@@ -56,6 +56,9 @@ run() {
         model)
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" CARGO_TARGET_DIR="$target" \
                 cargo test --profile loom -p "$crate" --lib --test loom "$@"
+            ;;
+        lib)
+            CARGO_TARGET_DIR="$target/$suite" cargo test -p "$crate" --features steps --lib "$@"
             ;;
         *)
             CARGO_TARGET_DIR="$target/$suite" cargo test -p "$crate" --features steps --test "$suite" "$@"

@@ -70,6 +70,17 @@ fn tables_are_well_filled_when_they_are_split() {
     }
 }
 
+/// A slice of one bucket is full when the others are nearly empty: that is no fault of the keys.
+#[test]
+fn distinct_keys_are_not_refused_where_slices_are_tiny() {
+    for (buckets, keys) in [(1, 100_000_u64), (3, 200_000)] {
+        let filter = builder().buckets(buckets).build().unwrap();
+        for key in 0..keys {
+            assert_eq!(filter.insert(&key), Ok(()), "{key} of {buckets}");
+        }
+    }
+}
+
 #[test]
 fn false_positives_are_as_rare_as_it_states() {
     const ABSENT: u64 = 1_000_000;

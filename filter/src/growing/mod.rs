@@ -506,9 +506,12 @@ impl<S> GrowingCuckooFilter<S> {
 
     #[inline(always)]
     fn contains_under(&self, key: Key, pinned: &Pinned) -> bool {
-        match self.tables.load(pinned).find_at_once(key) {
-            Some(found) => found,
-            None => self.contains_slowly(key, pinned),
+        let tables = self.tables.load(pinned);
+        match tables.find_at_once(key) {
+            Some(true) => true,
+            // Nothing was added to a generation that is not on the list.
+            Some(false) if self.tables.holds(tables) => false,
+            _ => self.contains_slowly(key, pinned),
         }
     }
 
@@ -675,7 +678,8 @@ impl<S> GrowingBuilder<S> {
         self
     }
 
-    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty slots.
+    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty slots,
+    /// and below ten, with nine of ten or more.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self

@@ -211,6 +211,11 @@ impl Table {
         &self.plan
     }
 
+    /// Buckets of a slice.
+    pub(crate) fn slice(&self) -> usize {
+        self.plan.slice
+    }
+
     pub(crate) fn slice_bits(&self) -> u32 {
         self.plan.slice_bits
     }

@@ -82,7 +82,9 @@ impl Member {
     pub(crate) fn is_nearly_empty(&self) -> bool {
         let buckets = self.table.number_of_buckets();
         let slots = buckets * self.table.format().slots;
-        buckets > SMALL && self.generation.len() < slots / 16
+        // Of very small slices one is full when most others are empty.
+        let share = 1_024 / self.table.slice().min(64);
+        buckets > SMALL && self.generation.len() < slots / share
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -178,7 +180,8 @@ impl Tables {
     }
 
     /// Whether the key has a copy, if that can be told from the words of the newest generation's table alone, and at
-    /// once: then it is so whatever the list of tables is by now, as words that have been taken over do not count.
+    /// once. True is so whatever the list of tables is by now, as words that have been taken over do not count; false,
+    /// as long as this is the list: a newer generation may have had a copy before this one lost its own.
     ///
     /// The protocol of the fixed filter ([`lookup`](crate::lookup)), and its linearization points.
     #[inline(always)]
