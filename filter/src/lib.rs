@@ -19,8 +19,8 @@
 //!
 //! - The set is built once and then only read: a Bloom filter or a static one (xor, ribbon) has a lower error
 //!   rate for its bits.
-//! - It grows without a bound that is known. The size is fixed; `filter/examples/dedup` shows how to start a
-//!   second filter when the first is full.
+//! - How many keys there will be is not known: [`GrowingCuckooFilter`] grows without stopping anyone, at some cost for
+//!   each call and in memory ([`growing`]).
 //! - Filling it is what counts: locks in stripes fill faster (the README has the measurements). This one is
 //!   built for lookups, and for changes by threads that get in each other's way.
 //! - Wrong answers cannot be afforded: use a hash set.
@@ -67,7 +67,7 @@
 //! - **Removing what was never inserted** may take a copy of another key of its class, which is then
 //!   denied. Remove only what you inserted. What `insert_unique` was told `true` for may be removed, once; a
 //!   `false` put nothing in that could be.
-//! - **Size is fixed.** Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
+//! - **Size is fixed** (but for [`GrowingCuckooFilter`]'s). Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
 //! - **Strangers' keys.** The default hasher, [`FixedState`], makes runs repeat: who knows it can choose keys
 //!   that are wrongly found, or that fill two buckets. Where strangers choose the keys, give
 //!   [`Builder::hasher`] one with random seeds. A hasher must be good in all of its 64 bits ([`hashing`]).
@@ -207,6 +207,7 @@
 //! - `filter/tests/planted` has small changes that break the filter, each with the check that must catch it.
 //! - The [`history`] checker looks for answers of real threads that no order of the calls explains.
 //! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the others go on.
+//! - [`growing`] tells the same of the filter that grows.
 //!
 //! The README's section *Convince yourself* has a command for each.
 #![forbid(unsafe_code)]

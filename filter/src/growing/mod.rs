@@ -2,24 +2,24 @@
 //!
 //! # Which way to grow
 //!
-//! A cuckoo filter does not hold its keys, so it cannot hash them again for a larger table. Three ways out, and what each
-//! costs when the set has grown 2^10 times, for fingerprints of f bits at the start:
+//! A cuckoo filter does not hold its keys, so it cannot hash them again for a larger table. Three ways out, and what
+//! each costs when the set has grown 2^10 times, for fingerprints of f bits at the start:
 //!
 //! | | Chain of filters, newest first (Almeida et al. 2007; Chen et al. 2017) | Doubling: a bit of the fingerprint becomes one of the bucket's number (as in the quotient filter of Bender et al. 2012) | Fingerprints of several lengths in one table (Apple 2022: Taffy; Dayan et al. 2023: InfiniFilter) |
 //! |---|---|---|---|
 //! | Lookup, key absent | 2 words in each of 10 filters (5, if each is four times the one before it) | 2 words | 2 words, and a length to decode for each slot |
 //! | Lookup, key present | half of the keys are in the newest, a quarter in the next, … | 2 words | 2 words |
 //! | Wrong, after 10 doublings | the sum of the filters: 10 times as often, unless each is tighter than the one before it and takes more memory | 2^10 times as often as with f bits: as 4×13 if f was 23 | grows by one part for each doubling |
-//! | Memory, bits a key | of the newest: 17 to 34, or to 68 | 17 to 34; half as much again while one table takes over from another; 38 or more in small tables | 17 to 34, a bit or two a slot for its length, and both tables while one takes over |
+//! | Memory, bits a key | of the newest: 17 to 34, or to 68 | 17 to 46, half as much again while one table takes over from another; more in small tables | 17 to 34, a bit or two a slot for its length, and both tables while one takes over |
 //! | Growing | a filter is added; nothing moves | every slot moves once, to a place that is known beforehand | every slot moves once; those without bits left are doubled |
 //! | Remove | must take the newest copy that matches, if newer filters tell apart what older ones do; **denies other keys** if they do not | as in one filter | must take the longest that matches |
 //! | For ever | yes | until the bits are used up | yes |
 //!
-//! A chain was built first, and measured: lookups of absent keys took 5 to 6 times as long as in a fixed filter, as each
-//! table costs a lookup of its own. What speaks against doubling is that bits are used up; but long fingerprints cost
-//! next to nothing where there are few keys. So: **doubling, from long fingerprints** (26 bits in a table of 1,024
-//! buckets, 12 in one of 2^24), **and a chain of such filters** where the bits are used up: after 50 million keys, for one
-//! that began with a thousand. Variable lengths would save that chain, and cost every lookup for it.
+//! A chain was built first, and measured: lookups of absent keys took 5 to 6 times as long as in a fixed filter, as
+//! each table costs a lookup of its own. What speaks against doubling is that bits are used up; but long fingerprints
+//! cost next to nothing where there are few keys. So: **doubling, from long fingerprints** (26 bits in a table of
+//! 1,024 buckets, 12 in one of 2^24), **and a chain of such filters** where the bits are used up: after 50 million
+//! keys, for one that began with a thousand. Variable lengths would save that chain, and cost every lookup for it.
 //!
 //! | Bits of a fingerprint | Slots of a bucket | Bits a key, when full | Wrong, when full |
 //! |---:|---:|---:|---:|
@@ -31,51 +31,53 @@
 //! # How a table is split
 //!
 //! 12 bits of a fingerprint choose the other bucket, in all tables. A table consists of *slices*, each as large as the
-//! very first table, and both buckets of a key are in the same one. When there is no room for a key, a table of twice as
-//! many slices takes over: the number of the slice gets one bit more, and fingerprints have one bit less, the same one.
-//! So what a bucket holds goes to two buckets of the new table, which hold nothing else: where a fingerprint goes does not depend on any
-//! other, there is always room, and **whoever does it, the result is the same**.
+//! very first table, and both buckets of a key are in the same one. When there is no room for a key, a table of twice
+//! as many slices takes over: the number of the slice gets one bit more, and fingerprints have one bit less, the same
+//! one. So what a bucket holds goes to two buckets of the new table, which hold nothing else: where a fingerprint goes
+//! does not depend on any other, there is always room, and **whoever does it, the result is the same**.
 //!
 //! - The new table's words are zero at first: *not born*. As long as one is not, the old table's word counts, and
 //!   the share of this bucket in it is what a lookup sees.
 //! - To change a bucket that is not born, it is born first: the old word is *frozen* by a flag, and never changes
 //!   again; the share of what it holds, and its timestamp, are put into the new word by a compare-and-swap from zero. If
 //!   that fails, someone else has done the same.
-//! - From then on, the new word counts. Inserts, removes, chains and unique inserts work on it just as in a fixed filter.
-//! - Each insert takes over a few buckets that nobody has changed. When all are born, the old table is let go, and freed by
-//!   epochs ([`epoch_cell`]) when nobody reads it.
+//! - From then on, the new word counts. Inserts, removes, chains and unique inserts work on it just as in a fixed
+//!   filter.
+//! - Each insert takes over a few buckets that nobody has changed. When all are born, the old table is let go, and
+//!   freed by epochs ([`epoch_cell`]) when nobody reads it.
 //!
 //! Nobody waits: neither for a table that is taken over, nor for who takes it over. A thread that still knows the old
-//! table only may go on in its words until they are frozen, and nothing of that is lost; then it learns of the new one.
+//! table only may go on in its words until they are frozen, and nothing of that is lost; then it learns of the new
+//! one.
 //!
 //! # When the bits are used up
 //!
-//! Then a new *generation* begins: another table, with longer fingerprints again, in which keys are inserted from now on; the
-//! older ones are looked at, too. Two of them must agree on which keys are alike. Say that y is in the
-//! older one, x in the newer one, and that the older one cannot tell them apart: a remove of x that took the copy
-//! in the older one would take y's, and x's does not stand for y in the newer one. So
+//! Then a new *generation* begins: another table, with longer fingerprints again, in which keys are inserted from now
+//! on; the older ones are looked at, too. Two of them must agree on which keys are alike. Say that y is in the older
+//! one, x in the newer one, and that the older one cannot tell them apart: a remove of x that took the copy in the
+//! older one would take y's, and x's does not stand for y in the newer one. So
 //!
-//! - *a newer generation tells apart whatever an older one does*: its fingerprints are made of the same bits of the hash, and
-//!   more of them;
-//! - *a remove takes the newest copy that matches*. Should it be another key's, z's, then x's own is in this generation or
-//!   an older one, where z is like x, too, and it stands for z from now on.
+//! - *a newer generation tells apart whatever an older one does*: its fingerprints are made of the same bits of the
+//!   hash, and more of them;
+//! - *a remove takes the newest copy that matches*. Should it be another key's, z's, then x's own is in this
+//!   generation or an older one, where z is like x, too, and it stands for z from now on.
 //!
 //! So a key is found for as long as it has been inserted more often than removed, if nothing is removed before the
-//! insert that it undoes has returned. A generation is *closed* when every thread that could have thought it the newest
-//! has let go of the list of tables: nothing is added to it any more. *Absent* from a closed generation is absent for
-//! ever; the others are looked at twice (`Tables::find`). Before a key is inserted uniquely, its buckets in older
-//! generations that are not closed are *sealed*: their timestamps are advanced at one moment at which they
-//! have no copy. An insert that still takes that generation for the newest has read them before, and then its exchange
-//! fails; or reads them after, and then learns from the list, at which it looks between reading and exchange, that there is a
-//! newer one. A closed generation whose last copy is removed is taken off the list, and freed.
+//! insert that it undoes has returned. A generation is *closed* when every thread that could have thought it the
+//! newest has let go of the list of tables: nothing is added to it any more. *Absent* from a closed generation is
+//! absent for ever; the others are looked at twice (`Tables::find`). Before a key is inserted uniquely, its buckets in
+//! older generations that are not closed are *sealed*: their timestamps are advanced at one moment at which they have
+//! no copy. An insert that still takes that generation for the newest has read them before, and then its exchange
+//! fails; or reads them after, and then learns from the list, at which it looks between reading and exchange, that
+//! there is a newer one. A closed generation whose last copy is removed is taken off the list, and freed.
 //!
 //! # How it is checked
 //!
 //! Loom explores inserts, unique inserts, removes and lookups while a table is split, and while a generation is added
-//! (`filter/tests/loom_growing.rs`). It does not explore when a generation is closed or memory is freed, which is the epochs' business
-//! (`crossbeam-epoch` is modelled by its authors). `filter/tests/growing.rs` grows filters with real threads;
-//! `harness check --subjects growing` looks for answers that no order explains; `filter/tests/growing_stalls.rs` stops threads at every
-//! step while the others go on.
+//! (`filter/tests/loom_growing.rs`). It does not explore when a generation is closed or memory is freed, which is the
+//! epochs' business (`crossbeam-epoch` is modelled by its authors). `filter/tests/growing.rs` grows filters with real
+//! threads; `harness check --subjects growing` looks for answers that no order explains;
+//! `filter/tests/growing_stalls.rs` stops threads at every step while the others go on.
 
 mod generation;
 mod schedule;
@@ -104,14 +106,16 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// A [`CuckooFilter`](crate::CuckooFilter) without a capacity: it grows as keys are inserted, and nobody waits for it.
 ///
 /// All operations are linearizable and lock-free, also while it grows. No key is denied that was inserted and not
-/// removed. It is wrong about one absent key in 512 at most up to some 50 million keys (from an ordinary start; often less: [`false_positive_rate`](Self::false_positive_rate)), and
-/// about [one in 128](Self::MAX_FALSE_POSITIVE_RATE) for ever.
+/// removed. It is wrong about one absent key in 512 at most up to some 50 million keys (from an ordinary start; often
+/// less: [`false_positive_rate`](Self::false_positive_rate)), and about [one in 128](Self::MAX_FALSE_POSITIVE_RATE)
+/// for ever.
 ///
-/// It takes 17 to 34 bits a key from a million keys on, half as much again while a new table takes over from the old one, and up to 80 when it is
-/// small. When the greatest number of keys is known, a fixed filter is smaller, and a little faster.
+/// It takes 17 to 46 bits a key from half a million keys on (27 at ten million), half as much again while a new table
+/// takes over from the old one, and up to 80 when it is small. When the greatest number of keys is known, a fixed
+/// filter is smaller, and a little faster.
 ///
-/// A call holds the list of its tables for as long as it takes ([`pin`]), which costs one fence. A thread that makes many
-/// lookups in a row can hold it throughout, and save that ([`reader`](Self::reader)):
+/// A call holds the list of its tables for as long as it takes ([`pin`]), which costs one fence. A thread that makes
+/// many lookups in a row can hold it throughout, and save that ([`reader`](Self::reader)):
 ///
 /// ```
 /// use filter::growing::GrowingCuckooFilter;
@@ -138,8 +142,8 @@ pub struct GrowingCuckooFilter<S = FixedState> {
 /// Looks keys up in a [`GrowingCuckooFilter`], of which it holds the tables: each lookup sees what is in the filter at
 /// that time, as [`contains`](GrowingCuckooFilter::contains) does, and is faster by a fence.
 ///
-/// While it is held, tables that are replaced are not freed: drop it now and then where a filter grows. It stays on its
-/// thread.
+/// While it is held, tables that are replaced are not freed: drop it now and then where a filter grows. It stays on
+/// its thread.
 #[derive(Debug)]
 pub struct Reader<'a, S = FixedState> {
     filter: &'a GrowingCuckooFilter<S>,
@@ -172,8 +176,9 @@ pub enum InsertError {
         "copies of this key fill both its buckets: insert it once (insert_unique), or remove copies"
     )]
     TooManyCopies,
-    /// Both buckets of the key are full, though the table is nearly empty: keys were inserted many times, or the hasher
-    /// does not tell keys apart. A larger table would soon be as crowded there. (Tables of up to 1 MiB grow nevertheless.)
+    /// Both buckets of the key are full, though the table is nearly empty: keys were inserted many times, or the
+    /// hasher does not tell keys apart. A larger table would soon be as crowded there. (Tables of up to 1 MiB grow
+    /// nevertheless.)
     #[error(
         "this key's buckets are full though the table is nearly empty: insert keys once (insert_unique), and take a \
          hasher that tells them apart"
@@ -270,8 +275,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
 
     /// True when the key has a copy: always for a key that was inserted and not removed, and by chance for others.
     ///
-    /// Progress: lock-free; three loads of words, as in the fixed filter, unless the key's buckets are being changed or
-    /// taken over, or there is more than one generation. Writes nothing, but for the pin. Linearization point: a
+    /// Progress: lock-free; three loads of words, as in the fixed filter, unless the key's buckets are being changed
+    /// or taken over, or there is more than one generation. Writes nothing, but for the pin. Linearization point: a
     /// moment at which the answer was true of the set, during the call.
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
@@ -315,8 +320,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         }
     }
 
-    /// Takes one copy of the key, the newest; false when it has none. A generation whose last copy it was is freed, unless
-    /// it is the newest.
+    /// Takes one copy of the key, the newest; false when it has none. A generation whose last copy it was is freed,
+    /// unless it is the newest.
     ///
     /// Remove only what was inserted, by an insert that has returned: else it may take a copy of a key that cannot
     /// be told apart from this one, which is then denied.
@@ -389,7 +394,8 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Tries to add to the newest generation until that succeeds, or is found to be needless, and grows when it is full.
+    /// Tries to add to the newest generation until that succeeds, or is found to be needless, and grows when it is
+    /// full.
     #[inline]
     fn add(
         &self,
@@ -647,8 +653,8 @@ impl<S> GrowingCuckooFilter<S> {
             .sum()
     }
 
-    /// Memory that this filter occupies, in bytes, with a table that another one takes over from; but without tables that
-    /// were taken out of it and are not freed yet.
+    /// Memory that this filter occupies, in bytes, with a table that another one takes over from; but without tables
+    /// that were taken out of it and are not freed yet.
     pub fn memory_bytes(&self) -> usize {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
@@ -678,8 +684,8 @@ impl<S> GrowingBuilder<S> {
         self
     }
 
-    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty slots,
-    /// and below ten, with nine of ten or more.
+    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty
+    /// slots, and below ten, with nine of ten or more.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
