@@ -8,7 +8,7 @@ use crate::machine::Sidecar;
 use crate::results::record;
 use crate::results::rows::has_columns;
 use crate::theory::row;
-use crate::{cuckoo_hashing, kcas_cost, layouts, memory, plot};
+use crate::{cuckoo_hashing, growth, kcas_cost, layouts, memory, plot};
 
 /// The rows of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub enum AnyRows {
     Theory(Vec<row::Row>),
     /// Of the command `cuckoo-hashing`.
     CuckooHashing(Vec<cuckoo_hashing::Row>),
+    /// Of the command `growth`.
+    Growth(Vec<growth::Row>),
 }
 
 impl AnyRows {
@@ -44,6 +46,8 @@ impl AnyRows {
             Self::Theory(row::read(csv)?)
         } else if has_columns(csv, cuckoo_hashing::COLUMNS)? {
             Self::CuckooHashing(cuckoo_hashing::read(csv)?)
+        } else if has_columns(csv, growth::COLUMNS)? {
+            Self::Growth(growth::read(csv)?)
         } else {
             Self::Sweep(record::read(csv)?)
         })
@@ -58,6 +62,7 @@ impl AnyRows {
             Self::Memory(rows) => rows.is_empty(),
             Self::Theory(rows) => rows.is_empty(),
             Self::CuckooHashing(rows) => rows.is_empty(),
+            Self::Growth(rows) => rows.is_empty(),
         }
     }
 
@@ -76,6 +81,7 @@ impl AnyRows {
                 "formulas and measurements have no figure; `harness report` shows them as a table"
             ),
             Self::CuckooHashing(rows) => plot::cuckoo_hashing::render(rows, sidecar),
+            Self::Growth(rows) => plot::growth::render(rows, sidecar),
         }
     }
 }

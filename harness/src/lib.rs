@@ -15,6 +15,7 @@ pub mod check;
 pub mod cli;
 pub mod cuckoo_hashing;
 pub mod describe;
+pub mod growth;
 pub mod kcas_cost;
 pub mod layouts;
 pub mod machine;

@@ -305,10 +305,7 @@ fn ratios(results: &Results) -> Option<Sheet> {
         "Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval]."
             .to_owned(),
     ];
-    let marked = NO_CLAIM
-        .into_iter()
-        .filter(|verdict| verdicts.contains(verdict));
-    notes.extend(marked.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation())));
+    notes.extend(explained(&verdicts));
     if results.all().iter().any(|row| row.oversubscribed) {
         notes.push("* More threads than cores.".into());
     }
@@ -368,7 +365,16 @@ fn headline(results: &Results, case: &Case) -> Option<String> {
     ))
 }
 
-fn ratio_cell(ratio: Option<Summary>, verdict: Option<Verdict>) -> String {
+/// What the marks of these verdicts mean.
+pub(crate) fn explained(verdicts: &[Verdict]) -> impl Iterator<Item = String> {
+    let marked = NO_CLAIM
+        .into_iter()
+        .filter(|verdict| verdicts.contains(verdict));
+    marked.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation()))
+}
+
+/// A ratio with its interval, marked if it allows no claim.
+pub(crate) fn ratio_cell(ratio: Option<Summary>, verdict: Option<Verdict>) -> String {
     let (Some(ratio), Some(verdict)) = (ratio, verdict) else {
         return "–".into();
     };

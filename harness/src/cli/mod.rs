@@ -13,6 +13,7 @@ use crate::registry::Registry;
 mod check;
 mod cuckoo_hashing;
 mod describe;
+mod growth;
 mod kcas;
 mod layouts;
 mod list;
@@ -62,7 +63,7 @@ enum Command {
     },
     /// Draw the figure of a CSV file again.
     Plot {
-        /// Rows of a sweep, or of a command that leaves some, such as layouts, kcas or cuckoo-hashing. NAME.machine.toml beside it gives title and caption.
+        /// Rows of a sweep, or of a command that leaves some, such as layouts, kcas, cuckoo-hashing or growth. NAME.machine.toml beside it gives title and caption.
         csv: PathBuf,
         /// The figure; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]
@@ -164,6 +165,18 @@ enum Command {
     /// Prints one table, and leaves cuckoo-hashing.csv, cuckoo-hashing.machine.toml and cuckoo-hashing.svg. Takes some two
     /// minutes, and needs a core to itself.
     CuckooHashing(cuckoo_hashing::Options),
+    /// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
+    ///
+    /// The filter that grows, started with room for a thousandth of the keys, beside the filter of fixed size, which has room for all from the
+    /// start, and a scalable Bloom filter. Pinned threads insert keys, and look some up after each: half of them are in, and
+    /// one that is not found ends the run with an error. The way is cut into slices by the number of keys in the set. Every insert is
+    /// timed, since few of them pay for growing, and one of 16 lookups. Subjects of a round run one right after another, and
+    /// ratios are taken within rounds.
+    ///
+    /// Prints one table, and leaves growth.csv (one row per subject, round and slice), growth.machine.toml and growth.svg. Takes
+    /// about a minute, and needs the cores to itself. Ctrl-C ends it after the slice that is being measured, and keeps what
+    /// is done.
+    Growth(growth::Options),
     /// Tell what a file of keys is like, and what a filter of them would take.
     ///
     /// One pass by all threads, in memory that does not grow with the file: how many keys are different (HyperLogLog), which
@@ -229,6 +242,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::MemoryOfOne(one) => memory::memory_of_one(registry, &one),
         Command::Theory(options) => theory::theory(&options),
         Command::CuckooHashing(options) => cuckoo_hashing::cuckoo_hashing(registry, &options),
+        Command::Growth(options) => growth::growth(&options),
         Command::Describe(options) => describe::describe(&options),
         Command::Report { directory } => report::report(&directory),
         Command::List { experiments } => list::list(registry, experiments),

@@ -23,6 +23,10 @@ pub(super) const CAPTION_SIZE: u32 = 13;
 pub(super) const BARS: &str =
     "Bars: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
 
+/// What the bands are, for captions.
+pub(super) const BANDS: &str =
+    "Bands: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+
 /// A line through medians, with a bar for the interval of each: see [`BARS`].
 pub(super) fn draw_line<'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
@@ -47,6 +51,34 @@ where
     }
     chart
         .draw_series(line.map(|place| EmptyElement::at(place) + marker(style)))
+        .map_err(drawing)?;
+    Ok(())
+}
+
+/// A line through medians, in a band of their intervals: see [`BANDS`]. For many points; a few of them are marked.
+pub(super) fn draw_band<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    points: &[(f64, Summary)],
+    style: &Style,
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    const MARKED: usize = 6;
+    let lower = points.iter().map(|&(x, summary)| (x, summary.low));
+    let upper = points.iter().map(|&(x, summary)| (x, summary.high));
+    let outline: Vec<_> = lower.chain(upper.rev()).collect();
+    let band = Polygon::new(outline, style.colour.mix(0.18).filled());
+    chart.draw_series([band]).map_err(drawing)?;
+    let line = points.iter().map(|&(x, summary)| (x, summary.median));
+    chart
+        .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
+        .map_err(drawing)?;
+    // From the end, so that the name beside it has its marker in the panel.
+    let marked = line.rev().step_by(points.len().div_ceil(MARKED).max(1));
+    chart
+        .draw_series(marked.map(|place| EmptyElement::at(place) + marker(style)))
         .map_err(drawing)?;
     Ok(())
 }

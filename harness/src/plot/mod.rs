@@ -7,6 +7,7 @@
 mod chart;
 pub mod cuckoo_hashing;
 mod frame;
+pub mod growth;
 pub mod kcas;
 pub mod layouts;
 pub mod memory;

@@ -2,11 +2,11 @@
 
 use crate::kcas_cost::contest::Workload;
 use crate::kcas_cost::engines::{Entry, MAX_ENTRIES};
-use crate::plot::duration;
+use crate::plot::{duration, grouped};
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
-use crate::{cuckoo_hashing, kcas_cost, layouts, memory};
+use crate::{cuckoo_hashing, growth, kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
 const BOUND: &str = "roofline";
@@ -50,15 +50,40 @@ pub(super) fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) 
                 case: title(&case),
                 other: (*other).to_owned(),
                 lost: at.iter().any(|(verdict, ..)| *verdict == Verdict::Slower),
-                text: format!("{first} against {other}: {}.", clauses(results.axis(), &at)),
+                text: format!(
+                    "{first} against {other}: {}.",
+                    clauses(&THROUGHPUT, |places| named(results.axis(), places), &at)
+                ),
             });
         }
     }
     findings
 }
 
-/// One clause for each verdict, with the places at which it holds.
-fn clauses(axis: Axis, at: &[(Verdict, f64, Summary)]) -> String {
+/// How a ratio is told.
+struct Words {
+    above_one: &'static str,
+    below_one: &'static str,
+    quantity: &'static str,
+}
+
+const THROUGHPUT: Words = Words {
+    above_one: "faster",
+    below_one: "slower",
+    quantity: "the throughput",
+};
+
+/// One clause for each verdict, with the places at which it holds, which are to be named.
+fn clauses(
+    words: &Words,
+    named: impl Fn(&[f64]) -> String,
+    at: &[(Verdict, f64, Summary)],
+) -> String {
+    let Words {
+        above_one,
+        below_one,
+        quantity,
+    } = words;
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|(is, ..)| *is == verdict);
         let places: Vec<f64> = of.clone().map(|&(_, place, _)| place).collect();
@@ -70,12 +95,12 @@ fn clauses(axis: Axis, at: &[(Verdict, f64, Summary)]) -> String {
             false => format!("{least:.2} to {most:.2} times"),
         };
         let where_at = match places.len() == at.len() && at.len() > 1 {
-            true => format!("throughout, at {}", named(axis, &places)),
-            false => format!("at {}", named(axis, &places)),
+            true => format!("throughout, at {}", named(&places)),
+            false => format!("at {}", named(&places)),
         };
         (!places.is_empty()).then(|| match verdict {
-            Verdict::Faster => format!("faster, {times} the throughput, {where_at}"),
-            Verdict::Slower => format!("slower, {times} the throughput, {where_at}"),
+            Verdict::Faster => format!("{above_one}, {times} {quantity}, {where_at}"),
+            Verdict::Slower => format!("{below_one}, {times} {quantity}, {where_at}"),
             Verdict::TooCloseToCall => format!("too close to call {where_at} ({times})"),
             Verdict::TooNoisy => {
                 format!("no claim {where_at}, as the machine was too noisy ({times})")
@@ -264,6 +289,75 @@ pub(super) fn of_cuckoo_hashing(rows: &[cuckoo_hashing::Row]) -> Vec<String> {
     results.mixes().into_iter().map(sentence).collect()
 }
 
+/// What becomes of the filter that grows against each rival, at a few sizes of the set.
+pub(super) fn of_growth(rows: &[growth::Row]) -> Vec<Finding> {
+    let results = growth::Results(rows);
+    let Some(first) = rows.first() else {
+        return Vec::new();
+    };
+    let quantities = [
+        growth::Quantity::Throughput,
+        growth::Quantity::LookupMedian,
+        growth::Quantity::LookupP99,
+        growth::Quantity::InsertP99,
+        growth::Quantity::LongestInsert,
+        growth::Quantity::BitsAKey,
+        growth::Quantity::Elapsed,
+    ];
+    let finding = |(quantity, rival): (growth::Quantity, &str)| {
+        let sizes = match quantity {
+            growth::Quantity::Elapsed => vec![first.all_keys],
+            _ => results.sizes(),
+        };
+        let verdict = |keys| {
+            let ratio = results.ratio(keys, (growth::OURS, rival), quantity)?;
+            Some((Verdict::of(&ratio), keys as f64, ratio))
+        };
+        let at: Vec<_> = sizes.into_iter().filter_map(verdict).collect();
+        let worse = match quantity.is_good() {
+            true => Verdict::Slower,
+            false => Verdict::Faster,
+        };
+        (!at.is_empty()).then(|| Finding {
+            case: format!(
+                "{} keys, {} threads",
+                grouped(first.all_keys),
+                first.threads
+            ),
+            other: rival.to_owned(),
+            lost: at.iter().any(|(verdict, ..)| *verdict == worse),
+            text: format!(
+                "{} against {rival}, {}: {}.",
+                growth::OURS,
+                quantity.name(),
+                clauses(&words(quantity), named_sizes, &at)
+            ),
+        })
+    };
+    let rivals = growth::RIVALS.into_iter();
+    let all = rivals.flat_map(|rival| quantities.map(|quantity| (quantity, rival)));
+    all.filter_map(finding).collect()
+}
+
+fn words(quantity: growth::Quantity) -> Words {
+    let (above_one, below_one, quantity) = match quantity {
+        growth::Quantity::Throughput | growth::Quantity::InsertThroughput => return THROUGHPUT,
+        growth::Quantity::BitsAKey => ("larger", "smaller", "the memory"),
+        growth::Quantity::Elapsed => ("longer", "shorter", "the time"),
+        _ => ("longer", "shorter", "the latency"),
+    };
+    Words {
+        above_one,
+        below_one,
+        quantity,
+    }
+}
+
+fn named_sizes(sizes: &[f64]) -> String {
+    let sizes: Vec<_> = sizes.iter().map(|&keys| grouped(keys as u64)).collect();
+    format!("{} keys", sizes.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,5 +453,59 @@ mod tests {
         assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
         let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
         assert!(told(mixed).contains(": neither faster nor slower"));
+    }
+
+    #[test]
+    fn losses_of_the_filter_that_grows_are_told_at_their_sizes() {
+        let told = |rows: &[growth::Row], start: &str| {
+            let findings = of_growth(rows).into_iter();
+            let mut told = findings.filter(|finding| finding.text.starts_with(start));
+            let finding = told.next().unwrap();
+            assert!(told.next().is_none());
+            (finding.text, finding.lost)
+        };
+        let mut rows = growth::sample(&[[2.0, 1.0, 4.0]; 5]);
+        for (start, expected, lost) in [
+            (
+                "growing against lock-free, lookups and inserts: ",
+                "faster, 2.00 times the throughput, throughout, at 10, 10,000 keys.",
+                false,
+            ),
+            (
+                "growing against scalable-bloom, lookups and inserts: ",
+                "slower, 0.50 times the throughput, throughout, at 10, 10,000 keys.",
+                true,
+            ),
+            (
+                "growing against scalable-bloom, lookup, median: ",
+                "longer, 2.00 times the latency, throughout, at 10, 10,000 keys.",
+                true,
+            ),
+            (
+                "growing against lock-free, the whole way: ",
+                "shorter, 0.50 times the time, at 10,000 keys.",
+                false,
+            ),
+            (
+                "growing against lock-free, memory: ",
+                "too close to call throughout, at 10, 10,000 keys (1.00 times).",
+                false,
+            ),
+        ] {
+            assert_eq!(told(&rows, start), (format!("{start}{expected}"), lost));
+        }
+        // One size at which it loses is enough.
+        for row in rows
+            .iter_mut()
+            .filter(|row| row.keys == 10 && row.subject == growth::OURS)
+        {
+            row.mops = 0.5;
+        }
+        let (text, lost) = told(&rows, "growing against lock-free, lookups and inserts: ");
+        assert!(
+            lost && text
+                .ends_with("at 10,000 keys; slower, 0.50 times the throughput, at 10 keys."),
+            "{text}"
+        );
     }
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use crate::any_rows::AnyRows;
 use crate::cuckoo_hashing;
 use crate::describe;
+use crate::growth;
 use crate::machine::Sidecar;
 use crate::plot;
 use crate::results::outputs::Outputs;
@@ -23,7 +24,7 @@ use crate::table::{self, Sheet};
 use findings::Finding;
 
 /// The order in which a reader should meet experiments; others follow, by name.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "quick",
     "full",
     "full-large",
@@ -43,6 +44,7 @@ const ORDER: [&str; 19] = [
     "memory",
     "theory",
     "cuckoo-hashing",
+    "growth",
 ];
 
 /// One experiment as the page shows it.
@@ -152,6 +154,11 @@ fn section(csv: &Path) -> Result<Option<Section>> {
         AnyRows::CuckooHashing(rows) => {
             section.sentences = findings::of_cuckoo_hashing(rows);
             section.sheet = cuckoo_hashing::sheet(rows);
+        }
+        AnyRows::Growth(rows) => {
+            section.is_of_ours = true;
+            section.findings = findings::of_growth(rows);
+            section.sheet = growth::sheet(rows);
         }
     }
     let beside = [csv.to_owned(), outputs.sidecar];

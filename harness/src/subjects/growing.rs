@@ -26,6 +26,16 @@ impl Growing {
         let filter = GrowingCuckooFilter::builder().buckets(first).build()?;
         Ok(Self { filter, slots })
     }
+
+    /// A filter whose first table has room for so many keys, and that counts as one of so many slots.
+    ///
+    /// # Errors
+    ///
+    /// A number of keys that no table has room for.
+    pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
+        let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
+        Ok(Self { filter, slots })
+    }
 }
 
 impl Growing {

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::{Class, CuckooFilter, Full};
+use filter::{BuildError, Class, CuckooFilter, Full};
 
 use crate::subject::{Operations, Subject};
 
@@ -12,6 +12,15 @@ use crate::subject::{Operations, Subject};
 pub struct LockFree(CuckooFilter);
 
 impl LockFree {
+    /// A filter with room for so many keys.
+    ///
+    /// # Errors
+    ///
+    /// A number of keys that no table has room for.
+    pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
+        Ok(Self(CuckooFilter::builder().capacity(keys).build()?))
+    }
+
     pub(super) fn filter(&self) -> &CuckooFilter {
         &self.0
     }

@@ -106,13 +106,17 @@ impl Latency {
                 }
             });
         }
-        let Cost { spent, shown } = Cost::measure();
-        format!(
-            "{}; timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; \
-             neither is subtracted",
-            loops.join("; ")
-        )
+        format!("{}; {}", loops.join("; "), describe_cost())
     }
+}
+
+/// What timing an operation costs on this machine, measured now, in one line.
+pub fn describe_cost() -> String {
+    let Cost { spent, shown } = Cost::measure();
+    format!(
+        "timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; neither is \
+         subtracted"
+    )
 }
 
 /// What timing an operation costs.

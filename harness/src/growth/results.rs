@@ -1,0 +1,121 @@
+//! Rows, and what a table, a figure or a page asks of them.
+
+use super::{GROWTH, Quantity, Row};
+use crate::results::statistics::Summary;
+
+/// The rows of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Results<'a>(pub &'a [Row]);
+
+impl<'a> Results<'a> {
+    /// Where slices end, in keys, ascending.
+    pub fn ends(self) -> Vec<u64> {
+        let mut ends: Vec<_> = self.0.iter().map(|row| row.keys).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// A few of them: the nearest to a thousandth, a hundredth, a tenth, and all of the keys.
+    pub fn sizes(self) -> Vec<u64> {
+        let ends = self.ends();
+        let Some(all) = self.0.first().map(|row| row.all_keys) else {
+            return Vec::new();
+        };
+        let shares = (0..=GROWTH.ilog10())
+            .rev()
+            .map(|tens| all / 10_u64.pow(tens));
+        let nearest = |keys: u64| ends.iter().copied().min_by_key(|end| end.abs_diff(keys));
+        let mut sizes: Vec<_> = shares.filter_map(nearest).collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// How many rounds there are, complete or not.
+    pub fn rounds(self) -> usize {
+        self.0.iter().map(|row| row.round).max().unwrap_or_default()
+    }
+
+    fn rows(self, subject: &str, keys: u64) -> impl Iterator<Item = &'a Row> {
+        (self.0.iter()).filter(move |row| row.keys == keys && row.subject == subject)
+    }
+
+    /// A quantity over the rounds; `None` where nothing was measured.
+    pub fn summary(self, subject: &str, keys: u64, quantity: Quantity) -> Option<Summary> {
+        let rows = self.rows(subject, keys);
+        Summary::of(rows.filter_map(|row| quantity.of(row)).collect())
+    }
+
+    /// A quantity of subject `a` over that of subject `b`, taken within each round that has both.
+    pub fn ratio(self, keys: u64, (a, b): (&str, &str), quantity: Quantity) -> Option<Summary> {
+        let pairs = self.rows(a, keys).filter_map(|of_a| {
+            let of_b = self.rows(b, keys).find(|of_b| of_b.round == of_a.round)?;
+            let of_b = quantity.of(of_b).filter(|of_b| *of_b > 0.0)?;
+            Some(quantity.of(of_a)? / of_b)
+        });
+        Summary::of(pairs.collect())
+    }
+
+    /// How long the whole way takes subject `a`, over how long it takes `b`.
+    pub fn durations(self, a: &str, b: &str) -> Option<Summary> {
+        let all = self.0.first()?.all_keys;
+        self.ratio(all, (a, b), Quantity::Elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{OURS, RIVALS, sample};
+    use super::*;
+
+    #[test]
+    fn ratios_are_taken_within_rounds_that_have_both() {
+        let mut rows = sample(&[[2.0, 1.0, 1.0], [30.0, 10.0, 1.0], [4.0, 1.0, 1.0]]);
+        let ratio = |rows: &[Row]| {
+            Results(rows)
+                .ratio(10_000, (OURS, RIVALS[0]), Quantity::Throughput)
+                .unwrap()
+        };
+        // That of the medians would be 4.
+        assert_eq!(ratio(&rows).median, 3.0);
+        assert_eq!(
+            Results(&rows).durations(OURS, RIVALS[0]).unwrap().median,
+            1.0 / 3.0
+        );
+        // The run of the last round's rivals was broken off.
+        rows.truncate(rows.len() - 3);
+        assert_eq!(ratio(&rows).count, 2);
+        assert_eq!(Results(&rows).durations(OURS, RIVALS[0]).unwrap().count, 2);
+        assert_eq!(Results(&rows).rounds(), 3);
+    }
+
+    #[test]
+    fn slices_in_which_nothing_was_timed_are_left_out() {
+        let mut rows = sample(&[[1.0; 3], [2.0; 3]]);
+        let first = rows
+            .iter_mut()
+            .find(|row| row.subject == OURS && row.keys == 10);
+        first.unwrap().lookup_p50_ns = None;
+        let p50 = Quantity::LookupMedian;
+        let summary = Results(&rows).summary(OURS, 10, p50).unwrap();
+        assert_eq!((summary.count, summary.median), (1, 50.0));
+        let ratio = Results(&rows).ratio(10, (OURS, RIVALS[1]), p50).unwrap();
+        assert_eq!((ratio.count, ratio.median), (1, 1.0));
+    }
+
+    #[test]
+    fn the_sizes_of_the_table_are_powers_of_ten_or_next_to_them() {
+        let at = |ends: &[u64]| {
+            let row = |&keys: &u64| Row {
+                keys,
+                ..sample(&[[1.0; 3]]).remove(0)
+            };
+            let rows: Vec<_> = ends.iter().map(row).collect();
+            Results(&rows).sizes()
+        };
+        assert_eq!(at(&[10, 100, 316, 1_000, 10_000]), [10, 100, 1_000, 10_000]);
+        assert_eq!(at(&[10, 80, 900, 9_000, 10_000]), [10, 80, 900, 10_000]);
+        assert_eq!(at(&[10, 10_000]), [10, 10_000]);
+        assert_eq!(at(&[]), [0; 0]);
+    }
+}
