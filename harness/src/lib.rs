@@ -4,7 +4,7 @@
 //! The way of a [`sweep`] through the modules: an experiment names [`subjects`], each a [`subject`], and
 //! [`workload`]s; threads are bound as the [`machine`] allows; each works on a phase of the workload, and what it did
 //! becomes one of the [`results`]; [`plot`], [`table`] and [`report`] show them. [`check`] looks for wrong answers,
-//! [`cuckoo_hashing`], [`kcas_cost`], [`layouts`] and [`memory`] measure what no sweep does, and [`theory`] holds
+//! [`cuckoo_hashing`], [`growth`], [`kcas_cost`], [`layouts`] and [`memory`] measure what no sweep does, and [`theory`] holds
 //! structures against what the literature says of them; [`describe`] tells of a file of keys what
 //! [`sketches`] see in it. [`cli`] is the command line over all of it, and
 //! takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside those

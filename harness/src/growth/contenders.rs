@@ -1,12 +1,10 @@
 //! What is measured while it grows: the filter that grows, and the rivals that it is held against.
 
-use std::ops::ControlFlow;
-
 use anyhow::{Context, Result};
 
-use super::Row;
 use super::run::{Run, run};
 use super::slices::GROWTH;
+use super::{Progress, Row};
 use crate::subject::Subject;
 use crate::subjects::{FALSE_POSITIVE_RATE, Growing, LockFree, ScalableBloom};
 
@@ -37,7 +35,7 @@ pub(super) trait Contender: Subject {
 pub(super) struct Entry {
     pub(super) name: &'static str,
     pub(super) start: &'static str,
-    run: fn(&Run, &mut dyn FnMut(&str) -> ControlFlow<()>) -> Result<Vec<Row>>,
+    run: fn(&Run, &mut Progress) -> Result<Vec<Row>>,
 }
 
 impl Entry {
@@ -57,11 +55,7 @@ impl Entry {
     }
 
     /// Lets it grow: [`run`].
-    pub(super) fn run(
-        &self,
-        plan: &Run,
-        progress: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Vec<Row>> {
+    pub(super) fn run(&self, plan: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
         (self.run)(plan, progress)
     }
 }

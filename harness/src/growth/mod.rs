@@ -32,7 +32,6 @@ pub use contenders::{OURS, RIVALS, meanings};
 pub use quantity::Quantity;
 pub use results::Results;
 pub use sheet::sheet;
-pub use slices::GROWTH;
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{self, columns};
@@ -54,6 +53,9 @@ pub const MOST_SLICES: usize = 300;
 
 /// At most so many bytes for each key, old table and new one together.
 const BYTES_A_KEY: u64 = 8;
+
+/// What is told before each slice what comes, and may break off.
+pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
 /// How much is measured.
 #[derive(Clone, Debug)]
@@ -189,10 +191,7 @@ pub fn steps(effort: &Effort) -> u64 {
 /// # Errors
 ///
 /// An [effort](validate) that cannot be; a contender that cannot be made, refuses a key or loses one.
-pub fn measure(
-    effort: &Effort,
-    progress: &mut dyn FnMut(&str) -> ControlFlow<()>,
-) -> Result<Vec<Row>> {
+pub fn measure(effort: &Effort, progress: &mut Progress) -> Result<Vec<Row>> {
     validate(effort)?;
     let cores = &Cores::detect();
     let mut rows = Vec::new();

@@ -1,6 +1,7 @@
 //! Rows, and what a table, a figure or a page asks of them.
 
-use super::{GROWTH, Quantity, Row};
+use super::slices::GROWTH;
+use super::{Quantity, Row};
 use crate::results::statistics::Summary;
 
 /// The rows of a run.

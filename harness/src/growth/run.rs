@@ -1,7 +1,7 @@
 //! One contender on its way from no keys to all of them: threads that insert and look up, slice by slice.
 
 use std::hint::black_box;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::contenders::Contender;
 use super::slices::{between, ends, part};
-use super::{Effort, Row};
+use super::{Effort, Progress, Row};
 use crate::machine::pinning::Cores;
 use crate::sweep::gate::{Arrival, Gate};
 use crate::workload::latency::Latencies;
@@ -66,10 +66,7 @@ struct Tally {
 /// # Errors
 ///
 /// A contender that cannot be made, refuses a key or loses one.
-pub(super) fn run<C: Contender>(
-    run: &Run,
-    progress: &mut dyn FnMut(&str) -> ControlFlow<()>,
-) -> Result<Vec<Row>> {
+pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
     let Effort { keys, threads, .. } = *run.effort;
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be made for {keys} keys", C::NAME))?;
@@ -290,7 +287,7 @@ impl<'a, C: Contender> Worker<'a, C> {
         );
         let number = match is_in {
             // There are below 2^32 of them.
-            true => match which * (old + own.end - own.start) >> 32 {
+            true => match (which * (old + own.end - own.start)) >> 32 {
                 number if number < old => number,
                 number => own.start + (number - old),
             },
@@ -330,27 +327,22 @@ impl<'a, C: Contender> Worker<'a, C> {
 #[cfg(test)]
 mod tests {
     use std::hash::Hash;
+    use std::ops::ControlFlow;
+    use std::sync::atomic::AtomicU64;
 
     use super::*;
     use crate::subject::{Operations, Subject};
     use crate::subjects::LockFree;
 
     /// What a planted contender does wrong.
-    #[derive(Clone, Copy, PartialEq)]
-    enum Fault {
-        Loses,
-        Refuses,
-        Panics,
-    }
-
-    const LOSES: u8 = Fault::Loses as u8;
-    const REFUSES: u8 = Fault::Refuses as u8;
-    const PANICS: u8 = Fault::Panics as u8;
+    const LOSES: u8 = 0;
+    const REFUSES: u8 = 1;
+    const PANICS: u8 = 2;
 
     /// A filter that goes wrong once it has 500 keys.
     struct Faulty<const FAULT: u8> {
         filter: LockFree,
-        inserts: std::sync::atomic::AtomicU64,
+        inserts: AtomicU64,
     }
 
     impl<const FAULT: u8> Subject for Faulty<FAULT> {
@@ -362,7 +354,7 @@ mod tests {
         fn with_buckets(buckets: usize) -> Result<Self> {
             Ok(Self {
                 filter: LockFree::with_buckets(buckets)?,
-                inserts: Default::default(),
+                inserts: AtomicU64::new(0),
             })
         }
 
@@ -372,8 +364,7 @@ mod tests {
                 _ if before < 500 => self.filter.insert(key),
                 LOSES => true,
                 REFUSES => false,
-                PANICS => panic!("a planted panic"),
-                _ => unreachable!("no such fault"),
+                _ => panic!("a planted panic"),
             }
         }
 

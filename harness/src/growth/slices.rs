@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// So many times as many keys are in the set at the end as at the end of the first slice.
-pub const GROWTH: u64 = 1_000;
+pub(super) const GROWTH: u64 = 1_000;
 
 /// Where each slice ends, in keys that are in the set then: the first at a thousandth of all keys, and so many others
 /// evenly spaced on a logarithmic scale.
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn slices_are_evenly_spaced_on_a_logarithmic_scale() {
         assert_eq!(ends(1_000_000, 3), [1_000, 10_000, 100_000, 1_000_000]);
-        assert_eq!(ends(20_000, 2), [20, 632, 20_000]);
+        assert_eq!(ends(20_000, 6), [20, 63, 200, 632, 2_000, 6_325, 20_000]);
         let ends = ends(10_000_000, 30);
         let ratios = ends.windows(2).map(|pair| pair[1] as f64 / pair[0] as f64);
         for ratio in ratios {

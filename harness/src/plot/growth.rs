@@ -138,9 +138,8 @@ impl Panel {
             })
             .y_labels(7)
             .y_label_formatter(&|&value| match self.0 {
-                quantity if quantity.is_good() || quantity == Quantity::BitsAKey => {
-                    ((value * 1e6).round() / 1e6).to_string()
-                }
+                Quantity::BitsAKey => grouped(value.round() as u64),
+                quantity if quantity.is_good() => ((value * 1e6).round() / 1e6).to_string(),
                 _ => duration(value),
             })
             .draw()
