@@ -54,8 +54,10 @@ run() {
             "$target/histories/loom/harness" check --subject lock-free --threads 8 --seconds 60 --patience 20
             ;;
         model)
+            local models=(--test loom)
+            [ "$crate" != filter ] || models+=(--test loom_growing)
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" CARGO_TARGET_DIR="$target" \
-                cargo test --profile loom -p "$crate" --lib --test loom "$@"
+                cargo test --profile loom -p "$crate" --lib "${models[@]}" "$@"
             ;;
         lib)
             CARGO_TARGET_DIR="$target/$suite" cargo test -p "$crate" --features steps --lib "$@"

@@ -30,6 +30,8 @@ pub struct Entry {
     pub operations: Operations,
     /// [`Subject::STASH`].
     pub stash: usize,
+    /// [`Subject::GROWS`].
+    pub grows: bool,
     build: fn(usize) -> Result<Box<dyn Measured>>,
 }
 
@@ -118,6 +120,7 @@ impl Registry {
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
             stash: S::STASH,
+            grows: S::GROWS,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
         });
     }

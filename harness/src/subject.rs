@@ -24,6 +24,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// How many fingerprints it can hold beside the slots of its table: 1 for a victim slot.
     const STASH: usize = 0;
 
+    /// Whether it makes room for more than it was asked for: then a refusal tells nothing about how many copies it holds.
+    const GROWS: bool = false;
+
     /// An empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
     ///
     /// # Errors
@@ -68,7 +71,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// The class of a key, if it can be told: the keys that share it are one and the same to the filter.
     /// Then [`check`](crate::check) demands exact answers: a lookup finds a key if and only if there is a
     /// copy of its class, and, where all keys share both of the only two buckets, an insert is refused
-    /// if and only if every slot is occupied, [`STASH`](Self::STASH) included.
+    /// if and only if every slot is occupied, [`STASH`](Self::STASH) included. Of a subject that
+    /// [grows](Self::GROWS), keys of different classes must stay different, but a class may fall apart: a check has one
+    /// key of each.
     fn class<K: Hash + ?Sized>(&self, _key: &K) -> Option<Class> {
         None
     }

@@ -35,10 +35,12 @@ pub enum Verdict {
     Violation(String),
 }
 
-/// Holds the calls of a scenario on a subject, with room for `stash` fingerprints beside the table,
+/// Holds the calls of a scenario on a subject, with room for `stash` fingerprints beside the table (`None`: it grows),
 /// against the specification.
-pub fn judge(scenario: &Scenario, stash: usize, calls: &[Call<OfKey>]) -> Verdict {
-    if scenario.kind.is_of_two_buckets() {
+pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -> Verdict {
+    if scenario.kind.is_of_two_buckets()
+        && let Some(stash) = stash
+    {
         let slots = scenario.buckets * SLOTS_PER_BUCKET + stash;
         let table = WholeTable {
             slots: slots as u64,
@@ -61,7 +63,7 @@ pub fn judge(scenario: &Scenario, stash: usize, calls: &[Call<OfKey>]) -> Verdic
             Some(class) => {
                 let one_bucket = class.buckets[0] == class.buckets[1];
                 let slots = SLOTS_PER_BUCKET * if one_bucket { 1 } else { 2 };
-                let most = (slots + stash) as u64;
+                let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
                 verdict(history::check(&OneClass { most }, &[0], calls), told)
             }
             None => verdict(history::check(&NoFalseNegatives, &[0], calls), told),

@@ -125,7 +125,7 @@ pub fn run(
         totals.running += run_begun.elapsed();
 
         let check_begun = Instant::now();
-        match judge(&scenario, entry.stash, &calls) {
+        match judge(&scenario, (!entry.grows).then_some(entry.stash), &calls) {
             Verdict::Explained { undecided } => totals.undecided += undecided as u64,
             Verdict::Violation(history) => {
                 found = Some(Found {
@@ -271,6 +271,11 @@ fn run_scenario(
         keeper.inherit(worker.own);
         calls.extend(worker.log.into_calls());
     }
+    let copies = if entry.grows {
+        scenario.residents.len() + calls.len()
+    } else {
+        copies
+    };
     keeper.clear(scenario, copies);
     calls.extend(keeper.log.into_calls());
     Ok(calls)

@@ -196,7 +196,9 @@ impl<'a> Scenarios<'a> {
         let named = entry.names_classes()?;
         let mut kinds = Kind::ALL.to_vec();
         // Without classes there is no telling which keys have which buckets.
-        kinds.retain(|&kind| named || !(kind.is_of_two_buckets() || kind == Kind::Tosses));
+        let by_buckets = |kind: Kind| kind.is_of_two_buckets() || kind == Kind::Tosses;
+        // Nor is there, as a table grows.
+        kinds.retain(|&kind| named && !entry.grows || !by_buckets(kind));
         Ok(Self {
             entry,
             threads,
@@ -222,7 +224,12 @@ impl<'a> Scenarios<'a> {
         };
         if !self.pools.contains_key(&buckets) {
             let table = self.entry.build(buckets)?;
-            self.pools.insert(buckets, groups(&*table, self.seed));
+            let mut pool = groups(&*table, self.seed);
+            if self.entry.grows {
+                // Keys that are one and the same at first may be told apart later.
+                pool.iter_mut().for_each(|group| group.keys.truncate(1));
+            }
+            self.pools.insert(buckets, pool);
         }
         let pool = &self.pools[&buckets];
         let draft = Draft {
@@ -233,6 +240,7 @@ impl<'a> Scenarios<'a> {
             buckets,
             room: buckets * SLOTS_PER_BUCKET + self.entry.stash,
             unique: self.entry.operations.unique,
+            keys_of_hopper: if self.entry.grows { 1 } else { KEYS_OF_HOPPER },
         };
         draft.scenario().with_context(|| {
             format!(
@@ -288,6 +296,8 @@ struct Draft<'a> {
     room: usize,
     /// Whether the subject can insert once only, and count.
     unique: bool,
+    /// How many keys the class has that hops.
+    keys_of_hopper: usize,
 }
 
 impl Draft<'_> {
@@ -328,10 +338,9 @@ impl Draft<'_> {
     }
 
     fn hops(mut self) -> Option<Scenario> {
-        let mut groups = self.choose(1, KEYS_OF_HOPPER, |group| match group.class {
-            Some(class) => {
-                group.keys.len() >= KEYS_OF_HOPPER && class.buckets[0] != class.buckets[1]
-            }
+        let keys = self.keys_of_hopper;
+        let mut groups = self.choose(1, keys, |group| match group.class {
+            Some(class) => group.keys.len() >= keys && class.buckets[0] != class.buckets[1],
             // A single key is all there is where classes are unknown.
             None => true,
         })?;
@@ -813,6 +822,16 @@ mod tests {
         };
         assert_eq!(asked("lock-free").len(), 5);
         assert_eq!(asked("segment-lock").len(), 3);
+    }
+
+    #[test]
+    fn of_a_subject_that_grows_each_class_has_one_key() {
+        let scenarios = scenarios("growing", 4, 1);
+        let kinds: HashSet<Kind> = scenarios.iter().map(|scenario| scenario.kind).collect();
+        assert_eq!(kinds, [Kind::Chains, Kind::Hops, Kind::Churn].into());
+        for group in scenarios.iter().flat_map(|scenario| &scenario.groups) {
+            assert!(group.class.is_some() && group.keys.len() == 1);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use anyhow::Result;
 use filter::GrowingCuckooFilter;
 use filter::growing::InsertError;
-use filter::{BuildError, Full};
+use filter::{BuildError, Class, Full};
 
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
@@ -53,6 +53,7 @@ impl Subject for Growing {
         unique: true,
         ..Operations::ALL
     };
+    const GROWS: bool = true;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         super::geometry(buckets)?;
@@ -85,6 +86,11 @@ impl Subject for Growing {
         self.filter.count(key) as u64
     }
 
+    /// That of the first generation: later ones only tell more keys apart.
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.filter.class(key))
+    }
+
     /// As many as were asked for: it has fewer at first, and more in the end.
     fn slots(&self) -> usize {
         self.slots
@@ -103,6 +109,7 @@ impl Subject for GrowingReader {
     const NAME: &'static str = "growing-reader";
     const DESCRIPTION: &'static str = "growing, with many lookups in a row by one reader";
     const GUARANTEES: &'static str = Growing::GUARANTEES;
+    const GROWS: bool = true;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         Growing::with_buckets(buckets).map(Self)
