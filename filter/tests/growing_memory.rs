@@ -11,10 +11,10 @@ use memory_stats::memory_stats;
 
 const THREADS: u64 = 4;
 const KEYS_EACH: u64 = 20_000;
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 36;
 
 /// What the process may grow by, in bytes. One round's tables, were they kept, would be 1.5 MB.
-const MAY_GROW: usize = 4 << 20;
+const MAY_GROW: usize = 12 << 20;
 
 fn resident_bytes() -> usize {
     let stats = memory_stats().expect("the system tells how much memory a process has");

@@ -9,7 +9,7 @@ use crate::length::Length;
 /// their own until then, cannot pass it by.
 const FEW: usize = 64 * LOOK_EVERY as usize;
 
-/// How many copies a thread removes between two looks at how many are left.
+/// How many copies a thread adds or removes between two looks at how many are left.
 const LOOK_EVERY: u64 = 64;
 
 /// How many copies there are, and whether there can be more.
@@ -31,19 +31,19 @@ impl Generation {
         }
     }
 
-    /// Counts a copy that was added.
+    /// Counts a copy that was added, and tells whether it is time to look for generations that are spent.
     #[inline]
-    pub(crate) fn count_insert(&self, id: &ThreadId) {
-        self.length.add(id, 1);
+    pub(crate) fn count_insert(&self, id: &ThreadId) -> bool {
+        self.length.add(id, 1).is_multiple_of(LOOK_EVERY)
     }
 
-    /// Counts a copy that was removed, and tells whether it may have been the last, for ever.
+    /// Counts a copy that was removed, and tells whether it is time to look for generations that are spent: this was
+    /// perhaps the last copy of one, or one was emptied before it was closed.
     #[inline]
     pub(crate) fn count_remove(&self, id: &ThreadId) -> bool {
         let count = self.length.add(id, 1u64.wrapping_neg());
         // Relaxed: only a hint.
-        let look = count.is_multiple_of(LOOK_EVERY) || self.few.load(Ordering::Relaxed) != 0;
-        look && self.is_spent()
+        count.is_multiple_of(LOOK_EVERY) || self.few.load(Ordering::Relaxed) != 0
     }
 
     /// Whether it is closed and has no copy, and so for ever.

@@ -114,6 +114,9 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// takes over from the old one, and up to 80 when it is small. When the greatest number of keys is known, a fixed
 /// filter is smaller, and a little faster.
 ///
+/// A table that was replaced is freed when every thread that was in a call meanwhile, of this or of another growing filter,
+/// has left it: one that never returns, or keeps a [`Reader`], keeps them all.
+///
 /// A call holds the list of its tables for as long as it takes ([`pin`]), which costs one fence. A thread that makes
 /// many lookups in a row can hold it throughout, and save that ([`reader`](Self::reader)):
 ///
@@ -410,8 +413,8 @@ impl<S> GrowingCuckooFilter<S> {
                 let newest = tables.newest();
                 match attempt(tables, key) {
                     Ok(added) => {
-                        if added {
-                            newest.generation.count_insert(id);
+                        if added && newest.generation.count_insert(id) {
+                            self.drop_spent(&pinned);
                         }
                         if newest.view().older.is_some() && newest.view().take_over_some() {
                             self.let_older_go(newest.table(), &pinned);
@@ -419,7 +422,9 @@ impl<S> GrowingCuckooFilter<S> {
                         return Ok(added);
                     }
                     Err(Refused::Closed) => {}
-                    Err(Refused::Full) if newest.has_only_copies(key) => {
+                    Err(Refused::Full)
+                        if newest.has_only_copies(key) && self.tables.holds(tables) =>
+                    {
                         return Err(InsertError::TooManyCopies);
                     }
                     Err(Refused::Full) => self.grow(tables, &pinned)?,
@@ -437,7 +442,7 @@ impl<S> GrowingCuckooFilter<S> {
             self.let_older_go(newest.table(), pinned);
             return Ok(());
         }
-        if newest.is_nearly_empty() {
+        if newest.is_nearly_empty() && self.tables.holds(tables) {
             return Err(InsertError::Crowded);
         }
         let buckets = newest.table().number_of_buckets().saturating_mul(2);
