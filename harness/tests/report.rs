@@ -8,25 +8,27 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::{TempDir, tempdir};
 
-/// The committed results, without figures, in a place of their own. Returns how many there are.
-fn results() -> (TempDir, usize) {
+/// The committed results, without figures, in a place of their own. Returns how many there are, and how many of them
+/// have a figure: formulas have none.
+fn results() -> (TempDir, usize, usize) {
     let place = tempdir().unwrap();
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-    let mut tables = 0;
+    let (mut tables, mut figures) = (0, 0);
     for entry in fs::read_dir(committed).unwrap() {
         let file = entry.unwrap().path();
         let name = file.file_name().unwrap().to_str().unwrap();
         if name.ends_with(".csv") || name.ends_with(".machine.toml") {
             fs::copy(&file, place.path().join(name)).unwrap();
             tables += usize::from(name.ends_with(".csv"));
+            figures += usize::from(file.with_extension("svg").exists());
         }
     }
-    (place, tables)
+    (place, tables, figures)
 }
 
 #[test]
 fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
-    let (place, tables) = results();
+    let (place, tables, figures) = results();
     cargo_bin_cmd!("harness")
         .arg("report")
         .arg(place.path())
@@ -34,7 +36,7 @@ fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
         .success()
         .stdout(contains("report.html"));
     let page = fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert_eq!(page.matches("<svg").count(), tables);
+    assert_eq!(page.matches("<svg").count(), figures);
     assert_eq!(page.matches("class=\"question\"").count(), tables);
     for needed in [
         "The headline",
@@ -72,7 +74,7 @@ fn a_folder_without_results_is_an_error_that_says_what_makes_some() {
 
 #[test]
 fn results_that_were_moved_aside_are_left_out() {
-    let (place, tables) = results();
+    let (place, _, figures) = results();
     let from = place.path().join("full.csv");
     fs::copy(from, place.path().join("full.1.csv")).unwrap();
     cargo_bin_cmd!("harness")
@@ -81,5 +83,5 @@ fn results_that_were_moved_aside_are_left_out() {
         .assert()
         .success();
     let page = fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert_eq!(page.matches("<svg").count(), tables);
+    assert_eq!(page.matches("<svg").count(), figures);
 }
