@@ -54,16 +54,14 @@ run() {
             "$target/histories/loom/harness" check --subject lock-free --threads 8 --seconds 60 --patience 20
             ;;
         model)
-            local models=(--test loom)
-            [ "$crate" != filter ] || models+=(--test loom_growing)
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" CARGO_TARGET_DIR="$target" \
-                cargo test --profile loom -p "$crate" --lib "${models[@]}" "$@"
+                cargo test --profile loom -p "$crate" --lib --test loom "$@"
             ;;
         lib)
-            CARGO_TARGET_DIR="$target/$suite" cargo test -p "$crate" --features steps --lib "$@"
+            CARGO_TARGET_DIR="$target/tests" cargo test -p "$crate" --features steps --lib "$@"
             ;;
         *)
-            CARGO_TARGET_DIR="$target/$suite" cargo test -p "$crate" --features steps --test "$suite" "$@"
+            CARGO_TARGET_DIR="$target/tests" cargo test -p "$crate" --features steps --test "$suite" "$@"
             ;;
     esac
 }
