@@ -43,7 +43,7 @@ fn residents() -> [u64; 4] {
 #[test]
 fn lookup_while_a_table_is_split() {
     for looked_up in [residents()[0], residents()[1], key(0, 9, 0)] {
-        explore("lookup_while_a_table_is_split", 3, 1, move || {
+        explore("lookup_while_a_table_is_split", 3, 1_000, move || {
             let filter = holding(1, &residents());
             let new = key(0, 4, 0);
             let writer = caller(&filter, 1, move |writer| {
@@ -61,7 +61,7 @@ fn lookup_while_a_table_is_split() {
 /// A remove, by a thread that may know the old table only, while the table is split.
 #[test]
 fn remove_while_a_table_is_split() {
-    explore("remove_while_a_table_is_split", 3, 1, move || {
+    explore("remove_while_a_table_is_split", 3, 7_000, move || {
         let filter = holding(1, &residents());
         let new = key(0, 4, 0);
         let writer = caller(&filter, 1, move |writer| {
@@ -78,7 +78,7 @@ fn remove_while_a_table_is_split() {
 /// Two inserts that both find the table full.
 #[test]
 fn two_inserts_that_split_a_table() {
-    explore("two_inserts_that_split_a_table", 2, 1, move || {
+    explore("two_inserts_that_split_a_table", 2, 9_500, move || {
         let filter = holding(1, &residents());
         let new = [key(0, 4, 0), key(0, 5, 0)];
         let other = caller(&filter, 1, move |other| {
@@ -95,18 +95,23 @@ fn two_inserts_that_split_a_table() {
 /// Two unique inserts of one key into a full table: one is told `true`.
 #[test]
 fn two_unique_inserts_that_split_a_table() {
-    explore("two_unique_inserts_that_split_a_table", 2, 1, move || {
-        let filter = holding(1, &residents());
-        let new = key(0, 4, 0);
-        let other = caller(&filter, 1, move |other| {
-            assert!(other.insert_unique(new).is_ok());
-        });
-        let mut mine = Caller::new(&filter, 0);
-        assert!(mine.insert_unique(new).is_ok());
-        explained(&residents(), [mine, other.join().unwrap()]);
-        all_present(&filter, &residents());
-        assert_eq!(filter.count(&new), 1);
-    });
+    explore(
+        "two_unique_inserts_that_split_a_table",
+        2,
+        12_000,
+        move || {
+            let filter = holding(1, &residents());
+            let new = key(0, 4, 0);
+            let other = caller(&filter, 1, move |other| {
+                assert!(other.insert_unique(new).is_ok());
+            });
+            let mut mine = Caller::new(&filter, 0);
+            assert!(mine.insert_unique(new).is_ok());
+            explained(&residents(), [mine, other.join().unwrap()]);
+            all_present(&filter, &residents());
+            assert_eq!(filter.count(&new), 1);
+        },
+    );
 }
 
 /// A table of two buckets that has been split, of which some of the new one's buckets are not born.
@@ -120,7 +125,7 @@ fn half_taken_over() -> (Arc<Growing>, Vec<u64>) {
 #[test]
 fn hops_in_a_table_that_takes_over() {
     for looked_up in 0..2 {
-        explore("hops_in_a_table_that_takes_over", 3, 1, move || {
+        explore("hops_in_a_table_that_takes_over", 3, 1_900, move || {
             let (filter, keys) = half_taken_over();
             let here = keys[looked_up];
             let writer = caller(&filter, 1, move |writer| {
@@ -138,7 +143,7 @@ fn hops_in_a_table_that_takes_over() {
 /// An insert and a remove, each of which takes over the same bucket and changes it.
 #[test]
 fn two_threads_that_take_over_a_bucket() {
-    explore("two_threads_that_take_over_a_bucket", 2, 1, move || {
+    explore("two_threads_that_take_over_a_bucket", 2, 300, move || {
         let (filter, keys) = half_taken_over();
         let (removed, new) = (keys[0], key(0, 20, 0));
         let other = caller(&filter, 1, move |other| {
@@ -165,7 +170,7 @@ fn two_unique_inserts_while_a_generation_is_added() {
     explore(
         "two_unique_inserts_while_a_generation_is_added",
         2,
-        1,
+        70_000,
         move || {
             let filter = holding(1, &together()[..3]);
             let (filling, new) = (together()[3], key(0, 4, 0));
@@ -189,7 +194,7 @@ fn lookup_of_a_key_that_changes_generations() {
     explore(
         "lookup_of_a_key_that_changes_generations",
         2,
-        1,
+        6_500,
         move || {
             // Two generations; the key is in the older one.
             let filter = holding(1, &together());
