@@ -1,9 +1,14 @@
-# For scripts that change the code on purpose: `copy_to DIRECTORY` copies the crates kcas and filter there, and
-# what they need to be built, from the directory $root.
+# For scripts that change the code on purpose: `copy_to DIRECTORY` copies the sources of the workspace there, from the
+# directory $root, uncommitted ones included.
 copy_to() {
+    rm -rf "$1"
     mkdir -p "$1"
-    rm -rf "$1/huge-pages" "$1/kcas" "$1/epoch-cell" "$1/filter" "$1/kcas-epoch" "$1/harness"
-    cp -R "$root/Cargo.lock" "$root/huge-pages" "$root/kcas" "$root/epoch-cell" "$root/filter" "$1"
-    # Without the harness, which takes long to build, and what only it needs.
-    sed 's/, "kcas-epoch", "harness"//' "$root/Cargo.toml" >"$1/Cargo.toml"
+    (
+        cd "$root"
+        git ls-files -z --cached --others --exclude-standard -- ':!paper-figures' |
+            # A file may have been deleted and still be known to git.
+            while IFS= read -r -d '' file; do if [ -e "$file" ]; then printf '%s\0' "$file"; fi; done |
+            tar --create --null --files-from=- --file=-
+    # Touched: a build directory that has seen other sources under this path must not take these for older.
+    ) | tar --extract --touch --file=- --directory "$1"
 }

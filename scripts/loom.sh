@@ -8,4 +8,14 @@ cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 # A target directory of its own: the flag would otherwise rebuild everything, back and forth.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
-cargo test --locked --profile loom -p kcas -p filter --lib --test loom --test loom_growing -- --nocapture "$@"
+
+models() { # CRATE SUITE ...
+    cargo test --locked --profile loom -p "$1" --lib "${@:2}"
+}
+models kcas --test loom --no-run
+models filter --test loom --test loom_growing --no-run
+# Side by side: a long model keeps one core only.
+models kcas --test loom -- --nocapture "$@" &
+models filter --test loom --test loom_growing -- --nocapture "$@" || failed=yes
+wait $! || failed=yes
+[ -z "${failed:-}" ]

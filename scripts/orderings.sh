@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Weakens every memory ordering of kcas and filter, one at a time, in a copy of the code, and shows which
+# Weakens every memory ordering of kcas, epoch-cell and filter, one at a time, in a copy of the code, and shows which
 # model notices: an ordering that nobody would miss is a guess. scripts/orderings.txt names for each the
 # model that must notice, or the reason why none can.
 #
 #   scripts/orderings.sh [PATTERN]        about 10 minutes on two cores
+#   scripts/orderings.sh --compare        only compares the table with the code: under a second
 #
 # PATTERN (of grep -E) chooses lines of the file. A line that ends in "?" is held against all models.
 set -euo pipefail
@@ -11,40 +12,66 @@ cd "$(dirname "$0")/.."
 root=$PWD
 table=scripts/orderings.txt
 target="${CARGO_TARGET_DIR:-$root/target}/orderings"
-copy="$target/copy"
-log="$target/log"
-
-export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
-export CARGO_TARGET_DIR="$target"
-export RUST_BACKTRACE=0
-# A weaker ordering allows more executions, sometimes very many more. A model that has found nothing after
-# so many seconds is not waited for.
-export LOOM_MAX_DURATION="${LOOM_MAX_DURATION:-120}"
-export LOOM_CHECKPOINT_INTERVAL=500
 
 . scripts/copy.sh
 
 # FILE FUNCTION NTH ACCESS ORDERING WEAKER, of every ordering that can be weakened.
 orderings() {
     local file
-    find kcas/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | sort |
+    find kcas/src epoch-cell/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
         while read -r file; do awk -f scripts/orderings.awk "$file" | sed "s|^|$file |"; done
 }
 
-plant() { # FILE FUNCTION NTH WEAKER
-    copy_to "$copy"
-    awk -v function_name="$2" -v nth="$3" -v weaker="$4" -f scripts/orderings.awk "$1" >"$copy/$1"
+# CRATE SUITE MODEL, of every model there is.
+models() {
+    awk 'FNR == 1 { split(FILENAME, path, "/"); suite = path[3]; sub(/\.rs$/, "", suite)
+                    flag = path[2] == "tests" ? "--test=" suite : "--lib" }
+         /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print path[1], flag, $0 }' \
+        kcas/src/*_models.rs kcas/tests/loom*.rs filter/tests/loom*.rs
 }
 
-# CRATE MODEL, of every model there is.
-models() {
-    awk '/^#\[test\]/ { getline; sub(/^fn /, ""); sub(/\(.*/, ""); split(FILENAME, path, "/"); print path[1], $0 }' \
-        kcas/src/*_models.rs kcas/tests/loom.rs filter/tests/loom.rs
+# The table is made for the code as it is: the same orderings in the same order, models that exist, reasons that are told.
+compare() {
+    local row verdict known
+    if ! diff <(grep -v '^#' $table | awk 'NF { print $1, $2, $3, $4, $5, $6 }') <(orderings) >&2; then
+        echo "$table lists other orderings (<) than the code has (>): mend it, with ? for a model you do not know" >&2
+        return 1
+    fi
+    known=$(models | awk '{ print $3 }'; sed -n 's/^# \(([A-Z])\).*/\1/p' $table; echo '?')
+    while read -r verdict; do
+        if ! grep -qxF -- "$verdict" <<<"$known"; then
+            echo "$table names $verdict, which is neither a model nor a reason that it tells" >&2
+            return 1
+        fi
+    done < <(grep -v '^#' $table | awk 'NF { print $7 }' | sort -u)
+}
+
+compare
+[ "${1:-}" != --compare ] || exit 0
+
+export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
+export RUST_BACKTRACE=0
+# A weaker ordering allows more executions, sometimes very many more. A model that has found nothing after
+# so many seconds is not waited for.
+export LOOM_MAX_DURATION="${LOOM_MAX_DURATION:-120}"
+export LOOM_CHECKPOINT_INTERVAL=500
+
+# In the copy: cargo test of one suite. CRATE SUITE [ARGUMENT ...]
+run() {
+    local crate=$1 suite=$2
+    shift 2
+    cargo test --locked --profile loom -p "$crate" "$suite" "$@"
 }
 
 # True when the model finds a bug. One that only explored less than it says has found nothing.
-finds() { # CRATE MODEL
-    if (cd "$copy" && cargo test --profile loom -p "$1" --lib --test loom -- "$2") >"$log" 2>&1; then
+finds() { # CRATE SUITE MODEL
+    if ! run "$1" "$2" --no-run >"$log" 2>&1; then
+        cat "$log" >&2
+        echo "the copy does not compile" >&2
+        exit 1
+    fi
+    start=$SECONDS
+    if run "$1" "$2" -- "$3" >"$log" 2>&1; then
         return 1
     elif ! grep -q "panicked at" "$log"; then
         cat "$log" >&2
@@ -53,43 +80,51 @@ finds() { # CRATE MODEL
     ! grep -q "were explored before" "$log"
 }
 
-mkdir -p "$target"
-
-# The table is made for the code as it is: the same orderings in the same order.
-if ! diff <(grep -v '^#' $table | awk 'NF { print $1, $2, $3, $4, $5, $6 }') <(orderings) >"$log"; then
-    cat "$log" >&2
-    echo "$table lists other orderings (<) than the code has (>): mend it, with ? for a model you do not know" >&2
-    exit 1
-fi
-
-killed=0 explained=0 survived=0
-while read -r file function nth access ordering weaker verdict; do
-    title=$(printf '%-22s %-18s %-9s %-7s → %-7s' "$file" "$function $nth" "$access" "$ordering" "$weaker")
-    if [[ "$verdict" == \(* ]]; then
-        grep -q "^# $verdict " $table || { echo "$table does not tell what $verdict means" >&2; exit 1; }
-        echo "$title  not noticed: $verdict"
-        explained=$((explained + 1))
-        continue
-    fi
-    plant "$file" "$function" "$nth" "$weaker"
-    (cd "$copy" && cargo test --profile loom -p kcas -p filter --lib --test loom --no-run) >"$log" 2>&1 ||
-        { cat "$log" >&2; exit 1; }
-    by=""
-    while read -r crate model; do
-        start=$SECONDS
-        if finds "$crate" "$model"; then
-            by="$model in $((SECONDS - start)) s"
-            if grep -q "maximum number of branches" "$log"; then by="$by, by an endless loop"; fi
-            break
+# Weakens the orderings of every LANES-th row, and puts each back.
+weaken() { # LANE LANES PATTERN
+    local row=0 file function nth access ordering weaker verdict title by crate suite model start
+    export CARGO_TARGET_DIR="$target/$1"
+    log="$target/$1/log"
+    copy_to "$target/$1/copy"
+    cd "$target/$1/copy"
+    while read -r file function nth access ordering weaker verdict; do
+        row=$((row + 1))
+        [ $((row % $2)) -eq "$1" ] || continue
+        title=$(printf '%-22s %-18s %-9s %-7s → %-7s' "$file" "$function $nth" "$access" "$ordering" "$weaker")
+        if [[ "$verdict" == \(* ]]; then
+            echo "$title  not noticed: $verdict"
+            continue
         fi
-    done < <(models | grep -E " ($verdict)$" || [ "$verdict" = "?" ] && models)
-    if [ -n "$by" ]; then
-        echo "$title  killed by $by"
-        killed=$((killed + 1))
-    else
-        echo "$title  SURVIVED"
-        survived=$((survived + 1))
-    fi
-done < <(grep -v '^#' $table | grep -E "${1:-.}")
-echo "$killed weakened orderings killed, $explained with a reason not to be, $survived survived"
-[ "$survived" -eq 0 ]
+        awk -v function_name="$function" -v nth="$nth" -v weaker="$weaker" -f scripts/orderings.awk "$root/$file" >"$file"
+        by=""
+        while read -r crate suite model; do
+            if finds "$crate" "$suite" "$model"; then
+                by="$model in $((SECONDS - start)) s"
+                if grep -q "maximum number of branches" "$log"; then by="$by, by an endless loop"; fi
+                break
+            fi
+        done < <(cd "$root" && models | awk -v model="$verdict" 'model == "?" || $3 == model')
+        cp "$root/$file" "$file"
+        if [ -n "$by" ]; then echo "$title  killed by $by"; else echo "$title  SURVIVED"; fi
+    done < <(grep -v '^#' "$root/$table" | grep . | grep -E "$3")
+}
+
+lanes=$(nproc 2>/dev/null || echo 1)
+[ "$lanes" -le 4 ] || lanes=4
+mkdir -p "$target"
+results="$target/results"
+: >"$results"
+jobs=()
+for ((lane = 0; lane < lanes; lane++)); do
+    mkdir -p "$target/$lane"
+    weaken "$lane" "$lanes" "${1:-.}" > >(tee -a "$results") &
+    jobs+=($!)
+done
+trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
+status=0
+for job in "${jobs[@]}"; do wait "$job" || status=1; done
+sleep 0.2 # for tee
+
+count() { grep -c "$1" "$results" || true; }
+echo "$(count '  killed by ') weakened orderings killed, $(count '  not noticed: ') with a reason not to be, $(count '  SURVIVED$') survived"
+[ "$status" -eq 0 ] && [ "$(count '  SURVIVED$')" -eq 0 ]

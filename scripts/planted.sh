@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Plants each known bug in a copy of the code and shows that a check catches it: a check that cannot fail
-# proves nothing. The bugs are kept as patches under kcas/tests/planted and filter/tests/planted; each names
+# proves nothing. The bugs are kept as patches under kcas/tests/planted and filter/tests/planted. Each names
 # the check that must fail with it: a model (run under loom), or a test of the suite in brackets (`lib`: beside the code).
 #
-#   scripts/planted.sh [PATCH ...]              all of them by default
+#   scripts/planted.sh [PATCH ...]              all of them by default, models and suites side by side
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
 #
 # A bug that no history on this kind of machine shows says so in its patch ("Not in histories: REASON").
@@ -11,7 +11,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 target="${CARGO_TARGET_DIR:-$root/target}/planted"
-copy="$target/copy"
 
 histories=""
 if [ "${1:-}" = --histories ]; then
@@ -25,85 +24,108 @@ export RUST_BACKTRACE=0
 
 . scripts/copy.sh
 
-fresh_copy() {
-    copy_to "$copy"
-    if [ "$histories" ]; then
-        cp -R "$root/kcas-epoch" "$root/harness" "$root/Cargo.toml" "$copy"
-    fi
-}
-
-# Builds the check in the copy: build SUITE CRATE
-build() {
-    cd "$copy"
-    case $1 in
-        histories)
-            # The profile of the models: without the optimisation across crates, which takes longer than the search.
-            CARGO_TARGET_DIR="$target/histories" cargo build --profile loom -p harness --features steps
-            ;;
-        *) run "$1" "$2" --no-run ;;
-    esac
-}
-
-# Runs it: run SUITE CRATE [ARGUMENT ...]
-run() {
+# Builds or runs a check in the current directory: check SUITE CRATE [ARGUMENT ...]
+check() {
     local suite=$1 crate=$2
     shift 2
-    cd "$copy"
     case $suite in
-        histories)
-            "$target/histories/loom/harness" check --subject lock-free --threads 8 --seconds 60 --patience 20
-            ;;
         model)
-            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" CARGO_TARGET_DIR="$target" \
-                cargo test --profile loom -p "$crate" --lib --test loom "$@"
+            local models=(--test loom)
+            [ "$crate" = filter ] && models+=(--test loom_growing)
+            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom -p "$crate" --lib "${models[@]}" "$@"
             ;;
-        lib)
-            CARGO_TARGET_DIR="$target/tests" cargo test -p "$crate" --features steps --lib "$@"
-            ;;
-        *)
-            CARGO_TARGET_DIR="$target/tests" cargo test -p "$crate" --features steps --test "$suite" "$@"
-            ;;
+        lib) cargo test --locked -p "$crate" --features steps --lib "$@" ;;
+        *) cargo test --locked -p "$crate" --features steps --test "$suite" "$@" ;;
     esac
 }
 
-caught=0 survived=0 left_out=0
-for patch in "${patches[@]}"; do
-    crate=${patch%%/tests/planted/*}
-    bug=$(basename "$patch" .patch)
-    read -r name suite < <(sed -n 's/^Caught by: //p' "$patch")
-    suite=${suite//[()]/}
-    suite=${suite:-model}
-    if [ "$histories" ]; then
-        why=$(sed -n 's/^Not in histories: //p' "$patch")
-        if [ "$why" ]; then
-            printf 'left out  %-34s %s\n' "$bug" "$why"
-            left_out=$((left_out + 1))
-            continue
+# The profile of the models: without the optimisation across crates, which takes longer than the search.
+build_histories() {
+    cargo build --locked --profile loom -p harness --features steps
+}
+
+check_histories() {
+    "$CARGO_TARGET_DIR/loom/harness" check --subject lock-free --threads 8 --seconds 60 --patience 20
+}
+
+# Plants one bug after the other in one copy, and takes it back, so that only the crate it touches is built again.
+# A line for each: `caught`, `SURVIVED`, `left out` or `BROKEN`.
+plant() { # LANE PATCH ...
+    local lane=$1 patch crate bug name suite why log start
+    shift
+    copy="$target/$lane/copy"
+    copy_to "$copy"
+    cd "$copy"
+    export CARGO_TARGET_DIR="$target/$lane"
+    # Keeps git from taking the copy for a part of this repository.
+    export GIT_CEILING_DIRECTORIES="$target/$lane"
+    for patch in "$@"; do
+        crate=${patch%%/tests/planted/*}
+        bug=$(basename "$patch" .patch)
+        log="$target/$bug.log"
+        read -r name suite < <(caught_by "$root/$patch")
+        if [ "$histories" ]; then
+            why=$(sed -n 's/^Not in histories: //p' "$root/$patch")
+            if [ "$why" ]; then
+                printf 'left out  %-34s %s\n' "$bug" "$why"
+                continue
+            fi
+            suite=histories name=""
         fi
-        suite=histories name=""
-    fi
-    fresh_copy
-    # The directory keeps git from taking the copy for a part of this repository.
-    (cd "$copy" && GIT_CEILING_DIRECTORIES="$target" git apply -p1 "$root/$patch")
-    log="$target/$bug.log"
-    if ! (build "$suite" "$crate") >"$log" 2>&1; then
-        cat "$log" >&2
-        echo "$patch does not compile: mend the patch" >&2
-        exit 1
-    fi
-    start=$SECONDS
-    # A model that only explores less than before has not caught anything.
-    if (run "$suite" "$crate" -- "$name" --nocapture) >>"$log" 2>&1 || grep -q "were explored before" "$log"; then
-        printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
-        survived=$((survived + 1))
-    elif grep -q "^test .*$name.* FAILED\|panicked at\|^VIOLATION\|^STUCK" "$log"; then
-        printf 'caught    %-34s by %s %s in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start))
-        caught=$((caught + 1))
-    else
-        cat "$log" >&2
-        echo "$patch: $name neither passed nor failed" >&2
-        exit 1
-    fi
+        git apply -p1 "$root/$patch"
+        if [ "$suite" = histories ]; then
+            build_histories >"$log" 2>&1 || { broken "$patch does not compile: mend the patch"; return; }
+        else
+            check "$suite" "$crate" --no-run >"$log" 2>&1 || { broken "$patch does not compile: mend the patch"; return; }
+        fi
+        start=$SECONDS
+        # A model that only explores less than before has not caught anything.
+        if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$crate" -- "$name" --nocapture; fi \
+            >>"$log" 2>&1 || grep -q "were explored before" "$log"; then
+            printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
+        elif grep -q "^test .*$name.* FAILED\|panicked at\|^VIOLATION\|^STUCK" "$log"; then
+            printf 'caught    %-34s by %s %s in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start))
+        else
+            broken "$patch: $name neither passed nor failed"
+            return
+        fi
+        git apply -R -p1 "$root/$patch"
+    done
+}
+
+broken() {
+    cat "$log" >&2
+    printf 'BROKEN    %s\n' "$1"
+}
+
+caught_by() { # PATCH: NAME SUITE
+    sed -n 's/^Caught by: \([^ ]*\) *(\{0,1\}\([a-z_]*\))\{0,1\}$/\1 \2/p' "$1" | sed 's/ $/ model/'
+}
+
+# Two lanes, since models and suites are built with other flags: each has a copy and a build directory of its own.
+models=() suites=()
+for patch in "${patches[@]}"; do
+    read -r name suite < <(caught_by "$patch") || { echo "$patch names no check that catches it" >&2; exit 1; }
+    if [ "$suite" = model ] && [ ! "$histories" ]; then models+=("$patch"); else suites+=("$patch"); fi
 done
-echo "$caught planted bugs caught, $survived survived${histories:+, $left_out left out}"
-[ "$survived" -eq 0 ]
+
+mkdir -p "$target"
+results="$target/results"
+: >"$results"
+lanes=()
+if [ ${#models[@]} -gt 0 ]; then
+    plant models "${models[@]}" > >(tee -a "$results") &
+    lanes+=($!)
+fi
+if [ ${#suites[@]} -gt 0 ]; then
+    plant "${histories:+histories-}suites" "${suites[@]}" > >(tee -a "$results") &
+    lanes+=($!)
+fi
+trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
+status=0
+for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
+sleep 0.2 # for tee
+
+count() { grep -c "^$1" "$results" || true; }
+echo "$(count caught) planted bugs caught, $(count SURVIVED) survived${histories:+, $(count 'left out') left out}"
+[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ $(($(count caught) + $(count 'left out'))) -eq ${#patches[@]} ]

@@ -211,6 +211,7 @@
 //!
 //! The README's section *Convince yourself* has a command for each.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod batch;
 mod buckets;

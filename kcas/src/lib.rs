@@ -81,6 +81,7 @@
 //! acquired the tag that named it (`late_installation_and_reused_record`); and executions that loom itself
 //! leaves out ([`sync`]).
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod commit;
 #[cfg(all(test, kcas_loom))]

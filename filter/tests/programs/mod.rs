@@ -1,5 +1,6 @@
 //! The examples as programs: built, run, and what they wrote.
 
+use std::env;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
@@ -11,7 +12,13 @@ pub(crate) fn example(name: &str) -> Command {
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .example(name)
         .current_release()
-        .current_target();
+        .current_target()
+        // What cargo was told to build the tests with, so that nothing is built twice.
+        .args(
+            env::var("EXAMPLE_FLAGS")
+                .unwrap_or_default()
+                .split_whitespace(),
+        );
     let mut command = build.run().expect("the example compiles").command();
     command.env("RUST_BACKTRACE", "0");
     command

@@ -279,29 +279,30 @@ mod tests {
 
     use kcas::steps::step;
 
+    use super::hook::UNDER_WAY;
     use super::*;
 
     #[test]
     fn steps_are_disturbed_and_nothing_else_is() {
-        let run = |perturbed: bool| {
-            let begun = Instant::now();
-            let steps = || (0..20_000).for_each(|_| step());
-            if perturbed {
-                let part = Part {
-                    thread: 0,
-                    misleads: false,
-                    misled: None,
-                };
-                during(1, part, steps);
-            } else {
-                steps();
-            }
-            begun.elapsed()
+        let seen_in = |run: &dyn Fn()| {
+            let before = UNDER_WAY.get().steps;
+            run();
+            UNDER_WAY.get().steps - before
         };
-        assert!(run(false) < Duration::from_millis(10));
+        let steps = || (0..20_000).for_each(|_| step());
+        let perturbed = || {
+            let part = Part {
+                thread: 0,
+                misleads: false,
+                misled: None,
+            };
+            during(1, part, steps);
+        };
+        assert_eq!(seen_in(&steps), 0);
+        let begun = Instant::now();
+        assert_eq!(seen_in(&perturbed), 20_000);
         // Some stops, at the rarest rate.
-        let disturbed = run(true);
-        assert!(disturbed > Duration::from_micros(40), "{disturbed:?}");
-        assert!(disturbed > 2 * run(false));
+        assert!(begun.elapsed() > Duration::from_micros(40));
+        assert_eq!(seen_in(&steps), 0);
     }
 }

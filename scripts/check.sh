@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Tells soon whether a change stands: format, lints, rules of the house, tables and patches against the
+# code, and the tests of the crates that changed. scripts/test.sh checks all of it, and takes 12 minutes.
+#
+#   scripts/check.sh [COMMIT]   what changed since COMMIT; by default since the last commit, or, when nothing is
+#                               uncommitted, by the last commit. About a minute, once built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s (at %d s)\n' "$1" $SECONDS; }
+
+if [ $# -gt 0 ]; then
+    base=$1
+elif [ -n "$(git status --porcelain)" ]; then
+    base=HEAD
+else
+    base=HEAD~1
+fi
+changed=$(git diff --name-only "$base"; git ls-files --others --exclude-standard)
+touches() { grep -qE "^($1)" <<<"$changed"; }
+
+step "format"
+cargo fmt --all --check
+
+step "rules of the house"
+scripts/rules.sh
+
+step "lints"
+cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+
+step "tests of what changed since $(git rev-parse --short "$base")"
+# Of a crate that others are built on, theirs are run, too.
+crates=()
+touches 'kcas/|huge-pages/|Cargo' && crates+=(kcas)
+touches 'kcas/|huge-pages/|epoch-cell/|filter/|Cargo' && crates+=(epoch-cell filter)
+touches 'kcas/|kcas-epoch/|Cargo' && crates+=(kcas-epoch)
+for crate in ${crates[@]+"${crates[@]}"}; do
+    EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features
+done
+if touches 'harness/|experiments/|Cargo'; then
+    cargo test --locked -p harness --all-features --lib
+fi
+if [ ${#crates[@]} -eq 0 ] && ! touches 'harness/|experiments/|Cargo'; then echo "none"; fi
+
+step "checked; scripts/test.sh runs everything"

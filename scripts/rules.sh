@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Checks what neither the compiler nor clippy does: rules of the house, and tables and patches against the code.
+# Builds nothing; takes about a second.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+broken=0
+fail() {
+    echo "$1" >&2
+    broken=1
+}
+
+# Comments may name what the code must not use.
+code() { grep -rnE "$1" kcas/src filter/src --include='*.rs' | grep -vE '^[^:]*:[0-9]+: *//'; }
+
+for crate in kcas filter; do
+    for rule in 'forbid(unsafe_code)' 'deny(clippy::disallowed_methods, clippy::disallowed_types)'; do
+        grep -qF "$rule" "$crate/src/lib.rs" || fail "$crate/src/lib.rs must have: $rule"
+    done
+done
+# Clippy cannot tell through which module a type was named.
+if code '(std|core|loom)::sync::atomic' | grep -vE '^kcas/src/(sync|model)\.rs:'; then
+    fail "atomics must come from kcas::sync, or the model checker does not see them"
+fi
+
+for patch in {kcas,filter}/tests/planted/*.patch; do
+    git apply --check "$patch" || fail "$patch does not fit the code any more: mend the patch"
+    check=$(sed -n 's/^Caught by: \([^ ]*\).*/\1/p' "$patch")
+    grep -rqE "fn ${check##*::}\b" {kcas,filter}/{src,tests} --include='*.rs' ||
+        fail "$patch is caught by \"$check\", and there is no such test"
+done
+
+scripts/orderings.sh --compare || broken=1
+
+# The page of results says of each figure which code it shows.
+for sidecar in paper-figures/*.machine.toml; do
+    name=$(basename "$sidecar" .machine.toml)
+    commit=$(sed -n 's/^commit = "\(.*\)"/\1/p' "$sidecar")
+    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\` \|$" paper-figures/README.md ||
+        fail "paper-figures/README.md must name ${commit:0:10} as the code that $name shows"
+    git merge-base --is-ancestor "$commit" HEAD 2>/dev/null || [ -f "$(git rev-parse --git-dir)/shallow" ] ||
+        fail "$sidecar names $commit, which is not in this history: measure again from a clean commit"
+done
+
+exit $broken
