@@ -34,8 +34,9 @@ check() {
             [ "$crate" = filter ] && models+=(--test loom_growing)
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom -p "$crate" --lib "${models[@]}" "$@"
             ;;
-        lib) cargo test --locked -p "$crate" --features steps --lib "$@" ;;
-        *) cargo test --locked -p "$crate" --features steps --test "$suite" "$@" ;;
+        # Both crates, whichever it is: what they depend on is then built once.
+        lib) cargo test --locked -p kcas -p filter --features steps --lib "$@" ;;
+        *) cargo test --locked -p kcas -p filter --features steps --test "$suite" "$@" ;;
     esac
 }
 
@@ -57,6 +58,10 @@ plant() { # LANE PATCH ...
     copy_to "$copy"
     cd "$copy"
     export CARGO_TARGET_DIR="$target/$lane"
+    # What the models depend on has been built for them already, if they have been run.
+    if [ "$lane" = models ] && [ ! -e "$CARGO_TARGET_DIR/loom" ] && [ -e "$target/../loom/loom" ]; then
+        cp -R -p "$target/../loom/loom" "$CARGO_TARGET_DIR"
+    fi
     # Keeps git from taking the copy for a part of this repository.
     export GIT_CEILING_DIRECTORIES="$target/$lane"
     for patch in "$@"; do
