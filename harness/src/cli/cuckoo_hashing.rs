@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 
+use super::print::{note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::cuckoo_hashing::{COLUMNS, Effort, measure, sheet, steps, validate};
 use crate::machine::pinning::Cores;
@@ -62,17 +63,17 @@ pub(super) fn cuckoo_hashing(registry: &Registry, options: &Options) -> Result<E
         measure(&effort, &mut progress)
     })?;
     let Some(sheet) = sheet(&rows) else {
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     };
     let complete = !stop.load(Ordering::Relaxed);
     let outputs = results::leave(&options.out, NAME, &rows, &mut sidecar, complete)?;
     let figure = plot::cuckoo_hashing::render(&rows, Some(&sidecar))?;
     plot::write(&figure, &outputs.figure)?;
-    println!("{sheet}");
+    say!("{sheet}");
     results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; what was done is kept.");
+        note!("Interrupted; what was done is kept.");
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Complete)

@@ -1,6 +1,6 @@
 //! `describe`: tells what a file of keys is like.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
@@ -9,6 +9,7 @@ use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 
+use super::print::{Stdout, note};
 use super::{Ending, results};
 use crate::describe::rows::{COLUMNS, rows};
 use crate::describe::{Description, Exact, Settings, describe as describe_file, shown};
@@ -46,7 +47,7 @@ pub(super) struct Options {
     threads: Option<u16>,
     /// Also leave all numbers as describe.csv in this directory, and describe.machine.toml; created if need be.
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
 }
 
 pub(super) fn describe(options: &Options) -> Result<Ending> {
@@ -72,16 +73,12 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let description = described?;
-    match write(options, &description, io::stdout().lock()) {
-        // Nobody reads on, as behind `| head`: that is an end, not an error.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write to the standard output")?,
-    }
+    write(options, &description, Stdout)?;
     if let Some(directory) = &options.out {
         let mut sidecar = Sidecar::describe(run, COLUMNS)?;
         let rows = rows(&description);
         let outputs = results::leave(directory, "describe", &rows, &mut sidecar, true)?;
-        eprintln!(
+        note!(
             "left {} and {}",
             outputs.csv.display(),
             outputs.sidecar.display()

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 
+use super::print::{note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::growth::{
     COLUMNS, Effort, FEWEST_KEYS, MOST_KEYS, MOST_LOOKUPS, MOST_SLICES, check_memory, meanings,
@@ -66,17 +67,17 @@ pub(super) fn growth(options: &Options) -> Result<Ending> {
         measure(&effort, &mut progress)
     })?;
     let Some(sheet) = sheet(&rows) else {
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     };
     let complete = !stop.load(Ordering::Relaxed);
     let outputs = results::leave(&options.out, NAME, &rows, &mut sidecar, complete)?;
     let figure = plot::growth::render(&rows, Some(&sidecar))?;
     plot::write(&figure, &outputs.figure)?;
-    println!("{sheet}");
+    say!("{sheet}");
     results::name_files(&outputs);
     if !complete {
-        eprintln!("Interrupted; what was done is kept.");
+        note!("Interrupted; what was done is kept.");
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Complete)

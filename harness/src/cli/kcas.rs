@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 
+use super::print::{self, note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::kcas_cost::contest::{Changes, Workload};
 use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
@@ -44,7 +45,7 @@ pub(super) struct Options {
     ///
     /// With the greatest number of threads, for ten times as long as a measurement, once for k = 1, 2, 4 and 8.
     #[arg(long)]
-    check: bool,
+    pub(super) check: bool,
     /// Where the results go; created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
@@ -67,15 +68,15 @@ impl Options {
 
 pub(super) fn kcas(options: &Options) -> Result<Ending> {
     if cfg!(debug_assertions) {
-        eprintln!("note: this build is not optimised; measure with `cargo run --release`");
+        note!("note: this build is not optimised; measure with `cargo run --release`");
     }
     let effort = options.effort();
     if options.check {
-        println!("{}", verdicts(&effort)?);
+        say!("{}", verdicts(&effort)?);
         return Ok(Ending::Complete);
     }
     #[cfg(feature = "steps")]
-    println!("{}", exchanges());
+    say!("{}", exchanges());
     let stop = stop_on_ctrl_c()?;
     let mut sidecar = describe(options)?;
     let Measured { rows, ended_by } =
@@ -86,7 +87,7 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
         if let Some(error) = ended_by {
             return Err(error);
         }
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
 
@@ -94,13 +95,13 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     let outputs = results::leave(&options.out, "kcas", &rows, &mut sidecar, complete)?;
     let figure = plot::kcas::render(&rows, Some(&sidecar))?;
     plot::write(&figure, &outputs.figure)?;
-    println!("{}", table(&rows));
+    say!("{}", table(&rows));
     results::name_files(&outputs);
     if let Some(error) = ended_by {
         return Err(error.context("what was measured before is kept, and nothing after"));
     }
     if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; the measurements that were done are kept.");
+        note!("Interrupted; the measurements that were done are kept.");
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Complete)
@@ -248,9 +249,9 @@ fn verdicts(effort: &Effort) -> Result<String> {
         for entry in ENGINES {
             for entries in CHECKED {
                 // At once: an engine that is wrong may also end the process.
-                eprint!("  {case}, {}, k = {entries}: ", entry.name);
+                print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
                 let verdict = verdict(entry, changes, entries)?;
-                eprintln!("{verdict}");
+                note!("{verdict}");
                 lines.push(verdict);
             }
         }

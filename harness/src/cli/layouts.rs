@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 
+use super::print::{note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::layouts::{COLUMNS, Effort, Row, measure, steps};
 use crate::machine::{Run, Sidecar};
@@ -44,7 +45,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
         measure(effort, &mut progress)
     })?;
     if rows.is_empty() {
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
 
@@ -52,10 +53,10 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
     let outputs = results::leave(&options.out, "layouts", &rows, &mut sidecar, complete)?;
     let figure = plot::layouts::render(&rows, Some(&sidecar))?;
     plot::write(&figure, &outputs.figure)?;
-    println!("{}", table(&rows));
+    say!("{}", table(&rows));
     results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; the layouts that were done are kept.");
+        note!("Interrupted; the layouts that were done are kept.");
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Complete)

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
 
+use super::print::{Stdout, note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::{Run, Sidecar};
 use crate::memory::{COLUMNS, Effort, measure_apart, measure_here};
@@ -100,17 +101,17 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
         anyhow::Ok(rows)
     })?;
     if rows.is_empty() {
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
     let complete = !stop.load(Ordering::Relaxed);
     let outputs = results::leave(&options.out, "memory", &rows, &mut sidecar, complete)?;
     let figure = plot::memory::render(&rows, Some(&sidecar))?;
     plot::write(&figure, &outputs.figure)?;
-    println!("{}", table::of_memory(&rows));
+    say!("{}", table::of_memory(&rows));
     results::name_files(&outputs);
     if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; what was done is kept.");
+        note!("Interrupted; what was done is kept.");
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Complete)
@@ -128,7 +129,7 @@ pub(super) fn memory_of_one(registry: &Registry, one: &One) -> Result<Ending> {
     let row = measure_here(registry.get(&one.subject)?, &effort)?;
     let mut csv = csv::WriterBuilder::new()
         .has_headers(false)
-        .from_writer(std::io::stdout());
+        .from_writer(Stdout);
     csv.serialize(row)?;
     csv.flush()?;
     Ok(Ending::Complete)

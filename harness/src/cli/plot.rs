@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 
 use super::Ending;
+use super::print::{note, say};
 use crate::any_rows::AnyRows;
 use crate::machine::Sidecar;
 use crate::plot;
@@ -21,7 +22,7 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let sidecar = if beside.sidecar.exists() {
         Some(Sidecar::read(&beside.sidecar)?)
     } else {
-        eprintln!(
+        note!(
             "note: there is no {}; the figure goes without title and machine",
             beside.sidecar.display()
         );
@@ -34,6 +35,6 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         csv.display()
     );
     plot::write(&rows.figure(sidecar.as_ref())?, &out)?;
-    println!("{}", out.display());
+    say!("{}", out.display());
     Ok(Ending::Complete)
 }

@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::Ending;
+use super::print::say;
 use crate::report;
 
 pub(super) fn report(directory: &Path) -> Result<Ending> {
-    println!("{}", report::write(directory)?.display());
+    say!("{}", report::write(directory)?.display());
     Ok(Ending::Complete)
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::print::{note, say};
 use super::{Ending, INTERRUPTED, sweep};
 use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
@@ -75,7 +76,7 @@ pub(super) fn reproduce(
     if full {
         let minutes: u32 = STEPS.iter().map(|step| step.minutes).sum();
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-        eprintln!(
+        note!(
             "After the experiments come {}: about {minutes} min on two cores.",
             names.join(", ")
         );
@@ -87,29 +88,29 @@ pub(super) fn reproduce(
     if full {
         for step in &STEPS {
             if options.resume && is_complete(&options.out, step.name)? {
-                eprintln!("{}: complete", step.name);
+                note!("{}: complete", step.name);
                 continue;
             }
-            eprintln!("{}: about {} min", step.name, step.minutes);
+            note!("{}: about {} min", step.name, step.minutes);
             let arguments = arguments(step.name, directory, &options.out);
             match command(step.name)?.args(arguments).status() {
                 Ok(status) if status.success() => {}
                 Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
-                    eprintln!("The same command with --resume goes on from there.");
+                    note!("The same command with --resume goes on from there.");
                     return Ok(Ending::Interrupted);
                 }
                 Ok(status) => {
-                    eprintln!("{} failed ({status}); the others go on", step.name);
+                    note!("{} failed ({status}); the others go on", step.name);
                     failed.push(step.name);
                 }
                 Err(error) => {
-                    eprintln!("{} cannot be run: {error}; the others go on", step.name);
+                    note!("{} cannot be run: {error}; the others go on", step.name);
                     failed.push(step.name);
                 }
             }
         }
     }
-    println!("{}", report::write(&options.out)?.display());
+    say!("{}", report::write(&options.out)?.display());
     if !failed.is_empty() {
         bail!(
             "not everything was measured: {} failed, as told above; the report holds the rest",

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::print::{note, say};
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -22,7 +23,7 @@ pub(super) fn with_progress<R>(
     let measured = measure(&mut |now| {
         if last != now {
             if bar.is_hidden() {
-                eprintln!("  {now}");
+                note!("  {now}");
             }
             bar.set_message(now.to_owned());
             last = now.to_owned();
@@ -60,7 +61,7 @@ fn style(template: &str) -> ProgressStyle {
 pub(super) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
     let (outputs, moved) = Outputs::claim(directory, name)?;
     if let Some(moved) = moved {
-        eprintln!("  earlier results are now {}", moved.display());
+        note!("  earlier results are now {}", moved.display());
     }
     Ok(outputs)
 }
@@ -90,6 +91,6 @@ pub(super) fn leave<Row: Serialize>(
 pub(super) fn name_files(outputs: &Outputs) {
     let files = [&outputs.csv, &outputs.sidecar, &outputs.figure];
     for file in files.into_iter().filter(|file| file.exists()) {
-        println!("{}", file.display());
+        say!("{}", file.display());
     }
 }

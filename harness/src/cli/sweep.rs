@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 
+use super::print::{note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
@@ -103,7 +104,7 @@ impl Prepared {
 /// Checks all experiments before the first is run, then runs one after another.
 pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
     if cfg!(debug_assertions) {
-        eprintln!("note: this build is not optimised; measure with `cargo run --release`");
+        note!("note: this build is not optimised; measure with `cargo run --release`");
     }
     let mut experiments = Vec::new();
     for file in files {
@@ -130,7 +131,7 @@ pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -
         lines.extend(targets::lines(&experiment, &rows));
     }
     if !lines.is_empty() {
-        println!("\n{}", targets::table(&lines));
+        say!("\n{}", targets::table(&lines));
     }
     Ok(match stop.load(Ordering::Relaxed) {
         true => Ending::Interrupted,
@@ -173,7 +174,7 @@ fn estimates(
     if experiments.iter().all(Prepared::is_complete) {
         return Ok(vec![Estimate::default(); experiments.len()]);
     }
-    eprintln!("Rehearsing each workload for a moment, to tell how long all will take ...");
+    note!("Rehearsing each workload for a moment, to tell how long all will take ...");
     let none = KeySource::generated(0, 0);
     let mut estimates = Vec::new();
     for prepared in experiments {
@@ -196,7 +197,7 @@ fn estimates(
             least: sum(|of| of.least),
             most: sum(|of| of.most),
         };
-        eprintln!("All {} experiments: {}", experiments.len(), show(all));
+        note!("All {} experiments: {}", experiments.len(), show(all));
     }
     Ok(estimates)
 }
@@ -236,7 +237,7 @@ fn run(
     } = prepared;
     if let (true, Some(earlier)) = (is_complete, &earlier) {
         let (name, csv) = (&experiment.name, files.csv.display());
-        eprintln!(
+        note!(
             "{name}: complete, its {} rows are in {csv}",
             earlier.rows.len()
         );
@@ -255,7 +256,7 @@ fn run(
     sidecar.write(&files.sidecar)?;
 
     if let Some(latency) = &sidecar.run.latency {
-        eprintln!("  latency: {latency}");
+        note!("  latency: {latency}");
     }
     let mut rows = made.clone();
     let mut progress = Progress::new(&experiment, &plan, made.len());
@@ -296,27 +297,27 @@ fn run(
     })?;
     let interrupted = stop.load(Ordering::Relaxed);
     if !interrupted {
-        eprintln!("  took {}", minutes(started.elapsed()));
+        note!("  took {}", minutes(started.elapsed()));
         sidecar.run.ended = Some(machine::now());
         sidecar.write(&files.sidecar)?;
     }
 
     if rows.is_empty() {
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
     } else {
         let figure = plot::sweep::render(&rows, Some(&sidecar))?;
         plot::write(&figure, &files.figure)?;
         if let Some(table) = table::summary(&rows) {
-            println!("\n{table}");
+            say!("\n{table}");
         }
         results::name_files(&files);
     }
     if let Some(warning) = latency::overload_warning(&rows) {
-        eprintln!("{warning}");
+        note!("{warning}");
     }
     if interrupted {
         let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
-        eprintln!(
+        note!(
             "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
              on from there."
         );
@@ -332,14 +333,12 @@ fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
         writer,
         torn,
     } = earlier;
-    eprintln!("  going on after {} rows that are there", rows.len());
+    note!("  going on after {} rows that are there", rows.len());
     if !torn.is_empty() {
-        eprintln!(
-            "  note: the last of them was cut off in its middle and is measured again: {torn:?}"
-        );
+        note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
     }
     if sidecar.source.modified {
-        eprintln!(
+        note!(
             "  note: the source differs from its commit; whether it does so as before cannot be checked"
         );
     }
@@ -349,23 +348,23 @@ fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
 
 /// Says what is about to be done, and how long that takes.
 fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Estimate) {
-    eprintln!("{}: {}", experiment.name, experiment.title);
-    eprintln!("  keys: {}", keys.describe());
+    note!("{}: {}", experiment.name, experiment.title);
+    note!("  keys: {}", keys.describe());
     if let Some(asked) = keys.scaled_down_from() {
-        eprintln!(
+        note!(
             "  that is too few for {asked} keys in a table: tables hold {} instead",
             keys.residents()
         );
     }
     for skipped in &plan.skipped {
-        eprintln!("  {skipped}");
+        note!("  {skipped}");
     }
     let measurements = plan.measurements(experiment.rounds).count();
     let at_least = match experiment.stopping_rule().adapts() {
         true => "at least ",
         false => "",
     };
-    eprintln!(
+    note!(
         "  {at_least}{measurements} measurements of {} s, with all that they need: {}",
         experiment.seconds,
         show(estimate)
@@ -439,7 +438,7 @@ impl Progress {
         if self.bar.is_hidden() {
             if self.last.as_ref() != Some(&now.workload) {
                 let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
-                eprintln!("  {done}/{all} done, now {}", now.workload.describe());
+                note!("  {done}/{all} done, now {}", now.workload.describe());
                 self.last = Some(now.workload.clone());
             }
         } else {
@@ -457,7 +456,7 @@ impl Progress {
 
     /// A line that stays.
     fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("  {line}"));
+        self.bar.suspend(|| note!("  {line}"));
     }
 
     fn finish(&self) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
 
+use super::print::{note, say};
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::{Run, Sidecar};
 use crate::table;
@@ -46,16 +47,16 @@ pub(super) fn theory(options: &Options) -> Result<Ending> {
     })?;
     let rows: Vec<_> = rows.iter().map(Row::from).collect();
     if rows.is_empty() {
-        println!("Nothing was measured.");
+        say!("Nothing was measured.");
         return Ok(Ending::Interrupted);
     }
     let complete = !stop.load(Ordering::Relaxed);
     let outputs = results::leave(&options.out, "theory", &rows, &mut sidecar, complete)?;
-    println!("{}", table::of_theory(&rows));
+    say!("{}", table::of_theory(&rows));
     results::name_files(&outputs);
     all_hold(&rows)?;
     if !complete {
-        eprintln!("Interrupted; what was done is kept.");
+        note!("Interrupted; what was done is kept.");
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Complete)
