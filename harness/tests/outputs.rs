@@ -180,3 +180,117 @@ fn a_standard_error_that_fails_stops_nothing() {
     assert!(command.stderr(full()).status().unwrap().success());
     assert_eq!(place.files("swept").len(), 3);
 }
+
+/// Leaves results of a sweep, and of a command that measures at once.
+fn results(place: &Place, directory: &str) {
+    for command in ["sweep a.toml", STUDIES[0].1] {
+        let ended = place.run(&format!("{command} --out {directory}"), Stdio::piped());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_foreign_file_keeps_no_page_from_being_made() {
+    let place = Place::new();
+    results(&place, "r");
+    fs::write(place.path("r/prices.csv"), "fruit,price\napple,1\n").unwrap();
+    fs::write(place.path("r/empty.csv"), "").unwrap();
+    fs::create_dir(place.path("r/directory.csv")).unwrap();
+    fs::write(place.path("r/picture.csv"), b"\x89PNG\r\n\xff\xfe,\n").unwrap();
+    fs::write(place.path("keys.txt"), "one\ntwo\n").unwrap();
+    let described = place.run("describe --keys keys.txt --out r", Stdio::piped());
+    assert_eq!(described.code, Some(0));
+
+    let ended = place.run("report r", Stdio::piped());
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (Some(0), "r/report.html\n"),
+        "{ended:?}"
+    );
+    let page = fs::read_to_string(place.path("r/report.html")).unwrap();
+    assert!(page.contains("href=\"a.csv\"") && page.contains("href=\"layouts.csv\""));
+    for (name, why) in [
+        ("prices", "no command leaves such columns"),
+        ("empty", "no command leaves such columns"),
+        ("picture", "no command leaves such columns"),
+        ("describe", "it describes a file of keys"),
+    ] {
+        let told = ended
+            .stderr
+            .lines()
+            .filter(|line| line.contains(&format!("r/{name}.csv")));
+        let told: Vec<_> = told.collect();
+        assert_eq!(told.len(), 1, "{name}: {ended:?}");
+        assert!(
+            told[0].starts_with("note: left out") && told[0].contains(why),
+            "{told:?}"
+        );
+        assert_eq!(told[0].matches(".csv").count(), 1, "{told:?}");
+        let on_page = page.split("Left out").nth(1).unwrap();
+        assert!(on_page.contains(&format!("<li>{name}.csv")), "{on_page}");
+    }
+}
+
+#[test]
+fn results_that_cannot_be_read_are_an_error_but_keep_no_page_from_being_made() {
+    let place = Place::new();
+    results(&place, "r");
+    let rows = fs::read_to_string(place.path("r/a.csv")).unwrap();
+    fs::write(place.path("r/torn.csv"), &rows[..rows.len() - 40]).unwrap();
+    let ended = place.run("report r", Stdio::piped());
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (Some(1), "r/report.html\n"),
+        "{ended:?}"
+    );
+    let line = rows.lines().count();
+    let expected = format!("r/torn.csv: line {line}");
+    assert!(
+        ended.stderr.contains(&expected) && ended.stderr.contains("measure them anew"),
+        "{ended:?}"
+    );
+    assert_eq!(ended.stderr.matches("torn.csv").count(), 1, "{ended:?}");
+    let page = fs::read_to_string(place.path("r/report.html")).unwrap();
+    assert!(page.contains("href=\"a.csv\"") && page.contains("<li>torn.csv: line"));
+}
+
+#[test]
+fn what_plot_draws_is_told_in_help_and_errors() {
+    let place = Place::new();
+    fs::write(place.path("keys.txt"), "one\ntwo\n").unwrap();
+    fs::write(place.path("prices.csv"), "fruit,price\napple,1\n").unwrap();
+    place.run("describe --keys keys.txt --out .", Stdio::piped());
+    let drawn = [
+        "sweep",
+        "layouts",
+        "kcas",
+        "memory",
+        "cuckoo-hashing",
+        "growth",
+    ];
+    let help = place.run("plot --help", Stdio::piped()).stdout;
+    assert!(
+        help.contains("describe.csv") && help.contains("theory.csv"),
+        "{help}"
+    );
+    for (name, why) in [
+        ("describe.csv", "it describes a file of keys"),
+        ("prices.csv", "column `experiment` is missing"),
+    ] {
+        let ended = place.run(&format!("plot {name}"), Stdio::piped());
+        assert_eq!(ended.code, Some(1));
+        let error = ended.stderr.lines().last().unwrap();
+        assert!(
+            error.starts_with("error: ") && error.contains(why),
+            "{error}"
+        );
+        assert_eq!(error.matches(name).count(), 1, "{error}");
+        for command in drawn {
+            assert!(
+                error.contains(&format!("`{command}`")),
+                "{command}: {error}"
+            );
+            assert!(help.contains(&format!("`{command}`")), "{command}: {help}");
+        }
+    }
+}

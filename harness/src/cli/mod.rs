@@ -65,7 +65,8 @@ enum Command {
     },
     /// Draw the figure of a CSV file again.
     Plot {
-        /// Rows of a sweep, or of a command that leaves some, such as layouts, kcas, cuckoo-hashing or growth. NAME.machine.toml beside it gives title and caption.
+        /// NAME.csv as `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` or `growth` leave it;
+        /// of theory.csv and describe.csv there is no figure. NAME.machine.toml beside it gives title and caption.
         csv: PathBuf,
         /// The figure; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]
@@ -193,6 +194,9 @@ enum Command {
     ///
     /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
     /// generated from them, and the table. The page needs no network and nothing beside it; `reproduce` makes it at its end.
+    ///
+    /// CSV files that hold no measurements, such as describe.csv, are left out, and so are results that cannot be read,
+    /// which is an error, too. The page names both.
     Report {
         /// Where the results are.
         #[arg(default_value = "results")]

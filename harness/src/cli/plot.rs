@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::Ending;
 use super::print::{note, say};
-use crate::any_rows::AnyRows;
+use crate::any_rows::{AnyRows, NoResults};
 use crate::machine::Sidecar;
 use crate::plot;
 use crate::results::outputs::Outputs;
+
+/// What there is a figure of.
+const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
+                     `growth` leave";
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);
@@ -28,13 +32,21 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         );
         None
     };
-    let rows = AnyRows::read(csv)?;
+    let rows = AnyRows::read(csv).map_err(|error| match error.is::<NoResults>() {
+        true => anyhow!("{error}; {DRAWN}"),
+        false => error,
+    })?;
     ensure!(
         !rows.is_empty(),
         "{} has a header but no rows to draw",
         csv.display()
     );
-    plot::write(&rows.figure(sidecar.as_ref())?, &out)?;
+    if let Some(missing) = sidecar.as_ref().and_then(|sidecar| rows.missing(sidecar)) {
+        note!("note: {}: {missing}", csv.display());
+    }
+    let figure = rows.figure(sidecar.as_ref());
+    let figure = figure.with_context(|| format!("cannot draw {}", csv.display()))?;
+    plot::write(&figure, &out)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

@@ -76,6 +76,7 @@ pub(super) fn leave<Row: Serialize>(
     complete: bool,
 ) -> Result<Outputs> {
     let outputs = claim(directory, name)?;
+    sidecar.run.rows = Some(rows.len());
     sidecar.run.ended = complete.then(machine::now);
     sidecar.write(&outputs.sidecar)?;
     let cannot_write = || format!("cannot write the results file {}", outputs.csv.display());

@@ -84,6 +84,7 @@ impl Options {
 /// An experiment that may begin, or go on.
 struct Prepared {
     experiment: Experiment,
+    plan: Plan,
     cores: Cores,
     files: Outputs,
     sidecar: Sidecar,
@@ -92,8 +93,9 @@ struct Prepared {
 
 impl Prepared {
     fn is_complete(&self) -> bool {
-        let sidecar = self.earlier.as_ref().map(|earlier| &earlier.sidecar);
-        sidecar.is_some_and(|sidecar| sidecar.run.ended.is_some())
+        let rounds = self.experiment.rounds;
+        let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, rounds);
+        self.earlier.as_ref().is_some_and(is_complete)
     }
 
     fn made(&self) -> &[Row] {
@@ -150,7 +152,9 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
             options.keys(&experiment)?
         }
     };
-    let sidecar = describe(registry, &experiment, &keys, &cores)?;
+    let plan = Plan::of(&experiment, registry, &cores)?;
+    let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
+    sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
     let files = Outputs::named(&options.out, &experiment.name);
     let earlier = match options.resume {
         true => resume::earlier(&files, &sidecar)?,
@@ -158,6 +162,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     };
     Ok(Prepared {
         experiment,
+        plan,
         cores,
         files,
         sidecar,
@@ -230,6 +235,7 @@ fn run(
     let is_complete = prepared.is_complete();
     let Prepared {
         experiment,
+        plan,
         cores,
         files,
         sidecar,
@@ -244,10 +250,9 @@ fn run(
         return Ok(earlier.rows.clone());
     }
     let keys = options.keys(&experiment)?;
-    let plan = Plan::of(&experiment, registry, &cores)?;
     announce(&experiment, &keys, &plan, estimate);
     let (mut sidecar, mut writer, made) = match earlier {
-        Some(earlier) => go_on(earlier),
+        Some(earlier) => go_on(earlier, &plan, experiment.rounds),
         None => {
             results::claim(&options.out, &experiment.name)?;
             (sidecar, Writer::create(&files.csv)?, Vec::new())
@@ -281,10 +286,16 @@ fn run(
                 rounds,
                 reason,
             } => {
-                if experiment.stopping_rule().adapts() {
-                    let line = format!("{}: {rounds} rounds, {reason}", workload.describe());
+                let of_workload = format!("{}: ", workload.describe());
+                let so_many = format!("{of_workload}{rounds} rounds, ");
+                let told = &mut sidecar.run.rounds;
+                // A run that goes on comes by workloads that had all their rounds before.
+                let is_told = told.iter().any(|line| line.starts_with(&so_many));
+                if experiment.stopping_rule().adapts() && !is_told {
+                    let line = format!("{so_many}{reason}");
                     progress.say(&line);
-                    sidecar.run.rounds.push(line);
+                    told.retain(|line| !line.starts_with(&of_workload));
+                    told.push(line);
                 }
             }
         }
@@ -298,6 +309,7 @@ fn run(
     let interrupted = stop.load(Ordering::Relaxed);
     if !interrupted {
         note!("  took {}", minutes(started.elapsed()));
+        sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
         sidecar.write(&files.sidecar)?;
     }
@@ -325,8 +337,9 @@ fn run(
     Ok(rows)
 }
 
-/// Takes up an earlier run.
-fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
+/// Takes up an earlier run of this plan with at least so many rounds.
+fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Writer, Vec<Row>) {
+    let missing = earlier.missing(plan, rounds);
     let Earlier {
         mut sidecar,
         rows,
@@ -336,6 +349,9 @@ fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
     note!("  going on after {} rows that are there", rows.len());
     if !torn.is_empty() {
         note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
+    }
+    if sidecar.run.ended.take().is_some() {
+        note!("  note: this run was complete once, and {missing} of its rows are missing now");
     }
     if sidecar.source.modified {
         note!(

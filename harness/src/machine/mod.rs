@@ -90,6 +90,9 @@ pub struct Run {
     /// How many rounds each workload had and why no more, where the experiment leaves that open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
+    /// How many rows the run made; while something is missing, how many it is to make at least. Absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
     /// When all was measured; absent while something is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -179,6 +182,7 @@ impl Run {
             load_average: load.unwrap_or_default(),
             resumed: Vec::new(),
             rounds: Vec::new(),
+            rows: None,
             ended: None,
         }
     }
