@@ -294,3 +294,208 @@ fn what_plot_draws_is_told_in_help_and_errors() {
         }
     }
 }
+
+/// Every command that leaves results, without `--out`.
+fn leaving() -> impl Iterator<Item = &'static str> {
+    let others = ["sweep a.toml b.toml", "describe --keys a.toml"];
+    let studies = STUDIES.iter().map(|(_, arguments)| *arguments);
+    studies.chain(others)
+}
+
+/// It ended with one line of error, before it measured or showed anything.
+fn ended_before_anything(ended: &Ended, arguments: &str) {
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (Some(1), ""),
+        "{arguments}: {ended:?}"
+    );
+    let lines = ended.stderr.lines();
+    let lines: Vec<_> = lines
+        .filter(|line| !line.starts_with("note: this build"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{arguments}: {ended:?}");
+    assert!(
+        lines[0].starts_with("error: cannot leave results"),
+        "{lines:?}"
+    );
+    assert!(lines[0].contains("--out"), "{lines:?}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_found_before_anything_is_measured() {
+    let place = Place::new();
+    for arguments in leaving() {
+        let ended = place.run(&format!("{arguments} --out b.toml/r"), Stdio::piped());
+        ended_before_anything(&ended, arguments);
+        assert_eq!(ended.stderr.matches("b.toml/r").count(), 1, "{ended:?}");
+    }
+}
+
+/// Runs it where no file can be longer than so many blocks of 512 bytes, as if the disk were full then.
+#[cfg(target_os = "linux")]
+fn on_a_full_disk(place: &Place, blocks: u32, arguments: &str) -> Ended {
+    let mut command = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script]).arg(cargo_bin!("harness"));
+    command.args(arguments.split(' ')).stdout(Stdio::piped());
+    place.end(command)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_found_before_anything_is_measured() {
+    let place = Place::new();
+    for arguments in leaving() {
+        let ended = on_a_full_disk(&place, 0, &format!("{arguments} --out full"));
+        ended_before_anything(&ended, arguments);
+        assert!(
+            place.files("full").is_empty(),
+            "{arguments}: {:?}",
+            place.files("full")
+        );
+    }
+}
+
+/// The figure is too long.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
+    let place = Place::new();
+    let second = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
+    fs::write(place.path("a.toml"), experiment("a") + second).unwrap();
+    for (name, arguments) in [STUDIES[0], ("a", "sweep a.toml")] {
+        let ended = on_a_full_disk(&place, 16, &format!("{arguments} --out {name}"));
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let error = ended.stderr.lines().last().unwrap();
+        assert!(
+            error.starts_with(&format!("error: cannot write {name}/{name}.svg: ")),
+            "{error}"
+        );
+        let files = [".csv", ".machine.toml"].map(|ending| format!("{name}{ending}"));
+        assert_eq!(place.files(name), files);
+        assert!(ended.stdout.contains("|----"), "no table: {ended:?}");
+        for file in files {
+            assert!(
+                ended.stdout.contains(&format!("{name}/{file}\n")),
+                "{ended:?}"
+            );
+        }
+    }
+}
+
+/// The rows are too many.
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_that_do_not_fit_are_shown_and_leave_earlier_results_alone() {
+    let place = Place::new();
+    let kcas = "kcas --rounds 2 --threads 1,2 --seconds 0.001 --out r";
+    assert_eq!(place.run(kcas, Stdio::piped()).code, Some(0));
+    let earlier = fs::read(place.path("r/kcas.csv")).unwrap();
+    let ended = on_a_full_disk(&place, 16, kcas);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let error = ended.stderr.lines().last().unwrap();
+    assert!(
+        error.starts_with("error: cannot write r/kcas.csv: "),
+        "{error}"
+    );
+    assert!(
+        ended.stdout.contains("|----") && !ended.stdout.contains("r/kcas"),
+        "{ended:?}"
+    );
+    assert_eq!(
+        place.files("r"),
+        ["kcas.csv", "kcas.machine.toml", "kcas.svg"]
+    );
+    assert_eq!(fs::read(place.path("r/kcas.csv")).unwrap(), earlier);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_whose_rows_do_not_fit_shows_what_it_has_and_can_go_on() {
+    let place = Place::new();
+    let more = experiment("a").replace("rounds = 1", "rounds = 40");
+    fs::write(place.path("a.toml"), more).unwrap();
+    let ended = on_a_full_disk(&place, 16, "sweep a.toml b.toml --out r");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let error = ended.stderr.lines().last().unwrap();
+    assert!(error.starts_with("error: the run ended early; "), "{error}");
+    assert!(error.contains("cannot write to r/a.csv"), "{error}");
+    assert!(ended.stdout.contains("|----"), "no table: {ended:?}");
+    assert!(!place.files("r").iter().any(|file| file.ends_with(".new")));
+    let resumed = place.run("sweep a.toml b.toml --out r --resume", Stdio::piped());
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let csv = fs::read_to_string(place.path("r/a.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 6 * 40);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_costs_no_earlier_figure_and_no_page() {
+    let place = Place::new();
+    results(&place, "r");
+    assert_eq!(place.run("report r", Stdio::piped()).code, Some(0));
+    for (command, file) in [("plot r/a.csv", "r/a.svg"), ("report r", "r/report.html")] {
+        let before = (fs::read(place.path(file)).unwrap(), place.files("r"));
+        let ended = on_a_full_disk(&place, 1, command);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let error = ended.stderr.lines().last().unwrap();
+        assert!(
+            error.starts_with(&format!("error: cannot write {file}: ")),
+            "{error}"
+        );
+        assert_eq!(
+            (fs::read(place.path(file)).unwrap(), place.files("r")),
+            before
+        );
+    }
+}
+
+/// The process that measures the second subject cannot have the memory it needs.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_memory_measured_is_kept_when_a_subject_fails() {
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    let script = "ulimit -v 100000; exec \"$0\" \"$@\"";
+    command.args(["-c", script]).arg(cargo_bin!("harness"));
+    let arguments = "memory --subjects lock-free,exact-set --loads 0.5 --keys 3000000 --absent 1 --threads 1 --out r";
+    command.args(arguments.split(' ')).stdout(Stdio::piped());
+    let ended = place.end(command);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let error = ended
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("error: "));
+    let error = error.unwrap();
+    assert!(
+        error.contains("kept") && error.contains("exact-set at load factor 0.5"),
+        "{error}"
+    );
+    assert!(ended.stdout.contains("| lock-free"), "{ended:?}");
+    let csv = fs::read_to_string(place.path("r/memory.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 2);
+}
+
+/// The first Ctrl-C ends the measurement, the second the program.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_study_leaves_no_file_behind() {
+    use std::io::{BufRead, BufReader};
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let place = Place::new();
+    let mut command = Command::new(cargo_bin!("harness"));
+    command.args(["layouts", "--absent", "1000000000", "--out", "r"]);
+    command.current_dir(place.0.path()).stdout(Stdio::null());
+    let mut study = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(study.stderr.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    let pid = Pid::from_raw(study.id().try_into().unwrap());
+    kill(pid, Signal::SIGINT).unwrap();
+    assert!(lines.any(|line| line.unwrap().contains("Stopping")));
+    kill(pid, Signal::SIGINT).unwrap();
+    assert_eq!(study.wait().unwrap().code(), Some(130));
+    assert!(place.files("r").is_empty(), "{:?}", place.files("r"));
+}

@@ -13,7 +13,8 @@ use super::print::{Stdout, note};
 use super::{Ending, results};
 use crate::describe::rows::{COLUMNS, rows};
 use crate::describe::{Description, Exact, Settings, describe as describe_file, shown};
-use crate::machine::{Run, Sidecar};
+use crate::machine::{self, Run, Sidecar};
+use crate::results::outputs::Outputs;
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
@@ -50,6 +51,9 @@ pub(super) struct Options {
     pub(super) out: Option<PathBuf>,
 }
 
+/// That of its files.
+const NAME: &str = "describe";
+
 pub(super) fn describe(options: &Options) -> Result<Ending> {
     let settings = settings(options)?;
     let run = Run::begin(
@@ -65,6 +69,14 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
             .to_string(),
         "not pinned: nothing is timed".into(),
     );
+    let out = match &options.out {
+        None => None,
+        Some(directory) => {
+            let sidecar = Sidecar::describe(run, COLUMNS)?;
+            Outputs::named(directory, NAME).check(&sidecar)?;
+            Some((directory, sidecar))
+        }
+    };
     let size = std::fs::metadata(&options.keys).ok();
     let size = size
         .filter(std::fs::Metadata::is_file)
@@ -74,14 +86,16 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     bar.finish_and_clear();
     let description = described?;
     write(options, &description, Stdout)?;
-    if let Some(directory) = &options.out {
-        let mut sidecar = Sidecar::describe(run, COLUMNS)?;
+    if let Some((directory, mut sidecar)) = out {
         let rows = rows(&description);
-        let outputs = results::leave(directory, "describe", &rows, &mut sidecar, true)?;
+        sidecar.run.rows = Some(rows.len());
+        sidecar.run.ended = Some(machine::now());
+        results::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
+        let files = Outputs::named(directory, NAME);
         note!(
             "left {} and {}",
-            outputs.csv.display(),
-            outputs.sidecar.display()
+            files.csv.display(),
+            files.sidecar.display()
         );
     }
     Ok(Ending::Complete)

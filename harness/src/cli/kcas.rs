@@ -1,15 +1,15 @@
 //! `kcas`: measures K-CAS itself, ours against others, and leaves table, rows and figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 
+use super::Ending;
 use super::print::{self, note, say};
-use super::{Ending, results, stop_on_ctrl_c};
+use super::results::Study;
 use crate::kcas_cost::contest::{Changes, Workload};
 use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::kcas_cost::{
@@ -77,34 +77,11 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     }
     #[cfg(feature = "steps")]
     say!("{}", exchanges());
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(options)?;
-    let Measured { rows, ended_by } =
-        results::with_progress(steps(&effort), &stop, |mut progress| {
-            measure(&effort, &mut progress)
-        });
-    if rows.is_empty() {
-        if let Some(error) = ended_by {
-            return Err(error);
-        }
-        say!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    }
-
-    let complete = !stop.load(Ordering::Relaxed) && ended_by.is_none();
-    let outputs = results::leave(&options.out, "kcas", &rows, &mut sidecar, complete)?;
-    let figure = plot::kcas::render(&rows, Some(&sidecar))?;
-    plot::write(&figure, &outputs.figure)?;
-    say!("{}", table(&rows));
-    results::name_files(&outputs);
-    if let Some(error) = ended_by {
-        return Err(error.context("what was measured before is kept, and nothing after"));
-    }
-    if stop.load(Ordering::Relaxed) {
-        note!("Interrupted; the measurements that were done are kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+    let study = Study::begin(&options.out, "kcas", describe(options)?)?;
+    let Measured { rows, ended_by } = study.measure(steps(&effort), |mut progress| {
+        measure(&effort, &mut progress)
+    });
+    study.end(&rows, table, Some(plot::kcas::render), ended_by)
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {

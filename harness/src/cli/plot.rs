@@ -8,8 +8,7 @@ use super::Ending;
 use super::print::{note, say};
 use crate::any_rows::{AnyRows, NoResults};
 use crate::machine::Sidecar;
-use crate::plot;
-use crate::results::outputs::Outputs;
+use crate::results::outputs::{self, Outputs};
 
 /// What there is a figure of.
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
@@ -46,7 +45,7 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     }
     let figure = rows.figure(sidecar.as_ref());
     let figure = figure.with_context(|| format!("cannot draw {}", csv.display()))?;
-    plot::write(&figure, &out)?;
+    outputs::write(&out, &figure)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

@@ -10,12 +10,13 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::print::{note, say};
+use super::results::Written;
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
 use crate::machine::{self, Panel, Run, Sidecar};
 use crate::registry::Registry;
-use crate::results::outputs::Outputs;
+use crate::results::outputs::{self, Outputs};
 use crate::results::record::{COLUMNS, Row, Writer};
 use crate::sweep::estimate::{Estimate, estimate};
 use crate::sweep::experiment::{self, Experiment};
@@ -121,20 +122,27 @@ pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -
             experiments.push(prepare(registry, experiment, options)?);
         }
     }
+    for prepared in experiments
+        .iter()
+        .filter(|prepared| !prepared.is_complete())
+    {
+        prepared.files.check(&prepared.sidecar)?;
+    }
     let stop = stop_on_ctrl_c()?;
     let estimates = estimates(registry, &experiments, &stop)?;
-    let mut lines = Vec::new();
+    let (mut lines, mut ended_by) = (Vec::new(), Ok(()));
     for (prepared, estimate) in experiments.into_iter().zip(estimates) {
         let experiment = prepared.experiment.clone();
-        let rows = match stop.load(Ordering::Relaxed) {
-            true => Vec::new(),
-            false => run(registry, prepared, estimate, options, &stop)?,
-        };
+        let mut rows = Vec::new();
+        if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
+            ended_by = run(registry, prepared, estimate, options, &stop, &mut rows);
+        }
         lines.extend(targets::lines(&experiment, &rows));
     }
     if !lines.is_empty() {
         say!("\n{}", targets::table(&lines));
     }
+    ended_by?;
     Ok(match stop.load(Ordering::Relaxed) {
         true => Ending::Interrupted,
         false => Ending::Complete,
@@ -224,14 +232,16 @@ fn minutes(time: Duration) -> String {
     }
 }
 
-/// Runs one experiment and leaves its files. Returns its rows: fewer than all if `stop` was set.
+/// Runs one experiment, fills in its rows and leaves its files. The rows are fewer than all if `stop` was set, or after an
+/// error.
 fn run(
     registry: &Registry,
     prepared: Prepared,
     estimate: Estimate,
     options: &Options,
     stop: &AtomicBool,
-) -> Result<Vec<Row>> {
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let is_complete = prepared.is_complete();
     let Prepared {
         experiment,
@@ -247,23 +257,28 @@ fn run(
             "{name}: complete, its {} rows are in {csv}",
             earlier.rows.len()
         );
-        return Ok(earlier.rows.clone());
+        rows.clone_from(&earlier.rows);
+        return Ok(());
     }
     let keys = options.keys(&experiment)?;
     announce(&experiment, &keys, &plan, estimate);
-    let (mut sidecar, mut writer, made) = match earlier {
+    let (mut sidecar, writer, made) = match earlier {
         Some(earlier) => go_on(earlier, &plan, experiment.rounds),
         None => {
             results::claim(&options.out, &experiment.name)?;
-            (sidecar, Writer::create(&files.csv)?, Vec::new())
+            (sidecar, None, Vec::new())
         }
     };
     sidecar.write(&files.sidecar)?;
+    let mut writer = match writer {
+        Some(writer) => writer,
+        None => Writer::create(&files.csv)?,
+    };
 
     if let Some(latency) = &sidecar.run.latency {
         note!("  latency: {latency}");
     }
-    let mut rows = made.clone();
+    rows.clone_from(&made);
     let mut progress = Progress::new(&experiment, &plan, made.len());
     let sweep = Sweep {
         experiment: &experiment,
@@ -302,31 +317,35 @@ fn run(
         Ok(())
     });
     progress.finish();
-    result.with_context(|| {
-        let (done, csv) = (rows.len(), files.csv.display());
-        format!("the run ended early; {done} rows are in {csv}")
-    })?;
+    let mut written = Written::default();
     let interrupted = stop.load(Ordering::Relaxed);
-    if !interrupted {
-        note!("  took {}", minutes(started.elapsed()));
-        sidecar.run.rows = Some(rows.len());
-        sidecar.run.ended = Some(machine::now());
-        sidecar.write(&files.sidecar)?;
-    }
-
     if rows.is_empty() {
         say!("Nothing was measured.");
     } else {
-        let figure = plot::sweep::render(&rows, Some(&sidecar))?;
-        plot::write(&figure, &files.figure)?;
-        if let Some(table) = table::summary(&rows) {
+        if let Some(table) = table::summary(rows) {
             say!("\n{table}");
         }
-        results::name_files(&files);
+        written.add(&files.csv, Ok(()));
     }
-    if let Some(warning) = latency::overload_warning(&rows) {
+    if result.is_ok() && !interrupted {
+        note!("  took {}", minutes(started.elapsed()));
+        sidecar.run.rows = Some(rows.len());
+        sidecar.run.ended = Some(machine::now());
+    }
+    written.add(&files.sidecar, sidecar.write(&files.sidecar));
+    if !rows.is_empty() {
+        let figure = plot::sweep::render(rows, Some(&sidecar))
+            .and_then(|figure| outputs::write(&files.figure, &figure));
+        written.add(&files.figure, figure);
+        written.name();
+    }
+    if let Some(warning) = latency::overload_warning(rows) {
         note!("{warning}");
     }
+    written.end(result.with_context(|| {
+        let (done, csv) = (rows.len(), files.csv.display());
+        format!("the run ended early; {done} rows are in {csv}")
+    }))?;
     if interrupted {
         let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
         note!(
@@ -334,11 +353,11 @@ fn run(
              on from there."
         );
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Takes up an earlier run of this plan with at least so many rounds.
-fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Writer, Vec<Row>) {
+fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Writer>, Vec<Row>) {
     let missing = earlier.missing(plan, rounds);
     let Earlier {
         mut sidecar,
@@ -359,7 +378,7 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Writer, Vec<
         );
     }
     sidecar.run.resumed.push(machine::now());
-    (sidecar, writer, rows)
+    (sidecar, Some(writer), rows)
 }
 
 /// Says what is about to be done, and how long that takes.

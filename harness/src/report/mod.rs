@@ -14,7 +14,7 @@ use crate::cuckoo_hashing;
 use crate::growth;
 use crate::machine::Sidecar;
 use crate::plot;
-use crate::results::outputs::Outputs;
+use crate::results::outputs::{self, Outputs};
 use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::table::{self, Sheet};
@@ -129,8 +129,7 @@ pub fn write(directory: &Path) -> Result<Written> {
         Some(format!("{}.csv: {missing}", section.name))
     }));
     let path = directory.join("report.html");
-    fs::write(&path, page::render(&sections, &left_out))
-        .with_context(|| format!("cannot write the report {}", path.display()))?;
+    outputs::write(&path, &page::render(&sections, &left_out))?;
     Ok(Written {
         path,
         notes,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::machine::Sidecar;
+
 /// Where the files of a run go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {
@@ -14,6 +16,60 @@ pub struct Outputs {
     pub sidecar: PathBuf,
     /// The figure.
     pub figure: PathBuf,
+}
+
+/// A file that is written beside its place, as NAME.new, so that whatever happens meanwhile leaves what is in its place as
+/// it was. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Staged {
+    new: PathBuf,
+    place: PathBuf,
+}
+
+impl Staged {
+    /// Writes the file.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written whole; nothing is left of it.
+    pub fn write(place: &Path, text: &str) -> Result<Self> {
+        let mut new = place.as_os_str().to_owned();
+        new.push(".new");
+        let staged = Self {
+            new: new.into(),
+            place: place.to_owned(),
+        };
+        fs::write(&staged.new, text).with_context(|| staged.cannot_write())?;
+        Ok(staged)
+    }
+
+    /// Puts the file in its place, instead of what is there.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be replaced.
+    pub fn publish(self) -> Result<()> {
+        fs::rename(&self.new, &self.place).with_context(|| self.cannot_write())
+    }
+
+    fn cannot_write(&self) -> String {
+        format!("cannot write {}", self.place.display())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.new);
+    }
+}
+
+/// Writes a file whole or not at all.
+///
+/// # Errors
+///
+/// A file that cannot be written; the message names it.
+pub fn write(place: &Path, text: &str) -> Result<()> {
+    Staged::write(place, text)?.publish()
 }
 
 impl Outputs {
@@ -29,6 +85,21 @@ impl Outputs {
     /// The files of that name in a directory, there or not.
     pub fn named(directory: &Path, name: &str) -> Self {
         Self::beside(&directory.join(format!("{name}.csv")))
+    }
+
+    /// Sees to it that files can be written in a directory, which is created if need be: writes this description of a run
+    /// that is to begin, and takes it away again.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be created or written, or a disk that is full.
+    pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
+        let directory = self.csv.parent().unwrap_or(Path::new(""));
+        let ready = fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create the directory {}", directory.display()))
+            .and_then(|()| Staged::write(&self.sidecar, &sidecar.text()?));
+        ready.context("cannot leave results; choose another directory with --out")?;
+        Ok(())
     }
 
     /// The files of a new run in a directory, which is created if need be. Files of an earlier run are

@@ -5,7 +5,7 @@
 //! can always be computed again, or differently.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -166,8 +166,12 @@ impl Writer {
         let mut csv = csv::WriterBuilder::new()
             .has_headers(false)
             .from_writer(file);
-        csv.write_record(COLUMNS.iter().map(|(name, _)| name))?;
-        csv.flush()?;
+        (csv.write_record(COLUMNS.iter().map(|(name, _)| name)))
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(csv.flush()?))
+            // Half a header is of no use.
+            .inspect_err(|_| drop(fs::remove_file(path)))
+            .with_context(|| format!("cannot write to {}", path.display()))?;
         Ok(Self {
             path: path.to_owned(),
             csv,
