@@ -69,6 +69,9 @@ pub(super) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
     Ok(outputs)
 }
 
+/// Draws the figure of rows.
+type Draw<Row> = fn(&[Row], Option<&Sidecar>) -> Result<String>;
+
 /// A measurement that leaves all its files at the end.
 pub(super) struct Study {
     directory: PathBuf,
@@ -109,7 +112,7 @@ impl Study {
         mut self,
         rows: &[Row],
         table: impl FnOnce(&[Row]) -> Table,
-        draw: Option<fn(&[Row], Option<&Sidecar>) -> Result<String>>,
+        draw: Option<Draw<Row>>,
         ended_by: Option<Error>,
     ) -> Result<Ending> {
         if rows.is_empty() {
@@ -144,7 +147,8 @@ pub(super) fn leave<Row: Serialize>(
 ) -> Written {
     let files = Outputs::named(directory, name);
     let mut written = Written::default();
-    let published = csv_of(rows)
+    let published = outputs::create(directory)
+        .and_then(|()| csv_of(rows))
         .and_then(|text| Staged::write(&files.csv, &text))
         .and_then(|staged| {
             claim(directory, name)?;

@@ -72,6 +72,16 @@ pub fn write(place: &Path, text: &str) -> Result<()> {
     Staged::write(place, text)?.publish()
 }
 
+/// Creates a directory, if it is not there.
+///
+/// # Errors
+///
+/// The directory is named.
+pub fn create(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))
+}
+
 impl Outputs {
     /// The files beside an existing CSV file.
     pub fn beside(csv: &Path) -> Self {
@@ -87,27 +97,29 @@ impl Outputs {
         Self::beside(&directory.join(format!("{name}.csv")))
     }
 
-    /// Sees to it that files can be written in a directory, which is created if need be: writes this description of a run
-    /// that is to begin, and takes it away again.
+    /// Sees to it that files can be written: writes this description of a run that is to begin, and takes it away again, and
+    /// so the directory if it was not there.
     ///
     /// # Errors
     ///
     /// A directory that cannot be created or written, or a disk that is full.
     pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
         let directory = self.csv.parent().unwrap_or(Path::new(""));
-        let ready = fs::create_dir_all(directory)
-            .with_context(|| format!("cannot create the directory {}", directory.display()))
-            .and_then(|()| Staged::write(&self.sidecar, &sidecar.text()?));
-        ready.context("cannot leave results; choose another directory with --out")?;
-        Ok(())
+        let is_new = !directory.exists();
+        let written = create(directory)
+            .and_then(|()| Staged::write(&self.sidecar, &sidecar.text()?).map(drop));
+        if is_new {
+            // It may have got files from others meanwhile, and stays then.
+            let _ = fs::remove_dir(directory);
+        }
+        written.context("cannot leave results; choose another directory with --out")
     }
 
     /// The files of a new run in a directory, which is created if need be. Files of an earlier run are
     /// never overwritten: they are renamed to `NAME.1.csv` and so on, with the first number that is
     /// free, and their new CSV path is returned, too.
     pub fn claim(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
-        fs::create_dir_all(directory)
-            .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+        create(directory)?;
         let new = Self::named(directory, name);
         if !new.exist() {
             return Ok((new, None));
