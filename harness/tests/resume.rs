@@ -102,6 +102,18 @@ fn rows_that_a_complete_run_has_lost_are_measured_again() {
         again.stderr(contains("tiny: complete"));
     }
     assert!(!place.path("results/tiny.1.csv").exists());
+
+    // The plan alone tells, where a description does not say how many rows there were.
+    let sidecar = place.text("results/tiny.machine.toml");
+    let silent: Vec<_> = (sidecar.lines())
+        .filter(|line| !line.starts_with("rows = "))
+        .collect();
+    let path = place.path("results/tiny.machine.toml");
+    fs::write(path, silent.join("\n")).unwrap();
+    place.cut_to(&lines(&whole, 8));
+    let resumed = place.run("sweep tiny.toml --resume").success();
+    resumed.stderr(contains(format!("and {} of its rows", TINY_ROWS - 7)));
+    assert_eq!(measurements(&place.csv()), measurements(&whole));
 }
 
 /// The plan asks for fewer rounds than were made: only the description tells.

@@ -301,14 +301,12 @@ fn run(
                 rounds,
                 reason,
             } => {
-                let of_workload = format!("{}: ", workload.describe());
-                let so_many = format!("{of_workload}{rounds} rounds, ");
-                let told = &mut sidecar.run.rounds;
-                // A run that goes on comes by workloads that had all their rounds before.
-                let is_told = told.iter().any(|line| line.starts_with(&so_many));
-                if experiment.stopping_rule().adapts() && !is_told {
-                    let line = format!("{so_many}{reason}");
+                if experiment.stopping_rule().adapts() {
+                    let of_workload = format!("{}: ", workload.describe());
+                    let line = format!("{of_workload}{rounds} rounds, {reason}");
                     progress.say(&line);
+                    // A run that goes on comes by workloads of which it was told before.
+                    let told = &mut sidecar.run.rounds;
                     told.retain(|line| !line.starts_with(&of_workload));
                     told.push(line);
                 }
