@@ -170,9 +170,26 @@ fn is_complete(directory: &Path, name: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
     use super::*;
     use crate::machine::{Run, now};
     use crate::results::record::{COLUMNS, Writer, sample};
+
+    /// Its rows are of another build, so that only it can tell whether they are complete.
+    #[test]
+    fn the_sweep_of_stalls_goes_on_by_itself() {
+        for resume in [false, true] {
+            let given = ["harness", "reproduce", "--full", "--resume"];
+            let given = &given[..3 + usize::from(resume)];
+            let Command::Reproduce { options, .. } = Cli::parse_from(given).command else {
+                unreachable!()
+            };
+            let passed_on = arguments(STALLS, Path::new("."), &options);
+            assert_eq!(passed_on.contains(&"--resume".into()), resume);
+        }
+    }
 
     #[test]
     fn a_step_is_complete_with_all_its_rows_only() {
