@@ -1,14 +1,29 @@
 //! Rows of any kind, as the columns of a CSV file tell.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
 use crate::machine::Sidecar;
 use crate::results::record;
-use crate::results::rows::has_columns;
+use crate::results::rows::header;
 use crate::theory::row;
-use crate::{cuckoo_hashing, growth, kcas_cost, layouts, memory, plot};
+use crate::{cuckoo_hashing, describe, growth, kcas_cost, layouts, memory, plot};
+
+/// A file that holds no rows of any kind here.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{} holds no measurements: {why}", csv.display())]
+pub struct NoResults {
+    csv: PathBuf,
+    why: String,
+}
+
+impl NoResults {
+    pub(crate) fn new(csv: &Path, why: impl Into<String>) -> Self {
+        let (csv, why) = (csv.to_owned(), why.into());
+        Self { csv, why }
+    }
+}
 
 /// The rows of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,40 +45,74 @@ pub enum AnyRows {
 }
 
 impl AnyRows {
-    /// Reads all rows of a file; one whose columns are of no other kind is taken for that of a sweep.
+    /// Reads all rows of a file. One that has the first column of a sweep is taken for that of a sweep.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or a row that cannot be right; the message names file and line.
+    /// A file that cannot be read, or a row that cannot be right; the message names file and line. [`NoResults`] for a
+    /// file of another kind.
     pub fn read(csv: &Path) -> Result<Self> {
-        Ok(if has_columns(csv, layouts::COLUMNS)? {
+        let header = header(csv)?;
+        let is = |columns: &[(&str, &str)]| {
+            header
+                .iter()
+                .eq(columns.iter().map(|(name, _)| name.as_bytes()))
+        };
+        let first = record::COLUMNS[0].0;
+        Ok(if is(layouts::COLUMNS) {
             Self::Layouts(layouts::read(csv)?)
-        } else if has_columns(csv, kcas_cost::COLUMNS)? {
+        } else if is(kcas_cost::COLUMNS) {
             Self::Kcas(kcas_cost::read(csv)?)
-        } else if has_columns(csv, memory::COLUMNS)? {
+        } else if is(memory::COLUMNS) {
             Self::Memory(memory::read(csv)?)
-        } else if has_columns(csv, row::COLUMNS)? {
+        } else if is(row::COLUMNS) {
             Self::Theory(row::read(csv)?)
-        } else if has_columns(csv, cuckoo_hashing::COLUMNS)? {
+        } else if is(cuckoo_hashing::COLUMNS) {
             Self::CuckooHashing(cuckoo_hashing::read(csv)?)
-        } else if has_columns(csv, growth::COLUMNS)? {
+        } else if is(growth::COLUMNS) {
             Self::Growth(growth::read(csv)?)
-        } else {
+        } else if header.iter().any(|name| name == first.as_bytes()) {
             Self::Sweep(record::read(csv)?)
+        } else {
+            let why = match is(describe::rows::COLUMNS) {
+                true => "it describes a file of keys".to_owned(),
+                false => format!("column `{first}` is missing, and no command leaves such columns"),
+            };
+            return Err(NoResults::new(csv, why).into());
         })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Sweep(rows) => rows.len(),
+            Self::Layouts(rows) => rows.len(),
+            Self::Kcas(rows) => rows.len(),
+            Self::Memory(rows) => rows.len(),
+            Self::Theory(rows) => rows.len(),
+            Self::CuckooHashing(rows) => rows.len(),
+            Self::Growth(rows) => rows.len(),
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Sweep(rows) => rows.is_empty(),
-            Self::Layouts(rows) => rows.is_empty(),
-            Self::Kcas(rows) => rows.is_empty(),
-            Self::Memory(rows) => rows.is_empty(),
-            Self::Theory(rows) => rows.is_empty(),
-            Self::CuckooHashing(rows) => rows.is_empty(),
-            Self::Growth(rows) => rows.is_empty(),
-        }
+        self.len() == 0
+    }
+
+    /// Says that rows are missing, if the run that is described so made more of them, or was not over.
+    pub fn missing(&self, Sidecar { run, .. }: &Sidecar) -> Option<String> {
+        let missing = run.rows?.saturating_sub(self.len());
+        let what = match missing {
+            0 if run.ended.is_some() => return None,
+            0 => "the run was not over: rows are missing".to_owned(),
+            _ => format!("{missing} of {} rows are missing", missing + self.len()),
+        };
+        let how = match self {
+            Self::Sweep(_) => "the same command with --resume measures them",
+            _ => "a new run measures them",
+        };
+        Some(format!("{what}; {how}"))
     }
 
     /// Their figure, as the text of an SVG file.

@@ -10,6 +10,9 @@
 //! takes a [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside those
 //! that are here.
 
+// All printing goes through `cli::print`, which knows what to do when nobody reads.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod any_rows;
 pub mod check;
 pub mod cli;

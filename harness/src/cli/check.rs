@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
+use super::print::{note, say};
 use super::{Ending, stop_on_ctrl_c};
 use crate::check::perturbation;
 use crate::check::recorder;
@@ -91,19 +92,19 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     }
     show(&totals);
     if stop.load(Ordering::Relaxed) {
-        println!("no violation so far; interrupted");
+        say!("no violation so far; interrupted");
         return Ok(Ending::Interrupted);
     }
-    println!("no violation");
+    say!("no violation");
     Ok(Ending::Complete)
 }
 
 /// Says what is about to be done.
 fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
-    eprintln!("{}: {}", entry.name, entry.description);
+    note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
-    eprintln!("  {threads} threads, seed {seed}");
-    eprintln!(
+    note!("  {threads} threads, seed {seed}");
+    note!(
         "  {}",
         match (perturbation::AVAILABLE, settings.perturb) {
             (true, true) =>
@@ -115,18 +116,16 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
         }
     );
     if cfg!(debug_assertions) {
-        eprintln!(
-            "  this build is not optimised: `cargo run --release` does more rounds in a second"
-        );
+        note!("  this build is not optimised: `cargo run --release` does more rounds in a second");
     }
     if !entry.names_classes()? {
-        eprintln!(
+        note!(
             "  it does not tell which keys it takes for one: only missed keys are looked for, not false \
              finds and refusals"
         );
     }
     let overhead = recorder::overhead().as_nanos();
-    eprintln!("  recording takes {overhead} ns a call");
+    note!("  recording takes {overhead} ns a call");
     Ok(())
 }
 
@@ -146,13 +145,11 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
                 return;
             }
             if watched.load(Ordering::Relaxed) == before {
-                println!(
+                say!(
                     "STUCK after {before} rounds: one more has not ended for {patience:?}. Its calls again:"
                 );
-                println!("{}", again(before));
-                eprintln!(
-                    "error: a call does not return; with --patience S it is waited for longer"
-                );
+                say!("{}", again(before));
+                note!("error: a call does not return; with --patience S it is waited for longer");
                 process::exit(1);
             }
         }
@@ -181,12 +178,12 @@ fn tell(found: &Found, entry: &Entry, settings: &Settings) {
         history,
     } = found;
     let threads = settings.threads;
-    println!("VIOLATION: no order of these calls explains their answers.");
-    println!("round {round}: {scenario}, {threads} threads");
-    print!("{history}");
-    println!("(thread {threads} fills the table before all others, and empties it after them)");
-    println!("The same calls again, which may meet in other ways:");
-    println!("{}\n", again(entry, settings)(*round));
+    say!("VIOLATION: no order of these calls explains their answers.");
+    say!("round {round}: {scenario}, {threads} threads");
+    say!("{}", history.to_string().trim_end());
+    say!("(thread {threads} fills the table before all others, and empties it after them)");
+    say!("The same calls again, which may meet in other ways:");
+    say!("{}\n", again(entry, settings)(*round));
 }
 
 /// What was checked.
@@ -203,13 +200,11 @@ fn show(totals: &Totals) {
     } = *totals;
     let [rounds, calls, inserts, refused, lookups, removes] =
         [rounds, totals.calls(), inserts, refused, lookups, removes].map(HumanCount);
-    println!("{rounds} rounds, {calls} calls:");
-    println!(
-        "  {inserts} inserts, {refused} of them refused; {lookups} lookups; {removes} removes"
-    );
-    println!("  {running:.1?} running, {checking:.1?} checking");
+    say!("{rounds} rounds, {calls} calls:");
+    say!("  {inserts} inserts, {refused} of them refused; {lookups} lookups; {removes} removes");
+    say!("  {running:.1?} running, {checking:.1?} checking");
     if undecided > 0 {
-        println!(
+        say!(
             "  {undecided} classes of keys were not checked in a round, as too many calls overlapped; \
              choose fewer threads"
         );
@@ -246,7 +241,7 @@ impl Progress {
             self.bar.set_position(elapsed.as_millis() as u64);
             self.bar.set_message(done);
         } else if elapsed >= self.next.get() {
-            eprintln!("  {} s: {done}", elapsed.as_secs());
+            note!("  {} s: {done}", elapsed.as_secs());
             self.next.set(elapsed + Self::BETWEEN_LINES);
         }
     }

@@ -1,12 +1,12 @@
 //! `cuckoo-hashing`: measures SmartCuckoo against plain cuckoo hashing, and leaves table, rows and figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 
-use super::{Ending, results, stop_on_ctrl_c};
+use super::Ending;
+use super::results::Study;
 use crate::cuckoo_hashing::{COLUMNS, Effort, measure, sheet, steps, validate};
 use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
@@ -56,26 +56,16 @@ pub(super) fn cuckoo_hashing(registry: &Registry, options: &Options) -> Result<E
         seed: options.seed,
     };
     validate(&effort).context("--loads and --buckets")?;
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(registry, options)?;
-    let rows = results::with_progress(steps(&effort), &stop, |mut progress| {
+    let study = Study::begin(&options.out, NAME, describe(registry, options)?)?;
+    let rows = study.measure(steps(&effort), |mut progress| {
         measure(&effort, &mut progress)
     })?;
-    let Some(sheet) = sheet(&rows) else {
-        println!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    };
-    let complete = !stop.load(Ordering::Relaxed);
-    let outputs = results::leave(&options.out, NAME, &rows, &mut sidecar, complete)?;
-    let figure = plot::cuckoo_hashing::render(&rows, Some(&sidecar))?;
-    plot::write(&figure, &outputs.figure)?;
-    println!("{sheet}");
-    results::name_files(&outputs);
-    if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; what was done is kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+    study.end(
+        &rows,
+        |rows| sheet(rows).map_or_else(String::new, |sheet| sheet.to_string()),
+        Some(plot::cuckoo_hashing::render),
+        None,
+    )
 }
 
 /// That of its files.

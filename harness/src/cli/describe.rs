@@ -1,6 +1,6 @@
 //! `describe`: tells what a file of keys is like.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
@@ -9,10 +9,12 @@ use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 
+use super::print::{Stdout, note};
 use super::{Ending, results};
 use crate::describe::rows::{COLUMNS, rows};
 use crate::describe::{Description, Exact, Settings, describe as describe_file, shown};
-use crate::machine::{Run, Sidecar};
+use crate::machine::{self, Run, Sidecar};
+use crate::results::outputs::Outputs;
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
@@ -46,8 +48,11 @@ pub(super) struct Options {
     threads: Option<u16>,
     /// Also leave all numbers as describe.csv in this directory, and describe.machine.toml; created if need be.
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
 }
+
+/// That of its files.
+const NAME: &str = "describe";
 
 pub(super) fn describe(options: &Options) -> Result<Ending> {
     let settings = settings(options)?;
@@ -64,6 +69,14 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
             .to_string(),
         "not pinned: nothing is timed".into(),
     );
+    let out = match &options.out {
+        None => None,
+        Some(directory) => {
+            let sidecar = Sidecar::describe(run, COLUMNS)?;
+            Outputs::named(directory, NAME).check(&sidecar)?;
+            Some((directory, sidecar))
+        }
+    };
     let size = std::fs::metadata(&options.keys).ok();
     let size = size
         .filter(std::fs::Metadata::is_file)
@@ -72,19 +85,17 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let description = described?;
-    match write(options, &description, io::stdout().lock()) {
-        // Nobody reads on, as behind `| head`: that is an end, not an error.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write to the standard output")?,
-    }
-    if let Some(directory) = &options.out {
-        let mut sidecar = Sidecar::describe(run, COLUMNS)?;
+    write(options, &description, Stdout)?;
+    if let Some((directory, mut sidecar)) = out {
         let rows = rows(&description);
-        let outputs = results::leave(directory, "describe", &rows, &mut sidecar, true)?;
-        eprintln!(
+        sidecar.run.rows = Some(rows.len());
+        sidecar.run.ended = Some(machine::now());
+        results::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
+        let files = Outputs::named(directory, NAME);
+        note!(
             "left {} and {}",
-            outputs.csv.display(),
-            outputs.sidecar.display()
+            files.csv.display(),
+            files.sidecar.display()
         );
     }
     Ok(Ending::Complete)

@@ -1,12 +1,12 @@
 //! `growth`: measures sets while they grow a thousandfold, and leaves table, rows and figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 
-use super::{Ending, results, stop_on_ctrl_c};
+use super::Ending;
+use super::results::Study;
 use crate::growth::{
     COLUMNS, Effort, FEWEST_KEYS, MOST_KEYS, MOST_LOOKUPS, MOST_SLICES, check_memory, meanings,
     measure, sheet, steps, validate,
@@ -60,26 +60,16 @@ pub(super) fn growth(options: &Options) -> Result<Ending> {
     };
     validate(&effort).context("--slices and --keys")?;
     check_memory(&effort, machine::available_memory()?).context("--keys")?;
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(&effort, &cores)?;
-    let rows = results::with_progress(steps(&effort), &stop, |mut progress| {
+    let study = Study::begin(&options.out, NAME, describe(&effort, &cores)?)?;
+    let rows = study.measure(steps(&effort), |mut progress| {
         measure(&effort, &mut progress)
     })?;
-    let Some(sheet) = sheet(&rows) else {
-        println!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    };
-    let complete = !stop.load(Ordering::Relaxed);
-    let outputs = results::leave(&options.out, NAME, &rows, &mut sidecar, complete)?;
-    let figure = plot::growth::render(&rows, Some(&sidecar))?;
-    plot::write(&figure, &outputs.figure)?;
-    println!("{sheet}");
-    results::name_files(&outputs);
-    if !complete {
-        eprintln!("Interrupted; what was done is kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+    study.end(
+        &rows,
+        |rows| sheet(rows).map_or_else(String::new, |sheet| sheet.to_string()),
+        Some(plot::growth::render),
+        None,
+    )
 }
 
 fn describe(effort: &Effort, cores: &Cores) -> Result<Sidecar> {

@@ -1,14 +1,15 @@
 //! `kcas`: measures K-CAS itself, ours against others, and leaves table, rows and figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{Ending, results, stop_on_ctrl_c};
+use super::Ending;
+use super::print::{self, note, say};
+use super::results::Study;
 use crate::kcas_cost::contest::{Changes, Workload};
 use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::kcas_cost::{
@@ -44,7 +45,7 @@ pub(super) struct Options {
     ///
     /// With the greatest number of threads, for ten times as long as a measurement, once for k = 1, 2, 4 and 8.
     #[arg(long)]
-    check: bool,
+    pub(super) check: bool,
     /// Where the results go; created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
@@ -67,43 +68,20 @@ impl Options {
 
 pub(super) fn kcas(options: &Options) -> Result<Ending> {
     if cfg!(debug_assertions) {
-        eprintln!("note: this build is not optimised; measure with `cargo run --release`");
+        note!("note: this build is not optimised; measure with `cargo run --release`");
     }
     let effort = options.effort();
     if options.check {
-        println!("{}", verdicts(&effort)?);
+        say!("{}", verdicts(&effort)?);
         return Ok(Ending::Complete);
     }
     #[cfg(feature = "steps")]
-    println!("{}", exchanges());
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(options)?;
-    let Measured { rows, ended_by } =
-        results::with_progress(steps(&effort), &stop, |mut progress| {
-            measure(&effort, &mut progress)
-        });
-    if rows.is_empty() {
-        if let Some(error) = ended_by {
-            return Err(error);
-        }
-        println!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    }
-
-    let complete = !stop.load(Ordering::Relaxed) && ended_by.is_none();
-    let outputs = results::leave(&options.out, "kcas", &rows, &mut sidecar, complete)?;
-    let figure = plot::kcas::render(&rows, Some(&sidecar))?;
-    plot::write(&figure, &outputs.figure)?;
-    println!("{}", table(&rows));
-    results::name_files(&outputs);
-    if let Some(error) = ended_by {
-        return Err(error.context("what was measured before is kept, and nothing after"));
-    }
-    if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; the measurements that were done are kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+    say!("{}", exchanges());
+    let study = Study::begin(&options.out, "kcas", describe(options)?)?;
+    let Measured { rows, ended_by } = study.measure(steps(&effort), |mut progress| {
+        measure(&effort, &mut progress)
+    });
+    study.end(&rows, table, Some(plot::kcas::render), ended_by)
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {
@@ -248,9 +226,9 @@ fn verdicts(effort: &Effort) -> Result<String> {
         for entry in ENGINES {
             for entries in CHECKED {
                 // At once: an engine that is wrong may also end the process.
-                eprint!("  {case}, {}, k = {entries}: ", entry.name);
+                print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
                 let verdict = verdict(entry, changes, entries)?;
-                eprintln!("{verdict}");
+                note!("{verdict}");
                 lines.push(verdict);
             }
         }

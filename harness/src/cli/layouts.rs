@@ -1,13 +1,13 @@
 //! `layouts`: measures the filter's layouts against theory, and leaves table, rows and figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{Ending, results, stop_on_ctrl_c};
+use super::Ending;
+use super::results::Study;
 use crate::layouts::{COLUMNS, Effort, Row, measure, steps};
 use crate::machine::{Run, Sidecar};
 use crate::plot;
@@ -38,27 +38,9 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
         absent: options.absent,
         seed: options.seed,
     };
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(options)?;
-    let rows = results::with_progress(steps(effort), &stop, |mut progress| {
-        measure(effort, &mut progress)
-    })?;
-    if rows.is_empty() {
-        println!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    }
-
-    let complete = !stop.load(Ordering::Relaxed);
-    let outputs = results::leave(&options.out, "layouts", &rows, &mut sidecar, complete)?;
-    let figure = plot::layouts::render(&rows, Some(&sidecar))?;
-    plot::write(&figure, &outputs.figure)?;
-    println!("{}", table(&rows));
-    results::name_files(&outputs);
-    if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; the layouts that were done are kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+    let study = Study::begin(&options.out, "layouts", describe(options)?)?;
+    let rows = study.measure(steps(effort), |mut progress| measure(effort, &mut progress))?;
+    study.end(&rows, table, Some(plot::layouts::render), None)
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {

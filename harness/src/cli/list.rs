@@ -4,19 +4,20 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use super::print::say;
 use super::{Ending, experiments_directory};
 use crate::registry::Registry;
 use crate::sweep::experiment;
 use crate::workload::{Workload, Ycsb};
 
 pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {
-    println!("Subjects:");
+    say!("Subjects:");
     for entry in registry.entries() {
-        println!("  {}\n      {}", entry.name, entry.description);
-        println!("      Guarantees: {}", entry.guarantees);
+        say!("  {}\n      {}", entry.name, entry.description);
+        say!("      Guarantees: {}", entry.guarantees);
     }
 
-    println!("\nWorkloads, as an experiment writes them:");
+    say!("\nWorkloads, as an experiment writes them:");
     let load = 0.9;
     for workload in [
         Workload::LookupHit { load },
@@ -54,12 +55,12 @@ pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<
         },
     ] {
         let fields = toml::to_string(&workload)?;
-        println!("  {}", workload.describe());
-        println!("      {}", fields.trim().replace('\n', "   "));
+        say!("  {}", workload.describe());
+        say!("      {}", fields.trim().replace('\n', "   "));
     }
 
     let directory = experiments_directory(experiments)?;
-    println!("\nExperiments in {}:", directory.display());
+    say!("\nExperiments in {}:", directory.display());
     let entries = std::fs::read_dir(&directory)
         .with_context(|| format!("cannot list the directory {}", directory.display()))?;
     let mut files = entries
@@ -74,10 +75,10 @@ pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<
         let name = file.file_name().unwrap_or_default().display();
         match experiment::read(file) {
             Ok(experiments) => {
-                println!("  {name}");
-                (experiments.iter()).for_each(|experiment| println!("      {}", experiment.title));
+                say!("  {name}");
+                (experiments.iter()).for_each(|experiment| say!("      {}", experiment.title));
             }
-            Err(error) => println!("  {name}\n      not usable: {error:#}"),
+            Err(error) => say!("  {name}\n      not usable: {error:#}"),
         }
     }
     Ok(Ending::Complete)

@@ -1,12 +1,13 @@
 //! `memory`: measures what a key costs in memory, and leaves table, rows and figure.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
 
-use super::{Ending, results, stop_on_ctrl_c};
+use super::Ending;
+use super::print::Stdout;
+use super::results::Study;
 use crate::machine::{Run, Sidecar};
 use crate::memory::{COLUMNS, Effort, measure_apart, measure_here};
 use crate::plot;
@@ -77,15 +78,14 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
             "--loads: {load} is not above 0 and at most 1"
         );
     }
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(registry, options)?;
+    let study = Study::begin(&options.out, "memory", describe(registry, options)?)?;
     let steps = (options.subjects.len() * options.loads.len()) as u64;
-    let rows = results::with_progress(steps, &stop, |progress| {
+    let (rows, ended_by) = study.measure(steps, |progress| {
         let mut rows = Vec::new();
         for subject in &options.subjects {
             for &load in &options.loads {
                 if progress(subject).is_break() {
-                    return Ok(rows);
+                    return (rows, None);
                 }
                 let effort = Effort {
                     keys: options.keys,
@@ -94,26 +94,20 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
                     absent: options.absent,
                     seed: options.seed,
                 };
-                rows.push(measure_apart(ONE, subject, &effort)?);
+                match measure_apart(ONE, subject, &effort) {
+                    Ok(row) => rows.push(row),
+                    Err(error) => return (rows, Some(error)),
+                }
             }
         }
-        anyhow::Ok(rows)
-    })?;
-    if rows.is_empty() {
-        println!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    }
-    let complete = !stop.load(Ordering::Relaxed);
-    let outputs = results::leave(&options.out, "memory", &rows, &mut sidecar, complete)?;
-    let figure = plot::memory::render(&rows, Some(&sidecar))?;
-    plot::write(&figure, &outputs.figure)?;
-    println!("{}", table::of_memory(&rows));
-    results::name_files(&outputs);
-    if stop.load(Ordering::Relaxed) {
-        eprintln!("Interrupted; what was done is kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+        (rows, None)
+    });
+    study.end(
+        &rows,
+        table::of_memory,
+        Some(plot::memory::render),
+        ended_by,
+    )
 }
 
 /// Makes one measurement in this process, and prints its row.
@@ -128,7 +122,7 @@ pub(super) fn memory_of_one(registry: &Registry, one: &One) -> Result<Ending> {
     let row = measure_here(registry.get(&one.subject)?, &effort)?;
     let mut csv = csv::WriterBuilder::new()
         .has_headers(false)
-        .from_writer(std::io::stdout());
+        .from_writer(Stdout);
     csv.serialize(row)?;
     csv.flush()?;
     Ok(Ending::Complete)

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use self::print::note;
 use crate::registry::Registry;
 
 mod check;
@@ -19,6 +20,7 @@ mod layouts;
 mod list;
 mod memory;
 mod plot;
+mod print;
 mod report;
 mod reproduce;
 mod results;
@@ -63,7 +65,8 @@ enum Command {
     },
     /// Draw the figure of a CSV file again.
     Plot {
-        /// Rows of a sweep, or of a command that leaves some, such as layouts, kcas, cuckoo-hashing or growth. NAME.machine.toml beside it gives title and caption.
+        /// NAME.csv as `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` or `growth` leave it;
+        /// of theory.csv and describe.csv there is no figure. NAME.machine.toml beside it gives title and caption.
         csv: PathBuf,
         /// The figure; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]
@@ -191,6 +194,9 @@ enum Command {
     ///
     /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
     /// generated from them, and the table. The page needs no network and nothing beside it; `reproduce` makes it at its end.
+    ///
+    /// CSV files that hold no measurements, such as describe.csv, are left out, and so are results that cannot be read,
+    /// which is an error, too. The page names both.
     Report {
         /// Where the results are.
         #[arg(default_value = "results")]
@@ -211,11 +217,47 @@ enum Ending {
     Interrupted,
 }
 
+impl Command {
+    /// Whether it leaves files, besides what it prints.
+    fn leaves_files(&self) -> bool {
+        match self {
+            Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
+            Self::Kcas(options) => !options.check,
+            Self::Layouts(_) | Self::Memory(_) | Self::Theory(_) => true,
+            Self::CuckooHashing(_) | Self::Growth(_) => true,
+            Self::Describe(options) => options.out.is_some(),
+            Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
+            // All that they print is the name of the file.
+            Self::Plot { .. } | Self::Report { .. } => false,
+        }
+    }
+}
+
 /// Runs the command line of this process over these subjects; returns the exit code: 0, 1 after an
-/// error or a violation, 2 after a wrong command line, 130 after Ctrl-C.
+/// error or a violation, 2 after a wrong command line, 130 after Ctrl-C. A standard output that is not read to its end is
+/// no error; one that cannot be written is, though the command still does all the rest.
 pub fn main(registry: &Registry) -> ExitCode {
-    let cli = Cli::parse();
-    let ending = match cli.command {
+    let code = match Cli::try_parse() {
+        Ok(cli) => run(registry, cli.command),
+        Err(message) => {
+            print::message(&message);
+            ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(2))
+        }
+    };
+    match print::finish() {
+        Ok(()) => code,
+        Err(error) => {
+            note!("error: cannot write to the standard output: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(registry: &Registry, command: Command) -> ExitCode {
+    if command.leaves_files() {
+        print::leaves_files();
+    }
+    let ending = match command {
         Command::Sweep {
             experiments,
             options,
@@ -251,7 +293,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         Ok(Ending::Complete) => ExitCode::SUCCESS,
         Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            note!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -277,7 +319,7 @@ fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
         if handle.swap(true, Ordering::Relaxed) {
             process::exit(INTERRUPTED.into());
         }
-        eprintln!("\nStopping; Ctrl-C again exits at once.");
+        note!("\nStopping; Ctrl-C again exits at once.");
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(stop)

@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::Ending;
-use crate::any_rows::AnyRows;
+use super::print::{note, say};
+use crate::any_rows::{AnyRows, NoResults};
 use crate::machine::Sidecar;
-use crate::plot;
-use crate::results::outputs::Outputs;
+use crate::results::outputs::{self, Outputs};
+
+/// What there is a figure of.
+const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
+                     `growth` leave";
 
 pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let beside = Outputs::beside(csv);
@@ -21,19 +25,27 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let sidecar = if beside.sidecar.exists() {
         Some(Sidecar::read(&beside.sidecar)?)
     } else {
-        eprintln!(
+        note!(
             "note: there is no {}; the figure goes without title and machine",
             beside.sidecar.display()
         );
         None
     };
-    let rows = AnyRows::read(csv)?;
+    let rows = AnyRows::read(csv).map_err(|error| match error.is::<NoResults>() {
+        true => anyhow!("{error}; {DRAWN}"),
+        false => error,
+    })?;
     ensure!(
         !rows.is_empty(),
         "{} has a header but no rows to draw",
         csv.display()
     );
-    plot::write(&rows.figure(sidecar.as_ref())?, &out)?;
-    println!("{}", out.display());
+    if let Some(missing) = sidecar.as_ref().and_then(|sidecar| rows.missing(sidecar)) {
+        note!("note: {}: {missing}", csv.display());
+    }
+    let figure = rows.figure(sidecar.as_ref());
+    let figure = figure.with_context(|| format!("cannot draw {}", csv.display()))?;
+    outputs::write(&out, &figure)?;
+    say!("{}", out.display());
     Ok(Ending::Complete)
 }

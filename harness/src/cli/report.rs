@@ -2,12 +2,22 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::Ending;
+use super::print::{note, say};
 use crate::report;
 
 pub(super) fn report(directory: &Path) -> Result<Ending> {
-    println!("{}", report::write(directory)?.display());
+    let page = report::write(directory)?;
+    for line in &page.notes {
+        note!("note: {line}");
+    }
+    say!("{}", page.path.display());
+    ensure!(
+        page.unreadable.is_empty(),
+        "the report lacks results that cannot be read; measure them anew, or remove them\n  {}",
+        page.unreadable.join("\n  ")
+    );
     Ok(Ending::Complete)
 }

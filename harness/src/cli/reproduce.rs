@@ -7,13 +7,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Ending, INTERRUPTED, sweep};
+use super::print::note;
+use super::{Ending, INTERRUPTED, report, sweep};
+use crate::any_rows::AnyRows;
 use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
 use crate::registry::Registry;
 use crate::results::outputs::Outputs;
+use crate::sweep::resume;
 use crate::sweep::threads::Threads;
-use crate::{report, sweep::resume};
 
 /// The experiments of `reproduce --quick` and `reproduce --full`.
 const QUICK: &[&str] = &["quick.toml"];
@@ -75,7 +77,7 @@ pub(super) fn reproduce(
     if full {
         let minutes: u32 = STEPS.iter().map(|step| step.minutes).sum();
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-        eprintln!(
+        note!(
             "After the experiments come {}: about {minutes} min on two cores.",
             names.join(", ")
         );
@@ -86,37 +88,38 @@ pub(super) fn reproduce(
     let mut failed = Vec::new();
     if full {
         for step in &STEPS {
-            if options.resume && is_complete(&options.out, step.name)? {
-                eprintln!("{}: complete", step.name);
+            // Of a sweep, its own --resume knows.
+            if options.resume && step.name != STALLS && is_complete(&options.out, step.name)? {
+                note!("{}: complete", step.name);
                 continue;
             }
-            eprintln!("{}: about {} min", step.name, step.minutes);
-            let arguments = arguments(step.name, directory, &options.out);
+            note!("{}: about {} min", step.name, step.minutes);
+            let arguments = arguments(step.name, directory, options);
             match command(step.name)?.args(arguments).status() {
                 Ok(status) if status.success() => {}
                 Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
-                    eprintln!("The same command with --resume goes on from there.");
+                    note!("The same command with --resume goes on from there.");
                     return Ok(Ending::Interrupted);
                 }
                 Ok(status) => {
-                    eprintln!("{} failed ({status}); the others go on", step.name);
+                    note!("{} failed ({status}); the others go on", step.name);
                     failed.push(step.name);
                 }
                 Err(error) => {
-                    eprintln!("{} cannot be run: {error}; the others go on", step.name);
+                    note!("{} cannot be run: {error}; the others go on", step.name);
                     failed.push(step.name);
                 }
             }
         }
     }
-    println!("{}", report::write(&options.out)?.display());
+    let ending = report::report(&options.out)?;
     if !failed.is_empty() {
         bail!(
             "not everything was measured: {} failed, as told above; the report holds the rest",
             failed.join(", ")
         );
     }
-    Ok(Ending::Complete)
+    Ok(ending)
 }
 
 /// This program, or for stalls cargo, which builds it with the feature that they need.
@@ -134,12 +137,13 @@ fn command(step: &str) -> Result<Command> {
     Ok(command)
 }
 
-fn arguments(step: &str, directory: &Path, out: &Path) -> Vec<OsString> {
+fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = Vec::new();
     match step {
         STALLS => {
             arguments.push("sweep".into());
             arguments.push(directory.join(STALLS).with_extension("toml").into());
+            arguments.extend(options.resume.then(|| "--resume".into()));
         }
         "kcas" => {
             let threads = Threads::Auto.counts(Cores::detect().count());
@@ -150,16 +154,72 @@ fn arguments(step: &str, directory: &Path, out: &Path) -> Vec<OsString> {
         _ => arguments.push(step.into()),
     }
     arguments.push("--out".into());
-    arguments.push(out.into());
+    arguments.push((&options.out).into());
     arguments
 }
 
-/// Whether there are results of this program on this machine, of a run that was not interrupted.
+/// Whether all results are there, of this program on this machine. What cannot be read is measured again.
 fn is_complete(directory: &Path, name: &str) -> Result<bool> {
     let files = Outputs::named(directory, name);
-    if !files.csv.exists() || !files.sidecar.exists() {
+    let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), AnyRows::read(&files.csv)) else {
         return Ok(false);
+    };
+    let is_whole = sidecar.run.ended.is_some() && rows.missing(&sidecar).is_none();
+    Ok(is_whole && resume::is_of_this_program(&sidecar)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
+    use super::*;
+    use crate::machine::{Run, now};
+    use crate::results::record::{COLUMNS, Writer, sample};
+
+    /// Its rows are of another build, so that only it can tell whether they are complete.
+    #[test]
+    fn the_sweep_of_stalls_goes_on_by_itself() {
+        for resume in [false, true] {
+            let given = ["harness", "reproduce", "--full", "--resume"];
+            let given = &given[..3 + usize::from(resume)];
+            let Command::Reproduce { options, .. } = Cli::parse_from(given).command else {
+                unreachable!()
+            };
+            let passed_on = arguments(STALLS, Path::new("."), &options);
+            assert_eq!(passed_on.contains(&"--resume".into()), resume);
+        }
     }
-    let sidecar = Sidecar::read(&files.sidecar)?;
-    Ok(sidecar.run.ended.is_some() && resume::is_of_this_program(&sidecar)?)
+
+    #[test]
+    fn a_step_is_complete_with_all_its_rows_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let is_complete = || is_complete(directory.path(), "step").unwrap();
+        assert!(!is_complete());
+        let files = Outputs::named(directory.path(), "step");
+        let mut writer = Writer::create(&files.csv).unwrap();
+        for round in 1..=2 {
+            let row = sample("lock-free", "insert", 1, round, 1.0);
+            writer.write(&row).unwrap();
+        }
+        let run = Run::begin(
+            String::new(),
+            String::new(),
+            1,
+            String::new(),
+            String::new(),
+        );
+        let mut sidecar = Sidecar::describe(run, COLUMNS).unwrap();
+        for (rows, ended, expected) in [
+            (2, Some(now()), true),
+            (3, Some(now()), false),
+            (2, None, false),
+        ] {
+            (sidecar.run.rows, sidecar.run.ended) = (Some(rows), ended);
+            sidecar.write(&files.sidecar).unwrap();
+            assert_eq!(is_complete(), expected, "{rows}");
+        }
+        std::fs::write(&files.sidecar, "torn").unwrap();
+        assert!(!is_complete());
+    }
 }

@@ -9,12 +9,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 
+use super::print::{note, say};
+use super::results::Written;
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
 use crate::machine::{self, Panel, Run, Sidecar};
 use crate::registry::Registry;
-use crate::results::outputs::Outputs;
+use crate::results::outputs::{self, Outputs};
 use crate::results::record::{COLUMNS, Row, Writer};
 use crate::sweep::estimate::{Estimate, estimate};
 use crate::sweep::experiment::{self, Experiment};
@@ -83,6 +85,7 @@ impl Options {
 /// An experiment that may begin, or go on.
 struct Prepared {
     experiment: Experiment,
+    plan: Plan,
     cores: Cores,
     files: Outputs,
     sidecar: Sidecar,
@@ -91,8 +94,9 @@ struct Prepared {
 
 impl Prepared {
     fn is_complete(&self) -> bool {
-        let sidecar = self.earlier.as_ref().map(|earlier| &earlier.sidecar);
-        sidecar.is_some_and(|sidecar| sidecar.run.ended.is_some())
+        let rounds = self.experiment.rounds;
+        let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, rounds);
+        self.earlier.as_ref().is_some_and(is_complete)
     }
 
     fn made(&self) -> &[Row] {
@@ -103,7 +107,7 @@ impl Prepared {
 /// Checks all experiments before the first is run, then runs one after another.
 pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
     if cfg!(debug_assertions) {
-        eprintln!("note: this build is not optimised; measure with `cargo run --release`");
+        note!("note: this build is not optimised; measure with `cargo run --release`");
     }
     let mut experiments = Vec::new();
     for file in files {
@@ -118,20 +122,27 @@ pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -
             experiments.push(prepare(registry, experiment, options)?);
         }
     }
+    for prepared in experiments
+        .iter()
+        .filter(|prepared| !prepared.is_complete())
+    {
+        prepared.files.check(&prepared.sidecar)?;
+    }
     let stop = stop_on_ctrl_c()?;
     let estimates = estimates(registry, &experiments, &stop)?;
-    let mut lines = Vec::new();
+    let (mut lines, mut ended_by) = (Vec::new(), Ok(()));
     for (prepared, estimate) in experiments.into_iter().zip(estimates) {
         let experiment = prepared.experiment.clone();
-        let rows = match stop.load(Ordering::Relaxed) {
-            true => Vec::new(),
-            false => run(registry, prepared, estimate, options, &stop)?,
-        };
+        let mut rows = Vec::new();
+        if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
+            ended_by = run(registry, prepared, estimate, options, &stop, &mut rows);
+        }
         lines.extend(targets::lines(&experiment, &rows));
     }
     if !lines.is_empty() {
-        println!("\n{}", targets::table(&lines));
+        say!("\n{}", targets::table(&lines));
     }
+    ended_by?;
     Ok(match stop.load(Ordering::Relaxed) {
         true => Ending::Interrupted,
         false => Ending::Complete,
@@ -149,7 +160,9 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
             options.keys(&experiment)?
         }
     };
-    let sidecar = describe(registry, &experiment, &keys, &cores)?;
+    let plan = Plan::of(&experiment, registry, &cores)?;
+    let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
+    sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
     let files = Outputs::named(&options.out, &experiment.name);
     let earlier = match options.resume {
         true => resume::earlier(&files, &sidecar)?,
@@ -157,6 +170,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     };
     Ok(Prepared {
         experiment,
+        plan,
         cores,
         files,
         sidecar,
@@ -173,7 +187,7 @@ fn estimates(
     if experiments.iter().all(Prepared::is_complete) {
         return Ok(vec![Estimate::default(); experiments.len()]);
     }
-    eprintln!("Rehearsing each workload for a moment, to tell how long all will take ...");
+    note!("Rehearsing each workload for a moment, to tell how long all will take ...");
     let none = KeySource::generated(0, 0);
     let mut estimates = Vec::new();
     for prepared in experiments {
@@ -196,7 +210,7 @@ fn estimates(
             least: sum(|of| of.least),
             most: sum(|of| of.most),
         };
-        eprintln!("All {} experiments: {}", experiments.len(), show(all));
+        note!("All {} experiments: {}", experiments.len(), show(all));
     }
     Ok(estimates)
 }
@@ -218,17 +232,20 @@ fn minutes(time: Duration) -> String {
     }
 }
 
-/// Runs one experiment and leaves its files. Returns its rows: fewer than all if `stop` was set.
+/// Runs one experiment, fills in its rows and leaves its files. The rows are fewer than all if `stop` was set, or after an
+/// error.
 fn run(
     registry: &Registry,
     prepared: Prepared,
     estimate: Estimate,
     options: &Options,
     stop: &AtomicBool,
-) -> Result<Vec<Row>> {
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let is_complete = prepared.is_complete();
     let Prepared {
         experiment,
+        plan,
         cores,
         files,
         sidecar,
@@ -236,28 +253,32 @@ fn run(
     } = prepared;
     if let (true, Some(earlier)) = (is_complete, &earlier) {
         let (name, csv) = (&experiment.name, files.csv.display());
-        eprintln!(
+        note!(
             "{name}: complete, its {} rows are in {csv}",
             earlier.rows.len()
         );
-        return Ok(earlier.rows.clone());
+        rows.clone_from(&earlier.rows);
+        return Ok(());
     }
     let keys = options.keys(&experiment)?;
-    let plan = Plan::of(&experiment, registry, &cores)?;
     announce(&experiment, &keys, &plan, estimate);
-    let (mut sidecar, mut writer, made) = match earlier {
-        Some(earlier) => go_on(earlier),
+    let (mut sidecar, writer, made) = match earlier {
+        Some(earlier) => go_on(earlier, &plan, experiment.rounds),
         None => {
             results::claim(&options.out, &experiment.name)?;
-            (sidecar, Writer::create(&files.csv)?, Vec::new())
+            (sidecar, None, Vec::new())
         }
     };
     sidecar.write(&files.sidecar)?;
+    let mut writer = match writer {
+        Some(writer) => writer,
+        None => Writer::create(&files.csv)?,
+    };
 
     if let Some(latency) = &sidecar.run.latency {
-        eprintln!("  latency: {latency}");
+        note!("  latency: {latency}");
     }
-    let mut rows = made.clone();
+    rows.clone_from(&made);
     let mut progress = Progress::new(&experiment, &plan, made.len());
     let sweep = Sweep {
         experiment: &experiment,
@@ -281,91 +302,102 @@ fn run(
                 reason,
             } => {
                 if experiment.stopping_rule().adapts() {
-                    let line = format!("{}: {rounds} rounds, {reason}", workload.describe());
+                    let of_workload = format!("{}: ", workload.describe());
+                    let line = format!("{of_workload}{rounds} rounds, {reason}");
                     progress.say(&line);
-                    sidecar.run.rounds.push(line);
+                    // A run that goes on comes by workloads of which it was told before.
+                    let told = &mut sidecar.run.rounds;
+                    told.retain(|line| !line.starts_with(&of_workload));
+                    told.push(line);
                 }
             }
         }
         Ok(())
     });
     progress.finish();
-    result.with_context(|| {
+    let mut written = Written::default();
+    let interrupted = stop.load(Ordering::Relaxed);
+    if rows.is_empty() {
+        say!("Nothing was measured.");
+    } else {
+        if let Some(table) = table::summary(rows) {
+            say!("\n{table}");
+        }
+        written.add(&files.csv, Ok(()));
+    }
+    if result.is_ok() && !interrupted {
+        note!("  took {}", minutes(started.elapsed()));
+        sidecar.run.rows = Some(rows.len());
+        sidecar.run.ended = Some(machine::now());
+    }
+    written.add(&files.sidecar, sidecar.write(&files.sidecar));
+    if !rows.is_empty() {
+        let figure = plot::sweep::render(rows, Some(&sidecar))
+            .and_then(|figure| outputs::write(&files.figure, &figure));
+        written.add(&files.figure, figure);
+        written.name();
+    }
+    if let Some(warning) = latency::overload_warning(rows) {
+        note!("{warning}");
+    }
+    written.end(result.with_context(|| {
         let (done, csv) = (rows.len(), files.csv.display());
         format!("the run ended early; {done} rows are in {csv}")
-    })?;
-    let interrupted = stop.load(Ordering::Relaxed);
-    if !interrupted {
-        eprintln!("  took {}", minutes(started.elapsed()));
-        sidecar.run.ended = Some(machine::now());
-        sidecar.write(&files.sidecar)?;
-    }
-
-    if rows.is_empty() {
-        println!("Nothing was measured.");
-    } else {
-        let figure = plot::sweep::render(&rows, Some(&sidecar))?;
-        plot::write(&figure, &files.figure)?;
-        if let Some(table) = table::summary(&rows) {
-            println!("\n{table}");
-        }
-        results::name_files(&files);
-    }
-    if let Some(warning) = latency::overload_warning(&rows) {
-        eprintln!("{warning}");
-    }
+    }))?;
     if interrupted {
         let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
-        eprintln!(
+        note!(
             "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
              on from there."
         );
     }
-    Ok(rows)
+    Ok(())
 }
 
-/// Takes up an earlier run.
-fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
+/// Takes up an earlier run of this plan with at least so many rounds.
+fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Writer>, Vec<Row>) {
+    let missing = earlier.missing(plan, rounds);
     let Earlier {
         mut sidecar,
         rows,
         writer,
         torn,
     } = earlier;
-    eprintln!("  going on after {} rows that are there", rows.len());
+    note!("  going on after {} rows that are there", rows.len());
     if !torn.is_empty() {
-        eprintln!(
-            "  note: the last of them was cut off in its middle and is measured again: {torn:?}"
-        );
+        note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
+    }
+    if sidecar.run.ended.take().is_some() {
+        note!("  note: this run was complete once, and {missing} of its rows are missing now");
     }
     if sidecar.source.modified {
-        eprintln!(
+        note!(
             "  note: the source differs from its commit; whether it does so as before cannot be checked"
         );
     }
     sidecar.run.resumed.push(machine::now());
-    (sidecar, writer, rows)
+    (sidecar, Some(writer), rows)
 }
 
 /// Says what is about to be done, and how long that takes.
 fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Estimate) {
-    eprintln!("{}: {}", experiment.name, experiment.title);
-    eprintln!("  keys: {}", keys.describe());
+    note!("{}: {}", experiment.name, experiment.title);
+    note!("  keys: {}", keys.describe());
     if let Some(asked) = keys.scaled_down_from() {
-        eprintln!(
+        note!(
             "  that is too few for {asked} keys in a table: tables hold {} instead",
             keys.residents()
         );
     }
     for skipped in &plan.skipped {
-        eprintln!("  {skipped}");
+        note!("  {skipped}");
     }
     let measurements = plan.measurements(experiment.rounds).count();
     let at_least = match experiment.stopping_rule().adapts() {
         true => "at least ",
         false => "",
     };
-    eprintln!(
+    note!(
         "  {at_least}{measurements} measurements of {} s, with all that they need: {}",
         experiment.seconds,
         show(estimate)
@@ -439,7 +471,7 @@ impl Progress {
         if self.bar.is_hidden() {
             if self.last.as_ref() != Some(&now.workload) {
                 let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
-                eprintln!("  {done}/{all} done, now {}", now.workload.describe());
+                note!("  {done}/{all} done, now {}", now.workload.describe());
                 self.last = Some(now.workload.clone());
             }
         } else {
@@ -457,7 +489,7 @@ impl Progress {
 
     /// A line that stays.
     fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("  {line}"));
+        self.bar.suspend(|| note!("  {line}"));
     }
 
     fn finish(&self) {

@@ -1,12 +1,12 @@
 //! `theory`: holds structures against the formulas of the literature, and leaves table and rows.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
 
-use super::{Ending, results, stop_on_ctrl_c};
+use super::Ending;
+use super::results::Study;
 use crate::machine::{Run, Sidecar};
 use crate::table;
 use crate::theory::row::{COLUMNS, Row};
@@ -39,26 +39,14 @@ pub(super) fn theory(options: &Options) -> Result<Ending> {
         keys: options.keys,
         seed: options.seed,
     };
-    let stop = stop_on_ctrl_c()?;
-    let mut sidecar = describe(options)?;
-    let rows = results::with_progress(structures.len() as u64, &stop, |progress| {
+    let study = Study::begin(&options.out, "theory", describe(options)?)?;
+    let rows = study.measure(structures.len() as u64, |progress| {
         measure(&structures, effort, progress)
     })?;
     let rows: Vec<_> = rows.iter().map(Row::from).collect();
-    if rows.is_empty() {
-        println!("Nothing was measured.");
-        return Ok(Ending::Interrupted);
-    }
-    let complete = !stop.load(Ordering::Relaxed);
-    let outputs = results::leave(&options.out, "theory", &rows, &mut sidecar, complete)?;
-    println!("{}", table::of_theory(&rows));
-    results::name_files(&outputs);
+    let ending = study.end(&rows, table::of_theory, None, None)?;
     all_hold(&rows)?;
-    if !complete {
-        eprintln!("Interrupted; what was done is kept.");
-        return Ok(Ending::Interrupted);
-    }
-    Ok(Ending::Complete)
+    Ok(ending)
 }
 
 /// Names the rows that do not hold, if there are any.

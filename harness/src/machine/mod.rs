@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
+use crate::results::outputs;
 use crate::results::statistics::{Axis, Case};
 
 /// All that is known about a run. What cannot be found out says so, and why.
@@ -90,6 +91,9 @@ pub struct Run {
     /// How many rounds each workload had and why no more, where the experiment leaves that open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
+    /// How many rows the run made; while something is missing, how many it is to make at least. Absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
     /// When all was measured; absent while something is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -179,6 +183,7 @@ impl Run {
             load_average: load.unwrap_or_default(),
             resumed: Vec::new(),
             rounds: Vec::new(),
+            rows: None,
             ended: None,
         }
     }
@@ -200,13 +205,17 @@ impl Sidecar {
         })
     }
 
-    /// Writes the file, with a line of explanation on top. Who is interrupted meanwhile leaves the file as it was.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    /// The text of the file, with a line of explanation on top.
+    pub fn text(&self) -> Result<String> {
         let text = toml::to_string(self)?;
-        let text = format!("# What the CSV file of the same name was measured with.\n\n{text}");
-        let new = path.with_extension("toml.new");
-        (std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)))
-            .with_context(|| format!("cannot write the sidecar {}", path.display()))
+        Ok(format!(
+            "# What the CSV file of the same name was measured with.\n\n{text}"
+        ))
+    }
+
+    /// Writes the file, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        outputs::write(path, &self.text()?)
     }
 
     /// Reads a file that [`Sidecar::write`] left.

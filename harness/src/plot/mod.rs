@@ -16,17 +16,3 @@ pub mod sweep;
 
 pub use chart::{duration, grouped};
 pub(crate) use frame::machine_line;
-
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
-
-/// Writes a figure.
-///
-/// # Errors
-///
-/// A file that cannot be written; the message names it.
-pub fn write(svg: &str, out: &Path) -> Result<()> {
-    fs::write(out, svg).with_context(|| format!("cannot write the figure {}", out.display()))
-}

@@ -9,15 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::any_rows::AnyRows;
+use crate::any_rows::{AnyRows, NoResults};
 use crate::cuckoo_hashing;
-use crate::describe;
 use crate::growth;
 use crate::machine::Sidecar;
 use crate::plot;
-use crate::results::outputs::Outputs;
+use crate::results::outputs::{self, Outputs};
 use crate::results::record::Row;
-use crate::results::rows::has_columns;
 use crate::results::statistics::Results;
 use crate::table::{self, Sheet};
 
@@ -47,12 +45,25 @@ const ORDER: [&str; 20] = [
     "growth",
 ];
 
+/// A page that was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What its reader should know: files that were left out, and rows that are missing.
+    pub notes: Vec<String>,
+    /// Results that are not on the page because they cannot be read, and why.
+    pub unreadable: Vec<String>,
+}
+
 /// One experiment as the page shows it.
 struct Section {
     name: String,
     title: String,
     question: String,
     figure: String,
+    /// Says that rows are missing.
+    missing: Option<String>,
     /// Whether it is our filter that others are compared with.
     is_of_ours: bool,
     /// Sentences to hold against the paper's.
@@ -66,12 +77,13 @@ struct Section {
     sidecar: Option<Sidecar>,
 }
 
-/// Writes the page of all CSV files in a directory, and returns where it is.
+/// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read, are named on it
+/// instead.
 ///
 /// # Errors
 ///
-/// A directory without results, or results that cannot be read; the message names the file.
-pub fn write(directory: &Path) -> Result<PathBuf> {
+/// A directory of which nothing can be shown, or in which the page cannot be written.
+pub fn write(directory: &Path) -> Result<Written> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot list the directory {}", directory.display()))?;
     let mut files = entries
@@ -79,7 +91,8 @@ pub fn write(directory: &Path) -> Result<PathBuf> {
         .collect::<Result<Vec<_>>>()?;
     // Earlier results that were moved aside are NAME.1.csv and so on.
     files.retain(|file| {
-        file.extension().is_some_and(|extension| extension == "csv") && !name_of(file).contains('.')
+        let is_csv = file.extension().is_some_and(|extension| extension == "csv");
+        is_csv && !name_of(file).contains('.') && !file.is_dir()
     });
     let place = |file: &PathBuf| {
         let name = name_of(file);
@@ -87,19 +100,47 @@ pub fn write(directory: &Path) -> Result<PathBuf> {
         (known.unwrap_or(ORDER.len()), name)
     };
     files.sort_by_key(place);
-    let mut sections = Vec::new();
+    let (mut sections, mut left_out) = (Vec::new(), Vec::new());
+    let (mut notes, mut unreadable) = (Vec::new(), Vec::new());
     for file in &files {
-        sections.extend(section(file).with_context(|| format!("in {}", file.display()))?);
+        match section(file) {
+            Ok(section) => sections.push(section),
+            Err(error) => {
+                left_out.push(without_directory(file, &error));
+                let told = match error.is::<NoResults>() {
+                    true => &mut notes,
+                    false => &mut unreadable,
+                };
+                told.push(format!("{error:#}"));
+            }
+        }
     }
     ensure!(
         !sections.is_empty(),
-        "there are no results in {}; `harness reproduce` makes some",
-        directory.display()
+        "there are no results in {}; `harness reproduce` makes some{}",
+        directory.display(),
+        (notes.iter().chain(&unreadable))
+            .map(|told| format!("\n  {told}"))
+            .collect::<String>()
     );
+    notes = (notes.iter().map(|told| format!("left out: {told}"))).collect();
+    notes.extend(sections.iter().filter_map(|section| {
+        let missing = section.missing.as_ref()?;
+        Some(format!("{}.csv: {missing}", section.name))
+    }));
     let path = directory.join("report.html");
-    fs::write(&path, page::render(&sections))
-        .with_context(|| format!("cannot write the report {}", path.display()))?;
-    Ok(path)
+    outputs::write(&path, &page::render(&sections, &left_out))?;
+    Ok(Written {
+        path,
+        notes,
+        unreadable,
+    })
+}
+
+/// Why a file is left out, as anybody may read it.
+fn without_directory(file: &Path, error: &anyhow::Error) -> String {
+    let directory = file.parent().unwrap_or(Path::new(""));
+    format!("{error:#}").replace(&format!("{}/", directory.display()), "")
 }
 
 fn name_of(file: &Path) -> String {
@@ -109,14 +150,11 @@ fn name_of(file: &Path) -> String {
         .into_owned()
 }
 
-/// What there is to show of a CSV file; nothing if it holds no rows yet, or describes a file of keys.
-fn section(csv: &Path) -> Result<Option<Section>> {
-    if has_columns(csv, describe::rows::COLUMNS)? {
-        return Ok(None);
-    }
+/// What there is to show of a CSV file.
+fn section(csv: &Path) -> Result<Section> {
     let rows = AnyRows::read(csv)?;
     if rows.is_empty() {
-        return Ok(None);
+        return Err(NoResults::new(csv, "it has a header, but no rows").into());
     }
     let outputs = Outputs::beside(csv);
     let sidecar = match outputs.sidecar.exists() {
@@ -130,8 +168,10 @@ fn section(csv: &Path) -> Result<Option<Section>> {
         question: run.map_or_else(String::new, |run| run.question.clone()),
         figure: match &rows {
             AnyRows::Theory(_) => String::new(),
-            rows => rows.figure(sidecar.as_ref())?,
+            rows => (rows.figure(sidecar.as_ref()))
+                .with_context(|| format!("cannot draw {}", csv.display()))?,
         },
+        missing: sidecar.as_ref().and_then(|sidecar| rows.missing(sidecar)),
         is_of_ours: false,
         headlines: Vec::new(),
         findings: Vec::new(),
@@ -166,7 +206,7 @@ fn section(csv: &Path) -> Result<Option<Section>> {
     let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
     section.files = names.collect();
     section.sidecar = sidecar;
-    Ok(Some(section))
+    Ok(section)
 }
 
 impl Section {

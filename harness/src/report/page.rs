@@ -21,7 +21,8 @@ th:first-child, td:first-child { text-align: left; }
 nav li { margin: 0.1rem 0; }
 ";
 
-pub(super) fn render(sections: &[Section]) -> String {
+/// The page of these sections, and why files have none.
+pub(super) fn render(sections: &[Section], left_out: &[String]) -> String {
     let with_headlines: Vec<_> = (sections.iter())
         .filter(|section| !section.headlines.is_empty())
         .collect();
@@ -57,6 +58,10 @@ pub(super) fn render(sections: &[Section]) -> String {
                 }
                 (losses(sections))
                 @for section in sections { (describe(section)) }
+                @if !left_out.is_empty() {
+                    h2 { "Left out" }
+                    ul { @for why in left_out { li { (why) } } }
+                }
             }
         }
     };
@@ -105,6 +110,7 @@ fn describe(section: &Section) -> Markup {
     html! {
         h2 id=(section.name) { (section.title) }
         @if !section.question.is_empty() { p.question { (section.question) } }
+        @if let Some(missing) = &section.missing { p.lost { (missing) } }
         (PreEscaped(&section.figure))
         @for line in &section.headlines { p { (line) } }
         @for line in &section.sentences { p { (line) } }

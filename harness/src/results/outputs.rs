@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::machine::Sidecar;
+
 /// Where the files of a run go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {
@@ -14,6 +16,70 @@ pub struct Outputs {
     pub sidecar: PathBuf,
     /// The figure.
     pub figure: PathBuf,
+}
+
+/// A file that is written beside its place, as NAME.new, so that whatever happens meanwhile leaves what is in its place as
+/// it was. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Staged {
+    new: PathBuf,
+    place: PathBuf,
+}
+
+impl Staged {
+    /// Writes the file.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written whole; nothing is left of it.
+    pub fn write(place: &Path, text: &str) -> Result<Self> {
+        let mut new = place.as_os_str().to_owned();
+        new.push(".new");
+        let staged = Self {
+            new: new.into(),
+            place: place.to_owned(),
+        };
+        fs::write(&staged.new, text).with_context(|| staged.cannot_write())?;
+        Ok(staged)
+    }
+
+    /// Puts the file in its place, instead of what is there.
+    ///
+    /// # Errors
+    ///
+    /// What is there cannot be replaced.
+    pub fn publish(self) -> Result<()> {
+        fs::rename(&self.new, &self.place).with_context(|| self.cannot_write())
+    }
+
+    fn cannot_write(&self) -> String {
+        format!("cannot write {}", self.place.display())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.new);
+    }
+}
+
+/// Writes a file whole or not at all.
+///
+/// # Errors
+///
+/// A file that cannot be written; the message names it.
+pub fn write(place: &Path, text: &str) -> Result<()> {
+    Staged::write(place, text)?.publish()
+}
+
+/// Creates a directory, if it is not there.
+///
+/// # Errors
+///
+/// The directory is named.
+pub fn create(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))
 }
 
 impl Outputs {
@@ -31,12 +97,29 @@ impl Outputs {
         Self::beside(&directory.join(format!("{name}.csv")))
     }
 
+    /// Sees to it that files can be written: writes this description of a run that is to begin, and takes it away again, and
+    /// so the directory if it was not there.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be created or written, or a disk that is full.
+    pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
+        let directory = self.csv.parent().unwrap_or(Path::new(""));
+        let is_new = !directory.exists();
+        let written = create(directory)
+            .and_then(|()| Staged::write(&self.sidecar, &sidecar.text()?).map(drop));
+        if is_new {
+            // It may have got files from others meanwhile, and stays then.
+            let _ = fs::remove_dir(directory);
+        }
+        written.context("cannot leave results; choose another directory with --out")
+    }
+
     /// The files of a new run in a directory, which is created if need be. Files of an earlier run are
     /// never overwritten: they are renamed to `NAME.1.csv` and so on, with the first number that is
     /// free, and their new CSV path is returned, too.
     pub fn claim(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
-        fs::create_dir_all(directory)
-            .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+        create(directory)?;
         let new = Self::named(directory, name);
         if !new.exist() {
             return Ok((new, None));

@@ -5,10 +5,10 @@
 //! can always be computed again, or differently.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::columns;
@@ -166,8 +166,12 @@ impl Writer {
         let mut csv = csv::WriterBuilder::new()
             .has_headers(false)
             .from_writer(file);
-        csv.write_record(COLUMNS.iter().map(|(name, _)| name))?;
-        csv.flush()?;
+        (csv.write_record(COLUMNS.iter().map(|(name, _)| name)))
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(csv.flush()?))
+            // Half a header is of no use.
+            .inspect_err(|_| drop(fs::remove_file(path)))
+            .with_context(|| format!("cannot write to {}", path.display()))?;
         Ok(Self {
             path: path.to_owned(),
             csv,
@@ -212,8 +216,8 @@ impl Writer {
 /// column.
 pub fn read(path: &Path) -> Result<Vec<Row>> {
     let name = path.display();
-    let mut csv = csv::Reader::from_path(path)
-        .with_context(|| format!("cannot open the results file {name}"))?;
+    let text = fs::read(path).with_context(|| format!("cannot open the results file {name}"))?;
+    let mut csv = csv::Reader::from_reader(&*text);
     let header = csv
         .headers()
         .with_context(|| format!("{name}, line 1: not a CSV header"))?
@@ -227,14 +231,27 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         }
     }
 
+    // Whoever writes a row ends its line.
+    let is_cut_off = |line: u64| {
+        let end = text.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        line == end && !text.ends_with(b"\n")
+    };
+    let wrong = |error: &csv::Error| {
+        let what = locate(error, &header);
+        let line = error.position().map_or(0, csv::Position::line);
+        match is_cut_off(line) {
+            true => anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again"),
+            false => anyhow!("{name}: {what}"),
+        }
+    };
     let mut rows: Vec<Row> = Vec::new();
     let mut measured = HashSet::new();
     for record in csv.records() {
-        let record = record.map_err(|error| locate(&error, &header).context(name.to_string()))?;
+        let record = record.map_err(|error| wrong(&error))?;
         let line = record.position().map_or(0, csv::Position::line);
         let row: Row = record
             .deserialize(Some(&header))
-            .map_err(|error| locate(&error, &header).context(name.to_string()))?;
+            .map_err(|error| wrong(&error))?;
         row.validate()
             .with_context(|| format!("{name}, line {line}"))?;
         if let Some(first) = rows.first() {
@@ -259,20 +276,20 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
 }
 
 /// Puts the line and the column's name, not its number, into an error of the CSV reader.
-fn locate(error: &csv::Error, header: &csv::StringRecord) -> anyhow::Error {
+fn locate(error: &csv::Error, header: &csv::StringRecord) -> String {
     let line = error.position().map_or(0, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::Deserialize { err, .. } => {
             let column = err.field().and_then(|field| header.get(field as usize));
             match column {
-                Some(column) => anyhow::anyhow!("line {line}, column `{column}`: {}", err.kind()),
-                None => anyhow::anyhow!("line {line}: {}", err.kind()),
+                Some(column) => format!("line {line}, column `{column}`: {}", err.kind()),
+                None => format!("line {line}: {}", err.kind()),
             }
         }
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
-        } => anyhow::anyhow!("line {line}: {len} values where the header has {expected_len}"),
-        _ => anyhow::anyhow!("line {line}: {error}"),
+        } => format!("line {line}: {len} values where the header has {expected_len}"),
+        _ => format!("line {line}: {error}"),
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use csv::ByteRecord;
 use serde::de::DeserializeOwned;
 
 /// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
@@ -25,17 +26,17 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Whether a file has these columns, and is thus of their kind.
+/// The columns of a file, which may be of any kind.
 ///
 /// # Errors
 ///
 /// A file that cannot be read.
-pub fn has_columns(csv: &Path, columns: &[(&str, &str)]) -> Result<bool> {
+pub fn header(csv: &Path) -> Result<ByteRecord> {
     let mut reader = open(csv)?;
     let header = reader
-        .headers()
+        .byte_headers()
         .with_context(|| format!("{}, line 1: not a CSV header", csv.display()))?;
-    Ok(header.iter().eq(columns.iter().map(|(name, _)| *name)))
+    Ok(header.clone())
 }
 
 /// Reads all rows of a file, each of which must be found valid.

@@ -126,6 +126,19 @@ impl Plan {
         let of_part = move |part| (1..=rounds).flat_map(move |round| Part::round(part, round));
         self.parts.iter().flat_map(of_part)
     }
+
+    /// How many measurements left none of these rows: of so many rounds of every workload, and of all further rounds that
+    /// are begun.
+    pub fn missing(&self, rounds: usize, rows: &[Row]) -> usize {
+        let of_part = |part: &Part| {
+            let rows: Vec<_> = rows.iter().filter(|row| part.holds(row)).collect();
+            let begun = rows.iter().map(|row| row.round).fold(rounds, usize::max);
+            let all = (1..=begun).flat_map(|round| part.round(round));
+            all.filter(|measurement| !rows.iter().any(|row| measurement.made(row)))
+                .count()
+        };
+        self.parts.iter().map(of_part).sum()
+    }
 }
 
 impl Part {
@@ -227,6 +240,33 @@ mod tests {
         for part in all.chunk_by(|a, b| a.workload == b.workload) {
             assert!(part.is_sorted_by_key(|made| made.round));
         }
+    }
+
+    #[test]
+    fn what_left_no_row_is_missing() {
+        let plan = plan(&["lock-free", "roofline"]);
+        let row = |made: Measurement| Row {
+            load_factor: made.workload.load(),
+            hit: made.workload.hit(),
+            round: made.round,
+            ..crate::results::record::sample(
+                &made.subject,
+                &made.workload.label(),
+                made.threads,
+                made.round,
+                1.0,
+            )
+        };
+        let rows: Vec<Row> = plan.measurements(2).map(row).collect();
+        assert_eq!((plan.missing(2, &rows), plan.missing(2, &[])), (0, 16));
+        for gone in 0..rows.len() {
+            let mut rest = rows.clone();
+            let gone = rest.remove(gone);
+            assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
+            // A round that is begun is to be made, too.
+            assert_eq!(plan.missing(1, &rest), 1, "{gone:?}");
+        }
+        assert_eq!(plan.missing(3, &rows), 8);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use toml::{Table, Value};
 use crate::machine::Sidecar;
 use crate::results::outputs::Outputs;
 use crate::results::record::{self, Row, Writer};
+use crate::sweep::plan::Plan;
 
 /// What of a sidecar may differ between the parts of one run.
-const MAY_DIFFER: [&str; 7] = [
+const MAY_DIFFER: [&str; 8] = [
     "run.started",
     "run.command",
     "run.load_average",
@@ -16,6 +17,7 @@ const MAY_DIFFER: [&str; 7] = [
     "run.latency",
     "run.resumed",
     "run.rounds",
+    "run.rows",
     "run.ended",
 ];
 
@@ -32,6 +34,21 @@ pub struct Earlier {
     pub torn: String,
 }
 
+impl Earlier {
+    /// How many rows are missing for certain: of the plan with at least so many rounds, and of those that the run says it
+    /// made. Whoever cut the file did not cut the description.
+    pub fn missing(&self, plan: &Plan, rounds: usize) -> usize {
+        let made = self.sidecar.run.rows.unwrap_or(0);
+        plan.missing(rounds, &self.rows)
+            .max(made.saturating_sub(self.rows.len()))
+    }
+
+    /// Whether there is nothing to go on with.
+    pub fn is_complete(&self, plan: &Plan, rounds: usize) -> bool {
+        self.sidecar.run.ended.is_some() && self.missing(plan, rounds) == 0
+    }
+}
+
 /// What an earlier run left in these files, to go on with; `None` if there are no rows.
 ///
 /// # Errors
@@ -42,8 +59,8 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     if !files.csv.exists() {
         return Ok(None);
     }
-    let cannot = || format!("cannot resume {name}");
-    let sidecar = Sidecar::read(&files.sidecar).with_context(cannot)?;
+    let sidecar = Sidecar::read(&files.sidecar)
+        .context("cannot resume; without --resume, a new run keeps these results aside")?;
     let differences = differences(&sidecar, now)?;
     ensure!(
         differences.is_empty(),
@@ -52,8 +69,12 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
         differences.join("\n  ")
     );
     let (writer, torn) = Writer::resume(&files.csv)?;
+    let rows = record::read(&files.csv).context(
+        "cannot resume; delete the line named here, and it is measured again, or run without --resume, which keeps \
+         these results aside",
+    )?;
     Ok(Some(Earlier {
-        rows: record::read(&files.csv).with_context(cannot)?,
+        rows,
         sidecar,
         writer,
         torn,

@@ -1,0 +1,213 @@
+//! Results of which a part was lost: `--resume` measures it again, and whoever shows the rest says so.
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::assert::Assert;
+use assert_cmd::cargo::cargo_bin_cmd;
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+const TINY: &str = "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = ['lock-free', 'segment-lock', 'roofline']\n\
+                    threads = [1, 2]\nrounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\
+                    [[workload]]\nkind = 'lookup-hit'\nload = 0.9\n[[workload]]\nkind = 'insert'\nload = 0.9";
+
+/// Two numbers of threads, two rounds; roofline cannot insert.
+const TINY_ROWS: usize = 2 * 2 * 3 + 2 * 2 * 2;
+
+/// A directory in which an experiment has been measured.
+struct Place(TempDir);
+
+impl Place {
+    fn with(experiment: &str) -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        fs::write(place.path("tiny.toml"), experiment).unwrap();
+        place.run("sweep tiny.toml").success();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn csv(&self) -> String {
+        self.text("results/tiny.csv")
+    }
+
+    fn cut_to(&self, csv: &str) {
+        fs::write(self.path("results/tiny.csv"), csv).unwrap();
+    }
+
+    fn sidecar(&self) -> toml::Table {
+        self.text("results/tiny.machine.toml").parse().unwrap()
+    }
+
+    fn run(&self, arguments: &str) -> Assert {
+        let mut command = cargo_bin_cmd!("harness");
+        command.current_dir(self.0.path());
+        command.args(arguments.split(' ')).assert()
+    }
+}
+
+/// The first lines of a text.
+fn lines(text: &str, count: usize) -> String {
+    text.split_inclusive('\n').take(count).collect()
+}
+
+fn rows(csv: &str) -> usize {
+    csv.lines().count() - 1
+}
+
+/// What tells a measurement from others: all up to the round.
+fn measurements(csv: &str) -> Vec<String> {
+    let name = |line: &str| line.split(',').take(6).collect::<Vec<_>>().join(",");
+    let mut names: Vec<_> = csv.lines().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn rows_that_a_complete_run_has_lost_are_measured_again() {
+    let place = Place::with(TINY);
+    let whole = place.csv();
+    let half = lines(&whole, 8).len() + 30;
+    let without_the_fifth = lines(&whole, 4) + &whole[lines(&whole, 5).len()..];
+    for (cut, kept) in [
+        (&*lines(&whole, 8), 7),
+        (&whole[..half], 7),
+        (&whole[..whole.len() - 1], TINY_ROWS - 1),
+        (&without_the_fifth, TINY_ROWS - 1),
+        (&lines(&whole, 1), 0),
+        ("exper", 0),
+        ("", 0),
+    ] {
+        place.cut_to(cut);
+        let resumed = place.run("sweep tiny.toml --resume").success();
+        resumed
+            .stderr(contains(format!("going on after {kept} rows")))
+            .stderr(contains(format!(
+                "complete once, and {} of its rows are missing",
+                TINY_ROWS - kept
+            )));
+        assert_eq!(measurements(&place.csv()), measurements(&whole));
+        assert!(place.sidecar()["run"]["ended"].is_str());
+        let rows = place.sidecar()["run"]["rows"].as_integer();
+        assert_eq!(rows, Some(TINY_ROWS as i64));
+        let again = place.run("sweep tiny.toml --resume").success();
+        again.stderr(contains("tiny: complete"));
+    }
+    assert!(!place.path("results/tiny.1.csv").exists());
+
+    // The plan alone tells, where a description does not say how many rows there were.
+    let sidecar = place.text("results/tiny.machine.toml");
+    let silent: Vec<_> = (sidecar.lines())
+        .filter(|line| !line.starts_with("rows = "))
+        .collect();
+    let path = place.path("results/tiny.machine.toml");
+    fs::write(path, silent.join("\n")).unwrap();
+    place.cut_to(&lines(&whole, 8));
+    let resumed = place.run("sweep tiny.toml --resume").success();
+    resumed.stderr(contains(format!("and {} of its rows", TINY_ROWS - 7)));
+    assert_eq!(measurements(&place.csv()), measurements(&whole));
+}
+
+/// The plan asks for fewer rounds than were made: only the description tells.
+#[test]
+fn whole_rounds_that_are_lost_are_measured_again() {
+    let more = "rounds = 2\nmax_rounds = 4\nprecision = 1e-9";
+    let place = Place::with(&TINY.replace("rounds = 2", more));
+    let whole = place.csv();
+    assert_eq!(rows(&whole), TINY_ROWS * 2);
+    place.cut_to(&lines(&whole, 1 + TINY_ROWS * 2 - 4));
+    place
+        .run("sweep tiny.toml --resume")
+        .success()
+        .stderr(contains("4 of its rows are missing"));
+    assert_eq!(measurements(&place.csv()), measurements(&whole));
+    // Rounds of each workload are told once, with the reason for which it had no more.
+    let rounds = place.sidecar()["run"]["rounds"].clone();
+    let rounds = rounds.as_array().unwrap();
+    assert_eq!(rounds.len(), 2, "{rounds:?}");
+    for line in rounds {
+        let line = line.as_str().unwrap();
+        assert!(
+            line.contains("4 rounds, the most that are allowed"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_right_is_named_once_with_what_to_do() {
+    let place = Place::with(TINY);
+    let torn = place.csv().replacen(",true,", ",", 1);
+    place.cut_to(&torn);
+    let told = contains("results/tiny.csv: line 2: 22 values where the header has 23")
+        .and(contains("delete the line named here"))
+        .and(contains("without --resume"))
+        .and(contains("tiny.csv").count(1));
+    place.run("sweep tiny.toml --resume").code(1).stderr(told);
+    assert_eq!(place.csv(), torn);
+    fs::remove_file(place.path("results/tiny.machine.toml")).unwrap();
+    let told = contains("results/tiny.machine.toml").and(contains("without --resume"));
+    place.run("sweep tiny.toml --resume").code(1).stderr(told);
+}
+
+#[test]
+fn whoever_shows_results_says_that_rows_are_missing() {
+    let place = Place::with(TINY);
+    let missing = |count| contains(format!("{count} of {TINY_ROWS} rows are missing"));
+    let silent = || contains("missing").not();
+    place
+        .run("plot results/tiny.csv")
+        .success()
+        .stderr(silent());
+    place.run("report results").success().stderr(silent());
+    assert!(!place.text("results/report.html").contains("missing"));
+    let csv = place.csv();
+    place.cut_to(&lines(&csv, 8));
+    let told = || missing(TINY_ROWS - 7).and(contains("--resume"));
+    place.run("plot results/tiny.csv").success().stderr(told());
+    place.run("report results").success().stderr(told());
+    assert!(told().eval(&place.text("results/report.html")));
+
+    // Of a run that was killed, the description tells what it was to make.
+    let sidecar = place.text("results/tiny.machine.toml");
+    let unfinished: Vec<_> = (sidecar.lines())
+        .filter(|line| !line.starts_with("ended = "))
+        .collect();
+    let path = place.path("results/tiny.machine.toml");
+    fs::write(path, unfinished.join("\n")).unwrap();
+    place
+        .run("plot results/tiny.csv")
+        .success()
+        .stderr(missing(TINY_ROWS - 7));
+    place.cut_to(&csv);
+    let told = contains("the run was not over").and(contains("--resume"));
+    place.run("plot results/tiny.csv").success().stderr(told);
+}
+
+/// What is measured at once and cannot be gone on with.
+#[test]
+fn rows_that_a_study_has_lost_are_missing_in_its_figure() {
+    let place = Place(tempfile::tempdir().unwrap());
+    let layouts = "layouts --buckets 1000 --tables 1 --absent 1000 --out .";
+    place.run(layouts).success();
+    let csv = place.text("layouts.csv");
+    place.run("plot layouts.csv").success().stderr("");
+    fs::write(place.path("layouts.csv"), lines(&csv, 3)).unwrap();
+    let told = format!(
+        "{} of {} rows are missing; a new run",
+        rows(&csv) - 2,
+        rows(&csv)
+    );
+    place
+        .run("plot layouts.csv")
+        .success()
+        .stderr(contains(told));
+}
