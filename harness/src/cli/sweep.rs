@@ -210,6 +210,10 @@ fn show(Estimate { least, most }: Estimate) -> String {
 }
 
 fn minutes(time: Duration) -> String {
+    // That a tiny run takes "0 s" would say nothing.
+    if time < Duration::from_secs(10) {
+        return format!("{:.1} s", time.as_secs_f64().max(0.1));
+    }
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {
         ..120 => format!("{seconds} s"),
