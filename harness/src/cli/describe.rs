@@ -11,8 +11,8 @@ use indicatif::{HumanBytes, HumanCount};
 
 use super::{Ending, results};
 use crate::describe::rows::{COLUMNS, rows};
-use crate::describe::{Description, Exact, Settings, describe as describe_file, shown};
-use crate::machine::{Run, Sidecar};
+use crate::describe::{Description, Exact, Settings, describe as describe_file, name, shown};
+use crate::machine::{Run, Sidecar, without_directories};
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
@@ -21,7 +21,8 @@ pub(super) const AFTER_HELP: &str = "Example: harness describe --keys access.log
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A text file, one key a line, of any encoding and size; blank lines are skipped. As for `sweep`.
+    /// A text file, one key a line, of any size; blank lines are skipped. `-` is the standard input. Lines end with the
+    /// byte of a line feed, and what is between is a key as it is: UTF-16 must be converted first.
     #[arg(long, value_name = "FILE")]
     keys: PathBuf,
     /// Also count all keys exactly, which takes memory for every different one, and hold the estimates against that.
@@ -56,12 +57,7 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
         "How many keys are different, which are heavy, and what would a filter of them take?"
             .into(),
         0,
-        options
-            .keys
-            .file_name()
-            .unwrap_or_default()
-            .display()
-            .to_string(),
+        without_directories([&*name(&options.keys)]),
         "not pinned: nothing is timed".into(),
     );
     let size = std::fs::metadata(&options.keys).ok();
@@ -72,6 +68,9 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let description = described?;
+    if let Some(warning) = &description.warning {
+        eprintln!("{warning}");
+    }
     match write(options, &description, io::stdout().lock()) {
         // Nobody reads on, as behind `| head`: that is an end, not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -122,7 +121,7 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     writeln!(
         out,
         "{}: {} keys, one a line; {} blank lines",
-        options.keys.display(),
+        name(&options.keys),
         HumanCount(description.keys),
         HumanCount(description.blank)
     )?;

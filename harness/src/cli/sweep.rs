@@ -31,7 +31,8 @@ pub(super) struct Options {
     /// Take keys from a text file, one a line, instead of generated ones; adds `-keys` to the name of the
     /// results.
     ///
-    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables. Each experiment reads
+    /// it again, so that it can be neither a pipe nor the standard input.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Where the results go; created if need be.
@@ -360,6 +361,9 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
             "  that is too few for {asked} keys in a table: tables hold {} instead",
             keys.residents()
         );
+    }
+    if let Some(warning) = keys.warning() {
+        eprintln!("  {warning}");
     }
     for skipped in &plan.skipped {
         eprintln!("  {skipped}");

@@ -1,0 +1,127 @@
+//! What the program says to somebody who uses it for the first time, and makes mistakes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use predicates::prelude::*;
+use predicates::str::contains;
+use tempfile::TempDir;
+
+/// A directory of its own to run the program in.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
+        fs::write(self.path(name), bytes).unwrap();
+        self
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::cargo_bin("harness").unwrap();
+        command
+            .current_dir(self.0.path())
+            .args(arguments.split(' '));
+        command
+    }
+
+    fn run(&self, arguments: &str) -> Assert {
+        self.command(arguments).assert()
+    }
+}
+
+const SWEEP: &str = r#"
+name = "tiny"
+title = "A tiny sweep"
+subjects = ["lock-free", "segment-lock"]
+threads = [1]
+rounds = 1
+seconds = 0.01
+keys = 1000
+seed = 1
+
+[[workload]]
+kind = "lookup-hit"
+load = 0.9
+"#;
+
+fn lines(count: usize) -> String {
+    (0..count).map(|line| format!("key {line}\n")).collect()
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    let units = [0xfeff].into_iter().chain(text.encode_utf16());
+    units.flat_map(u16::to_le_bytes).collect()
+}
+
+#[test]
+fn keys_that_are_no_text_are_told_of_and_taken() {
+    let place = Place::new();
+    place.write("wide.txt", utf16(&lines(3_000)));
+    let nul: Vec<u8> = (0..3_000)
+        .flat_map(|key| format!("{key}\0\n").into_bytes())
+        .collect();
+    place.write("nul.bin", nul).write("tiny.toml", SWEEP);
+    place.write("good.txt", lines(3_000));
+    for (file, expected) in [
+        (
+            "wide.txt",
+            "keys of wide.txt hold NUL bytes, which are taken as they are. It has the byte order mark of UTF-16",
+        ),
+        (
+            "nul.bin",
+            "keys of nul.bin hold NUL bytes, which are taken as they are. It is binary, or",
+        ),
+    ] {
+        for command in ["describe", "sweep tiny.toml"] {
+            let warned = place.run(&format!("{command} --keys {file}")).success();
+            let how = format!("iconv -f UTF-16 -t UTF-8 {file} > keys.txt");
+            warned.stderr(
+                contains("warning: ")
+                    .and(contains(expected))
+                    .and(contains(how)),
+            );
+        }
+    }
+    for command in ["describe", "sweep tiny.toml"] {
+        let quiet = place.run(&format!("{command} --keys good.txt")).success();
+        quiet.stderr(contains("warning").not());
+    }
+}
+
+#[test]
+fn the_standard_input_is_described_and_too_short_lived_for_a_sweep() {
+    let place = Place::new();
+    let mut describe = place.command("describe --keys - --top 1 --out out");
+    let described = describe.write_stdin("a\nb\na\n").assert().success();
+    described.stdout(contains("the standard input: 3 keys, one a line"));
+    let sidecar = fs::read_to_string(place.path("out/describe.machine.toml")).unwrap();
+    assert!(
+        sidecar.contains("keys = \"the standard input\""),
+        "{sidecar}"
+    );
+
+    place.write("tiny.toml", SWEEP);
+    let mut sweep = place.command("sweep tiny.toml --keys -");
+    let refused = sweep.write_stdin(lines(3_000)).assert().code(1);
+    refused.stderr(contains("reads them again; write them to a file first"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_file_for_a_sweep() {
+    let place = Place::new();
+    place.write("tiny.toml", SWEEP);
+    let mut sweep = place.command("sweep tiny.toml --keys /dev/stdin");
+    let refused = sweep.write_stdin(lines(3_000)).assert().code(1);
+    refused.stderr(contains("/dev/stdin is a pipe or a device").and(contains("to a file first")));
+}
