@@ -12,6 +12,7 @@ use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
 use crate::theory::{SIGMAS, row};
+use crate::wording::{counted, noun};
 use crate::{memory, results::bootstrap};
 
 /// A table, with what stands above and below it. It is shown as Markdown.
@@ -358,10 +359,14 @@ fn headline(results: &Results, case: &Case) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "Headline: {} is {headline} times as fast as {FINE_GRAINED}, averaged over {} threads{few}; the paper reports \
+        "Headline: {} is {headline} times as fast as {FINE_GRAINED}, averaged over {} {}{few}; the paper reports \
          {PAPER_LOOKUP_RATIO}.",
         named(case),
         threads.join(", "),
+        noun(
+            headline.threads.last().copied().unwrap_or_default(),
+            "thread"
+        ),
     ))
 }
 
@@ -413,8 +418,10 @@ fn refusals(results: &Results) -> Vec<String> {
             });
             if refused > 0 {
                 lines.push(format!(
-                    "{subject} refused {refused} inserts under {}, {operations} operations in all.",
-                    named(&case)
+                    "{subject} refused {} under {}, {} in all.",
+                    counted(refused, "insert"),
+                    named(&case),
+                    counted(operations, "operation")
                 ));
             }
         }

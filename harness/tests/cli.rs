@@ -260,7 +260,7 @@ fn what_is_complete_is_passed_over() {
         .run(&["sweep", "tiny.toml", "second.toml", "--resume"])
         .success()
         .stderr(contains(format!(
-            "tiny: complete, its {TINY_ROWS} rows are in"
+            "tiny: complete, with {TINY_ROWS} rows in"
         )));
     assert_eq!(place.text("results/tiny.csv"), first);
     assert_eq!(place.text("results/tiny.machine.toml"), sidecar);
@@ -716,7 +716,7 @@ fn theory_refuses_what_it_cannot_measure() {
     place
         .run(&["theory", "--only", "bloom,roofline"])
         .code(1)
-        .stderr(contains("--only").and(contains("\"roofline\", but for lock-free")));
+        .stderr(contains("--only").and(contains("\"roofline\"; known are lock-free")));
     for keys in ["9999", "1000000000"] {
         place
             .run(&["theory", "--keys", keys])
@@ -1182,7 +1182,7 @@ fn growth_leaves_table_rows_and_a_figure_that_can_be_drawn_again() {
         .run(&LITTLE_GROWTH)
         .success()
         .stdout(contains(
-            "while 2 threads insert 20,000 keys, with 4 lookups",
+            "while 2 threads together insert 20,000 keys, with 4 lookups",
         ))
         .stdout(contains("| 20,000 ").and(contains("scalable-bloom")))
         .stdout(contains("The whole way takes growing"));

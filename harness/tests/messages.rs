@@ -125,3 +125,101 @@ fn a_pipe_is_no_file_for_a_sweep() {
     let refused = sweep.write_stdin(lines(3_000)).assert().code(1);
     refused.stderr(contains("/dev/stdin is a pipe or a device").and(contains("to a file first")));
 }
+
+#[test]
+fn an_option_that_cannot_be_is_named_with_what_it_may_be() {
+    let place = Place::new();
+    place.write("keys.txt", lines(10)).write("tiny.toml", SWEEP);
+    for (arguments, code, expected) in [
+        (
+            "kcas --seconds 1e300",
+            2,
+            &["--seconds", "at most 604800"][..],
+        ),
+        ("kcas --seconds -1", 2, &["'-1'", "--seconds", "above 0"]),
+        (
+            "check --subject lock-free --seconds 1e15",
+            2,
+            &["--seconds", "at most 604800"],
+        ),
+        (
+            "check --subject lock-free --patience inf",
+            2,
+            &["--patience", "at most 604800"],
+        ),
+        (
+            "cuckoo-hashing --loads 3",
+            1,
+            &["error: --loads: 3 is not above 0 and at most 2"],
+        ),
+        (
+            "cuckoo-hashing --loads -1",
+            1,
+            &["error: --loads: -1 is not above 0"],
+        ),
+        (
+            "growth --keys 10000 --slices 300",
+            1,
+            &["error: --slices: 10000 keys are too few"],
+        ),
+        (
+            "describe --keys keys.txt --precision 30",
+            2,
+            &["--precision", "4..=18"],
+        ),
+        (
+            "describe --keys keys.txt --error 1e-300",
+            1,
+            &["error: --error: "],
+        ),
+        (
+            "describe --keys keys.txt --false-positive-rate 1e-9",
+            1,
+            &["error: --false-positive-rate: ", "the least possible"],
+        ),
+    ] {
+        let mut refused = place.run(arguments).code(code);
+        for text in expected {
+            refused = refused.stderr(contains(*text));
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_not_known_is_answered_with_the_nearest() {
+    let place = Place::new();
+    place.write("tiny.toml", SWEEP.replace("\"lock-free\"", "\"lockfree\""));
+    for (arguments, meant) in [
+        ("check --subject lockfree", "\"lock-free\""),
+        ("sweep tiny.toml", "\"lock-free\""),
+        ("memory --subjects exactset", "\"exact-set\""),
+        ("theory --only blom", "\"bloom\""),
+    ] {
+        let refused = place.run(arguments).code(1);
+        refused.stderr(contains(format!(
+            "did you mean {meant}? Known are lock-free, "
+        )));
+    }
+}
+
+#[test]
+fn one_is_no_plural() {
+    let place = Place::new();
+    place.write("one.txt", "a\n").write("tiny.toml", SWEEP);
+    let described = place
+        .run("describe --keys one.txt --false-positive-rate 0.4")
+        .success();
+    described.stdout(
+        contains("one.txt: 1 key, one a line; 0 blank lines")
+            .and(contains("Filters of 1 key that"))
+            .and(contains("| 1 hash ")),
+    );
+    let checked = place.run("check --subject segment-lock --threads 1 --seconds 0.05");
+    checked.success().stderr(contains("  1 thread, seed"));
+    place.run("sweep tiny.toml").success();
+    let figure = fs::read_to_string(place.path("results/tiny.svg")).unwrap();
+    assert!(figure.contains("median of 1 round."), "{figure}");
+    assert!(!figure.contains("1 rounds"), "{figure}");
+    let again = place.run("sweep tiny.toml --resume").success();
+    again.stderr(contains("1 rows").not());
+}

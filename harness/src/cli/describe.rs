@@ -13,6 +13,8 @@ use super::{Ending, results};
 use crate::describe::rows::{COLUMNS, rows};
 use crate::describe::{Description, Exact, Settings, describe as describe_file, name, shown};
 use crate::machine::{Run, Sidecar, without_directories};
+use crate::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
+use crate::wording::large;
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
@@ -37,7 +39,7 @@ pub(super) struct Options {
     error: f64,
     /// Bits that choose a HyperLogLog register, 4 to 18: each doubles the memory, and two of them halve the error. 14
     /// are 16 KiB and 0.8 %.
-    #[arg(long, value_name = "P", default_value_t = 14)]
+    #[arg(long, value_name = "P", default_value_t = 14, value_parser = value_parser!(u8).range(i64::from(MIN_PRECISION)..=i64::from(MAX_PRECISION)))]
     precision: u8,
     /// The share of absent keys that the filters may find. By default that of our default layout, 1 in 512.
     #[arg(long, value_name = "SHARE", default_value_t = DEFAULT_RATE, hide_default_value = true)]
@@ -120,10 +122,10 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     let count = |number: f64| HumanCount(number.round() as u64);
     writeln!(
         out,
-        "{}: {} keys, one a line; {} blank lines",
+        "{}: {}, one a line; {}",
         name(&options.keys),
-        HumanCount(description.keys),
-        HumanCount(description.blank)
+        large(description.keys, "key"),
+        large(description.blank, "blank line")
     )?;
     writeln!(
         out,
@@ -147,8 +149,8 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     )?;
     writeln!(
         out,
-        "Filters of {} keys that find one absent key in {}, or nearly so:\n\n{}\n",
-        count(description.distinct),
+        "Filters of {} that find one absent key in {}, or nearly so:\n\n{}\n",
+        large(description.distinct.round() as u64, "key"),
         count(1.0 / options.false_positive_rate),
         sizes(description)
     )?;

@@ -58,7 +58,7 @@ pub(super) fn growth(options: &Options) -> Result<Ending> {
         rounds: options.rounds as usize,
         seed: options.seed,
     };
-    validate(&effort).context("--slices and --keys")?;
+    validate(&effort).map_err(super::of_option)?;
     check_memory(&effort, machine::available_memory()?).context("--keys")?;
     let stop = stop_on_ctrl_c()?;
     let mut sidecar = describe(&effort, &cores)?;

@@ -18,6 +18,7 @@ use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
 use crate::plot;
 use crate::results::statistics::Summary;
+use crate::wording::counted;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -34,7 +35,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = value_parser!(u32).range(1..))]
     rounds: u32,
     /// Seconds of one measurement; there are 16 for each engine, number of threads and round.
-    #[arg(long, value_name = "S", default_value = "0.1", value_parser = super::check::seconds)]
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = super::check::seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// Which words an operation changes follows from it.
     #[arg(long, default_value_t = 1)]
@@ -234,8 +235,8 @@ fn verdicts(effort: &Effort) -> Result<String> {
     let verdict = |entry, changes, entries| -> Result<String> {
         Ok(match check(entry, changes, entries, threads, &longer)? {
             Verdict::Right => "right".into(),
-            Verdict::Wrong(words) => format!("{words} words WRONG"),
-            Verdict::Stuck(threads) => format!("{threads} threads STUCK"),
+            Verdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
+            Verdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
         })
     };
     let cases = [
@@ -263,8 +264,9 @@ fn verdicts(effort: &Effort) -> Result<String> {
         table.add_row([name, &entries.to_string(), growing, returning]);
     }
     Ok(format!(
-        "{table}\n\n{threads} threads on the same 16 words, {} seconds each; words held against the sums of the \
+        "{table}\n\n{} on the same 16 words, {} each; words held against the sums of the \
          operations that took effect.\n",
-        longer.time.as_secs_f64()
+        counted(threads, "thread"),
+        counted(longer.time.as_secs_f64(), "second")
     ))
 }

@@ -21,6 +21,7 @@ use crate::sweep::experiment::{self, Experiment};
 use crate::sweep::plan::{Measurement, Plan};
 use crate::sweep::resume::{self, Earlier};
 use crate::sweep::runner::{self, Event, Sweep};
+use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::{self, Latency};
@@ -242,8 +243,8 @@ fn run(
     if let (true, Some(earlier)) = (is_complete, &earlier) {
         let (name, csv) = (&experiment.name, files.csv.display());
         eprintln!(
-            "{name}: complete, its {} rows are in {csv}",
-            earlier.rows.len()
+            "{name}: complete, with {} in {csv}",
+            counted(earlier.rows.len(), "row")
         );
         return Ok(earlier.rows.clone());
     }
@@ -286,7 +287,11 @@ fn run(
                 reason,
             } => {
                 if experiment.stopping_rule().adapts() {
-                    let line = format!("{}: {rounds} rounds, {reason}", workload.describe());
+                    let line = format!(
+                        "{}: {}, {reason}",
+                        workload.describe(),
+                        counted(rounds, "round")
+                    );
                     progress.say(&line);
                     sidecar.run.rounds.push(line);
                 }
@@ -297,7 +302,10 @@ fn run(
     progress.finish();
     result.with_context(|| {
         let (done, csv) = (rows.len(), files.csv.display());
-        format!("the run ended early; {done} rows are in {csv}")
+        format!(
+            "the run ended early, with {} in {csv}",
+            counted(done, "row")
+        )
     })?;
     let interrupted = stop.load(Ordering::Relaxed);
     if !interrupted {
@@ -337,7 +345,10 @@ fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
         writer,
         torn,
     } = earlier;
-    eprintln!("  going on after {} rows that are there", rows.len());
+    eprintln!(
+        "  going on after {} from before",
+        counted(rows.len(), "row")
+    );
     if !torn.is_empty() {
         eprintln!(
             "  note: the last of them was cut off in its middle and is measured again: {torn:?}"
@@ -374,7 +385,8 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
         false => "",
     };
     eprintln!(
-        "  {at_least}{measurements} measurements of {} s, with all that they need: {}",
+        "  {at_least}{} of {} s, with all that they need: {}",
+        counted(measurements, "measurement"),
         experiment.seconds,
         show(estimate)
     );

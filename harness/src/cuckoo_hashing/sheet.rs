@@ -4,6 +4,7 @@ use super::{Mix, Results, Row};
 use crate::results::statistics::Summary;
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
 use crate::table::Sheet;
+use crate::wording::counted;
 
 const SMART: &str = SmartCuckoo::NAME;
 const PLAIN: &str = PlainCuckoo::NAME;
@@ -37,9 +38,9 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
     }
     let mut notes = vec![
         format!(
-            "Tables of {} buckets of one key each; plain gives up after {} kicks, and undoes them. Load: keys offered for each \
+            "Tables of {} buckets of one key each; plain gives up after {}, and undoes them. Load: keys offered for each \
              bucket, refused ones included.",
-            first.buckets, first.most_kicks
+            first.buckets, counted(first.most_kicks, "kick")
         ),
         "Counts are medians over the rounds; throughputs are medians of the ratios within rounds [95 % bootstrap interval]."
             .into(),

@@ -122,11 +122,11 @@ pub fn describe(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Description> {
     let sketches = Sketches {
-        distinct: HyperLogLog::new(settings.precision).context("the precision")?,
-        counts: CountMin::new(settings.error, FAILURE, SEED).context("the error")?,
+        distinct: HyperLogLog::new(settings.precision).context("--precision")?,
+        counts: CountMin::new(settings.error, FAILURE, SEED).context("--error")?,
     };
     // Before the work, not after it.
-    sizing::sizes(1.0, settings.false_positive_rate).context("the false positive rate")?;
+    sizing::sizes(1.0, settings.false_positive_rate).context("--false-positive-rate")?;
     let input = Input::open(file)?;
     let part = read(input, &sketches, settings, progress)
         .with_context(|| format!("cannot take keys from {}", name(file)))?;

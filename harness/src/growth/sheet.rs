@@ -4,6 +4,7 @@ use super::{OURS, Quantity, RIVALS, Results, Row};
 use crate::plot::grouped;
 use crate::results::verdict::Verdict;
 use crate::table::{Sheet, explained, ratio_cell};
+use crate::wording::counted;
 
 /// What ours is held against its rivals in.
 const QUANTITIES: [Quantity; 5] = [
@@ -59,10 +60,10 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
     }
     Some(Sheet {
         lead: format!(
-            "{OURS} over each rival while {} threads insert {} keys, with {} lookups after each.",
-            first.threads,
+            "{OURS} over each rival while {} together insert {} keys, with {} after each.",
+            counted(first.threads, "thread"),
             grouped(first.all_keys),
-            first.lookups_per_insert
+            counted(first.lookups_per_insert, "lookup")
         ),
         header: header.collect(),
         lines,

@@ -6,6 +6,7 @@ use crate::plot::{duration, grouped};
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::wording::{counted, noun};
 use crate::{cuckoo_hashing, growth, kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
@@ -123,10 +124,10 @@ fn clauses(
 fn named(axis: Axis, places: &[f64]) -> String {
     let list: Vec<_> = places.iter().map(f64::to_string).collect();
     let list = list.join(", ");
+    let last = places.last().copied().unwrap_or_default();
     match axis {
-        Axis::Threads if places == [1.0] => "1 thread".into(),
-        Axis::Threads => format!("{list} threads"),
-        Axis::Frozen => format!("{list} frozen threads"),
+        Axis::Threads => format!("{list} {}", noun(last, "thread")),
+        Axis::Frozen => format!("{list} frozen {}", noun(last, "thread")),
         Axis::Offered => format!("{list} million operations per second due"),
         Axis::Load => format!("load factor {list}"),
         Axis::Hit => format!("{list} % present"),
@@ -320,9 +321,9 @@ pub(super) fn of_growth(rows: &[growth::Row]) -> Vec<Finding> {
         };
         (!at.is_empty()).then(|| Finding {
             case: format!(
-                "{} keys, {} threads",
+                "{} keys, {}",
                 grouped(first.all_keys),
-                first.threads
+                counted(first.threads, "thread")
             ),
             other: rival.to_owned(),
             lost: at.iter().any(|(verdict, ..)| *verdict == worse),

@@ -12,6 +12,7 @@ use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results, Summary};
 use crate::sweep::experiment::Experiment;
 use crate::sweep::target::Target;
+use crate::wording::counted;
 
 /// What a measured ratio is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +73,7 @@ impl Target {
                     subject: self.subject.clone(),
                     against: match self.over_threads {
                         None => name.to_owned(),
-                        Some(1) => format!("{name} at 1 thread"),
-                        Some(threads) => format!("{name} at {threads} threads"),
+                        Some(threads) => format!("{name} at {}", counted(threads, "thread")),
                     },
                     at_least: self.at_least,
                     aim: self.aim,

@@ -4,6 +4,7 @@
 //! *resident* keys fill a table to its load factor, *churn* keys (half as many) take the place of
 //! residents that a mix removes, and *absent* keys (as many as residents) are never inserted.
 
+use crate::wording::counted;
 use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{BuildHasher, Hash};
@@ -56,9 +57,11 @@ impl NotText {
         };
         (self.keys > 0).then(|| {
             format!(
-                "warning: {} of the {keys} keys of {file} hold NUL bytes, which are taken as they are. {looks}; if it is \
+                "warning: {} of the {} of {file} {} NUL bytes, which are taken as they are. {looks}; if it is \
                  UTF-16, convert it first: iconv -f UTF-16 -t UTF-8 {file} > keys.txt",
-                self.keys
+                self.keys,
+                counted(keys, "key"),
+                if self.keys == 1 { "holds" } else { "hold" },
             )
         })
     }
@@ -144,8 +147,8 @@ impl KeySource {
             .with_context(|| format!("cannot take keys from {name}"))?;
         ensure!(
             lines.len() >= MIN_LINES,
-            "the keys file {name} has {} distinct lines; give one with {MIN_LINES} or more",
-            lines.len()
+            "the keys file {name} has {}; give one with {MIN_LINES} or more",
+            counted(lines.len(), "distinct line")
         );
         let short_name = path.file_name().unwrap_or_default().to_string_lossy();
         Ok(Self {
