@@ -223,3 +223,54 @@ fn one_is_no_plural() {
     let again = place.run("sweep tiny.toml --resume").success();
     again.stderr(contains("1 rows").not());
 }
+
+/// One rule for all commands, in their tables and on the page.
+#[test]
+fn one_round_is_no_claim_in_any_table() {
+    let place = Place::new();
+    place.write(
+        "tiny.toml",
+        SWEEP.replace("\"segment-lock\"]", "\"segment-lock\", \"roofline\"]"),
+    );
+    place.write("targets.toml", format!("{}\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\nover = 'segment-lock'\nat_least = 0.001\naim = 0.001\n", SWEEP.replace("tiny", "targets")));
+    for (arguments, least_marked) in [
+        // Ours and four others, or three, under two workloads with 1 to 8 words.
+        ("kcas --rounds 1 --threads 1 --seconds 0.001", 64),
+        (
+            "cuckoo-hashing --rounds 1 --buckets 1000 --loads 0.2,0.4 --operations 20",
+            10,
+        ),
+        ("growth --rounds 1 --keys 10000 --threads 1 --slices 3", 8),
+        // With the mean of the lookups.
+        ("sweep tiny.toml", 4),
+        ("sweep targets.toml", 2),
+    ] {
+        let done = place.run(arguments).success();
+        let told = String::from_utf8(done.get_output().stdout.clone()).unwrap();
+        let marked = told.matches("] #").count();
+        assert!(marked >= least_marked, "{marked} marks\n{told}");
+        let cells = told
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .flat_map(|line| line.split('|'));
+        for cell in cells.filter(|cell| cell.contains('[')) {
+            assert!(cell.trim_end().ends_with("] #"), "{cell} in {told}");
+        }
+        assert!(told.contains("# no claim: fewer than 5 rounds"), "{told}");
+        assert!(
+            !told.contains("quartile") && !told.contains("reached"),
+            "{told}"
+        );
+    }
+    place.run("report").success();
+    let page = fs::read_to_string(place.path("results/report.html")).unwrap();
+    for claim in [
+        "faster up to load",
+        "slower up to load",
+        ": faster",
+        ": slower",
+    ] {
+        assert!(!page.contains(claim), "{claim} in {page}");
+    }
+    assert!(page.contains("no claim for want of rounds"), "{page}");
+}

@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, value_parser};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{Table, presets};
 
 use super::{Ending, results, stop_on_ctrl_c};
-use crate::kcas_cost::contest::{Changes, Workload};
-use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
-use crate::kcas_cost::{
-    COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
-};
+use crate::kcas_cost::contest::Changes;
+use crate::kcas_cost::engines::{ENGINES, Entry, MAX_THREADS};
+use crate::kcas_cost::{COLUMNS, Effort, Measured, Verdict, check, measure, sheet, steps};
 use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
 use crate::plot;
-use crate::results::statistics::Summary;
 use crate::wording::counted;
 
 #[derive(Debug, Args)]
@@ -83,19 +80,19 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
         results::with_progress(steps(&effort), &stop, |mut progress| {
             measure(&effort, &mut progress)
         });
-    if rows.is_empty() {
+    let Some(sheet) = sheet(&rows) else {
         if let Some(error) = ended_by {
             return Err(error);
         }
         println!("Nothing was measured.");
         return Ok(Ending::Interrupted);
-    }
+    };
 
     let complete = !stop.load(Ordering::Relaxed) && ended_by.is_none();
     let outputs = results::leave(&options.out, "kcas", &rows, &mut sidecar, complete)?;
     let figure = plot::kcas::render(&rows, Some(&sidecar))?;
     plot::write(&figure, &outputs.figure)?;
-    println!("{}", table(&rows));
+    println!("{sheet}");
     results::name_files(&outputs);
     if let Some(error) = ended_by {
         return Err(error.context("what was measured before is kept, and nothing after"));
@@ -125,79 +122,12 @@ fn describe(options: &Options) -> Result<Sidecar> {
     })
 }
 
-/// Our throughput, and how many times that of each other engine it is.
-fn table(rows: &[Row]) -> String {
-    let results = Results(rows);
-    let ours = ENGINES[0].name;
-    let engines = results.engines();
-    let others: Vec<_> = engines
-        .iter()
-        .map(|entry| entry.name)
-        .filter(|&name| name != ours)
-        .collect();
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    let fixed = ["workload", "threads", "k", "ours, million/s"].map(str::to_owned);
-    let over = others.iter().map(|other| format!("ours / {other}"));
-    table.set_header(fixed.into_iter().chain(over));
-    let spread = |summary: Option<Summary>| match summary {
-        Some(Summary {
-            lower,
-            median,
-            upper,
-            ..
-        }) => {
-            format!("{median:.2} [{lower:.2}–{upper:.2}]")
-        }
-        None => "–".into(),
-    };
-    for workload in Workload::ALL {
-        for threads in results.threads() {
-            for entries in 1..=MAX_ENTRIES {
-                let case = Case {
-                    workload: workload.label().into(),
-                    threads,
-                    entries,
-                };
-                let Some(throughput) = results.throughput(&case, ours) else {
-                    continue;
-                };
-                let mut line = vec![
-                    case.workload.clone(),
-                    threads.to_string(),
-                    entries.to_string(),
-                ];
-                line.push(spread(Some(throughput)));
-                line.extend(
-                    others
-                        .iter()
-                        .map(|other| spread(results.ratio(&case, ours, other))),
-                );
-                table.add_row(line);
-            }
-        }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = format!(
-        "{table}\n\nMedian [first to third quartile] over the rounds; ratios taken within rounds. Words found wrong \
-         after a measurement:"
-    );
-    for entry in &engines {
-        text += &format!(
-            "\n  {}: {}; {}",
-            entry.name,
-            results.wrong_words(entry.name),
-            entry.guarantees
-        );
-    }
-    text + "\n"
-}
-
 /// Compare-and-swaps of an operation, as they were counted.
 #[cfg(feature = "steps")]
 fn exchanges() -> String {
+    use crate::kcas_cost::engines::MAX_ENTRIES;
+    use comfy_table::CellAlignment;
+
     let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
         .map(|entry| (entry.name, crate::kcas_cost::exchanges(entry)))
         .collect();

@@ -3,6 +3,7 @@
 
 pub mod contest;
 pub mod engines;
+mod sheet;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,6 +18,8 @@ use crate::machine::pinning::Cores;
 use crate::results::rows::{self, columns};
 use crate::results::statistics::Summary;
 use crate::wording::counted;
+
+pub use sheet::sheet;
 
 /// How much is measured.
 #[derive(Clone, Debug)]
