@@ -33,4 +33,5 @@ pub mod subjects;
 pub mod sweep;
 pub mod table;
 pub mod theory;
+pub mod wording;
 pub mod workload;

@@ -15,6 +15,7 @@ use crate::subjects::{
     LockFreeFitted, Optimistic, PlainCuckooMutex, Roofline, RwLock, ScalableBloom, SegmentLock,
     SmartCuckooMutex, TwoPhase, VectorQuotient,
 };
+use crate::wording::{counted, unknown};
 use crate::workload::phase::Measured;
 
 /// A subject as the registry knows it.
@@ -45,8 +46,9 @@ impl Entry {
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
         (self.build)(buckets).with_context(|| {
             format!(
-                "subject {:?} cannot be built with {buckets} buckets",
-                self.name
+                "subject {:?} cannot be built with {}",
+                self.name,
+                counted(buckets, "bucket")
             )
         })
     }
@@ -139,14 +141,11 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// An unknown name; the message lists the known ones.
+    /// An unknown name; the message tells the nearest of the known ones, and lists them.
     pub fn get(&self, name: &str) -> Result<&Entry> {
         match self.entries.iter().find(|entry| entry.name == name) {
             Some(entry) => Ok(entry),
-            None => bail!(
-                "unknown subject {name:?}; known are {}",
-                self.names().join(", ")
-            ),
+            None => bail!("unknown subject {}", unknown(name, &self.names())),
         }
     }
 }

@@ -6,13 +6,14 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::memory;
 use crate::plot::duration;
 use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
-use crate::results::verdict::Verdict;
+use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::verdict::{INTERVAL, Marks, Verdict};
 use crate::theory::{SIGMAS, row};
-use crate::{memory, results::bootstrap};
+use crate::wording::{counted, noun};
 
 /// A table, with what stands above and below it. It is shown as Markdown.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +32,6 @@ pub struct Sheet {
 pub const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
-/// The verdicts that are marked in the table.
-const NO_CLAIM: [Verdict; 3] = [
-    Verdict::TooCloseToCall,
-    Verdict::TooNoisy,
-    Verdict::TooFewRounds,
-];
 /// The bound, not a rival.
 const BOUND: &str = "roofline";
 
@@ -71,18 +66,23 @@ impl fmt::Display for Sheet {
 /// Throughputs by the number of frozen threads. No ratios: those over a subject that stopped mean nothing.
 fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
-    let notes = vec!["Median over the rounds [its 95 % bootstrap interval].".to_owned()];
-    by_subject(results, lead, notes, |case, place, subject| {
-        let throughput = results.throughput(case, place, subject);
-        throughput.map(spread_of_throughput)
-    })
+    let mut marks = Marks::default();
+    let mut sheet = by_subject(results, lead, |case, place, subject| {
+        let throughput = results.throughput(case, place, subject)?;
+        Some(marks.value(&throughput, throughput_of_any_size))
+    });
+    sheet
+        .notes
+        .push(format!("Median over the rounds [{INTERVAL}]."));
+    sheet.notes.extend(marks.explained());
+    sheet
 }
 
 /// Latencies of each subject. No ratios: what matters is how long one waits.
 fn latencies(results: &Results) -> Sheet {
     let lead =
         "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
-    by_subject(results, lead, Vec::new(), |case, place, subject| {
+    by_subject(results, lead, |case, place, subject| {
         let of = |&quantity: &Quantity| results.summary(case, place, subject, quantity);
         let medians: Option<Vec<_>> = Quantity::LATENCIES.iter().map(of).collect();
         let shown = medians?.into_iter().map(|summary| duration(summary.median));
@@ -94,8 +94,7 @@ fn latencies(results: &Results) -> Sheet {
 fn by_subject(
     results: &Results,
     lead: &str,
-    notes: Vec<String>,
-    cell: impl Fn(&Case, f64, &str) -> Option<String>,
+    mut cell: impl FnMut(&Case, f64, &str) -> Option<String>,
 ) -> Sheet {
     let subjects = results.subjects();
     let axes = shown(results);
@@ -116,7 +115,7 @@ fn by_subject(
         lead: lead.to_owned(),
         header: columns(&axes).chain(subjects).collect(),
         lines,
-        notes,
+        notes: Vec::new(),
     }
 }
 
@@ -243,17 +242,13 @@ fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = Str
     [case.workload.clone()].into_iter().chain(places)
 }
 
-fn spread_of_throughput(summary: Summary) -> String {
-    // Zero is written only where not a single operation was done.
-    let number = |mops: f64| match mops {
+fn throughput_of_any_size(mops: f64) -> String {
+    match mops {
+        // Zero is written only where not a single operation was done.
         0.0 => "0".to_owned(),
         ..0.001 => "<0.001".to_owned(),
         _ => format!("{mops:.3}"),
-    };
-    let Summary {
-        low, median, high, ..
-    } = summary;
-    format!("{} [{}–{}]", number(median), number(low), number(high))
+    }
 }
 
 /// Ratios of the first subject over each other; `None` if there is but one.
@@ -272,25 +267,31 @@ fn ratios(results: &Results) -> Option<Sheet> {
         header.push("paper".to_owned());
     }
     let mut lines = Vec::new();
-    let mut verdicts = Vec::new();
+    let mut marks = Marks::default();
     for case in results.cases() {
         for place in results.places(&case) {
-            let mark = if results.oversubscribed(&case, place) {
+            let star = if results.oversubscribed(&case, place) {
                 "*"
             } else {
                 ""
             };
             let ratios = others.iter().map(|other| {
                 let verdict = Verdict::on(results, &case, place, first, other);
-                verdicts.extend(verdict);
-                ratio_cell(results.ratio(&case, place, first, other), verdict)
+                let ratio = results.ratio(&case, place, first, other);
+                marks.ratio(ratio.zip(verdict))
             });
-            let place = format!("{place}{mark}");
+            let place = format!("{place}{star}");
             lines.push(where_at(&axes, &case, &place).chain(ratios).collect());
         }
         if is_lookup(&case) && across_threads {
-            let mean = |other: &&str| mean_cell(results, &case, first, other);
-            let means = others.iter().map(mean);
+            let mut mean = |other: &&str| match Headline::of(results, &case, first, other) {
+                Some(Headline { mean, .. }) => {
+                    let verdict = Some(Verdict::of(mean));
+                    marks.shown(mean, verdict, |mean| format!("{mean:.2}"))
+                }
+                None => "–".into(),
+            };
+            let means = others.iter().map(&mut mean);
             let paper = paper.then(|| format!("{PAPER_LOOKUP_RATIO}"));
             lines.push(
                 where_at(&axes, &case, "mean")
@@ -301,11 +302,10 @@ fn ratios(results: &Results) -> Option<Sheet> {
         }
     }
 
-    let mut notes = vec![
-        "Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval]."
-            .to_owned(),
-    ];
-    notes.extend(explained(&verdicts));
+    let mut notes = vec![format!(
+        "Ratios are taken within rounds: median over the rounds [{INTERVAL}]."
+    )];
+    notes.extend(marks.explained());
     if results.all().iter().any(|row| row.oversubscribed) {
         notes.push("* More threads than cores.".into());
     }
@@ -353,41 +353,19 @@ pub fn headlines(results: &Results) -> Vec<String> {
 fn headline(results: &Results, case: &Case) -> Option<String> {
     let headline = Headline::of(results, case, OURS, FINE_GRAINED)?;
     let threads: Vec<_> = headline.threads.iter().map(usize::to_string).collect();
-    let few = match headline.rounds < bootstrap::FEWEST {
-        true => ", from too few rounds for a claim",
-        false => "",
-    };
+    let mean = headline.mean;
     Some(format!(
-        "Headline: {} is {headline} times as fast as {FINE_GRAINED}, averaged over {} threads{few}; the paper reports \
+        "Headline: {} is {} times as fast as {FINE_GRAINED}, averaged over {} {}{}; the paper reports \
          {PAPER_LOOKUP_RATIO}.",
         named(case),
+        Marks::default().shown(mean, None, |mean| format!("{mean:.2}")),
         threads.join(", "),
+        noun(
+            headline.threads.last().copied().unwrap_or_default(),
+            "thread"
+        ),
+        Verdict::of(mean).reservation(),
     ))
-}
-
-/// What the marks of these verdicts mean.
-pub(crate) fn explained(verdicts: &[Verdict]) -> impl Iterator<Item = String> {
-    let marked = NO_CLAIM
-        .into_iter()
-        .filter(|verdict| verdicts.contains(verdict));
-    marked.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation()))
-}
-
-/// A ratio with its interval, marked if it allows no claim.
-pub(crate) fn ratio_cell(ratio: Option<Summary>, verdict: Option<Verdict>) -> String {
-    let (Some(ratio), Some(verdict)) = (ratio, verdict) else {
-        return "–".into();
-    };
-    let Summary {
-        low, median, high, ..
-    } = ratio;
-    let cell = format!("{median:.2} [{low:.2}–{high:.2}] {}", verdict.mark());
-    cell.trim_end().to_owned()
-}
-
-fn mean_cell(results: &Results, case: &Case, first: &str, other: &str) -> String {
-    let mean = Headline::of(results, case, first, other);
-    mean.map_or("–".into(), |mean| mean.to_string())
 }
 
 fn is_lookup(case: &Case) -> bool {
@@ -413,8 +391,10 @@ fn refusals(results: &Results) -> Vec<String> {
             });
             if refused > 0 {
                 lines.push(format!(
-                    "{subject} refused {refused} inserts under {}, {operations} operations in all.",
-                    named(&case)
+                    "{subject} refused {} under {}, {} in all.",
+                    counted(refused, "insert"),
+                    named(&case),
+                    counted(operations, "operation")
                 ));
             }
         }
@@ -483,7 +463,7 @@ mod tests {
         );
         assert_eq!(
             line(&table, "lookup-hit", "mean")[3..],
-            ["4.00 [4.00–4.00]", "0.50 [0.50–0.50]", "1.94"]
+            ["4.00 [4.00–4.00] #", "0.50 [0.50–0.50] #", "1.94"]
         );
         assert_eq!(
             line(&table, "insert", "1")[3..5],
@@ -574,14 +554,21 @@ mod tests {
             "0.92",
             "2",
             "0",
-            "8.000 [8.000–8.000]",
-            "4.000 [4.000–4.000]",
+            "8.000 [8.000–8.000] #",
+            "4.000 [4.000–4.000] #",
             "–",
         ];
         assert_eq!(cells[0], first);
-        let second = ["insert", "0.92", "2", "4", "7.500 [7.500–7.500]", "0 [0–0]"];
+        let second = [
+            "insert",
+            "0.92",
+            "2",
+            "4",
+            "7.500 [7.500–7.500] #",
+            "0 [0–0] #",
+        ];
         assert_eq!(cells[1][..6], second);
-        assert_eq!(cells[1][6], "<0.001 [<0.001–<0.001]");
+        assert_eq!(cells[1][6], "<0.001 [<0.001–<0.001] #");
         assert!(!table.contains("over global-lock"), "{table}");
     }
 

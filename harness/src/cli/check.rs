@@ -17,6 +17,7 @@ use crate::check::perturbation;
 use crate::check::recorder;
 use crate::check::{self, Found, MAX_THREADS, Report, Settings, Totals};
 use crate::registry::{Entry, Registry};
+use crate::wording::{counted, large};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -27,7 +28,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = threads)]
     threads: usize,
     /// How long to look.
-    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// Number that keys and calls follow from; by default drawn anew, and printed.
     #[arg(long, value_name = "X")]
@@ -38,7 +39,7 @@ pub(super) struct Options {
     round: Option<u64>,
     /// Give up when a round has not ended for so long: its threads wait for one another, or go round in
     /// circles. A round takes less than a second, or some on a busy machine.
-    #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
     patience: Duration,
     /// Do not disturb threads in the middle of their calls. Builds without the feature `steps` never do.
     #[arg(long)]
@@ -53,11 +54,14 @@ fn threads(text: &str) -> Result<usize> {
     Ok(threads)
 }
 
+const MOST_SECONDS: f64 = 604_800.0;
+
 pub(super) fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse().context("that is not a number")?;
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if !time.is_zero() => Ok(time),
-        _ => bail!("choose a number above 0"),
+        Ok(time) if !time.is_zero() && time.as_secs_f64() <= MOST_SECONDS => Ok(time),
+        // What is longer cannot even be added to the present.
+        _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
     }
 }
 
@@ -103,7 +107,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
 fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
-    note!("  {threads} threads, seed {seed}");
+    note!("  {}, seed {seed}", counted(*threads, "thread"));
     note!(
         "  {}",
         match (perturbation::AVAILABLE, settings.perturb) {
@@ -146,7 +150,8 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
             }
             if watched.load(Ordering::Relaxed) == before {
                 say!(
-                    "STUCK after {before} rounds: one more has not ended for {patience:?}. Its calls again:"
+                    "STUCK after {}: one more has not ended for {patience:?}. Its calls again:",
+                    counted(before, "round")
                 );
                 say!("{}", again(before));
                 note!("error: a call does not return; with --patience S it is waited for longer");
@@ -179,17 +184,21 @@ fn tell(found: &Found, entry: &Entry, settings: &Settings) {
     } = found;
     let threads = settings.threads;
     say!("VIOLATION: no order of these calls explains their answers.");
-    say!("round {round}: {scenario}, {threads} threads");
+    say!("round {round}: {scenario}, {}", counted(threads, "thread"));
     say!("{}", history.to_string().trim_end());
     say!("(thread {threads} fills the table before all others, and empties it after them)");
     say!("The same calls again, which may meet in other ways:");
     say!("{}\n", again(entry, settings)(*round));
 }
 
+fn rounds_and_calls(totals: &Totals) -> String {
+    let (rounds, calls) = (totals.rounds, totals.calls());
+    format!("{}, {}", large(rounds, "round"), large(calls, "call"))
+}
+
 /// What was checked.
 fn show(totals: &Totals) {
     let Totals {
-        rounds,
         inserts,
         refused,
         lookups,
@@ -197,16 +206,21 @@ fn show(totals: &Totals) {
         undecided,
         running,
         checking,
+        ..
     } = *totals;
-    let [rounds, calls, inserts, refused, lookups, removes] =
-        [rounds, totals.calls(), inserts, refused, lookups, removes].map(HumanCount);
-    say!("{rounds} rounds, {calls} calls:");
-    say!("  {inserts} inserts, {refused} of them refused; {lookups} lookups; {removes} removes");
+    say!("{}:", rounds_and_calls(totals));
+    say!(
+        "  {}, {} of them refused; {}; {}",
+        large(inserts, "insert"),
+        HumanCount(refused),
+        large(lookups, "lookup"),
+        large(removes, "remove")
+    );
     say!("  {running:.1?} running, {checking:.1?} checking");
     if undecided > 0 {
         say!(
-            "  {undecided} classes of keys were not checked in a round, as too many calls overlapped; \
-             choose fewer threads"
+            "  not checked in a round, as too many calls overlapped: {} of keys; choose fewer threads",
+            large(undecided, "class")
         );
     }
 }
@@ -235,8 +249,7 @@ impl Progress {
 
     fn show(&self, totals: &Totals) {
         let elapsed = self.begun.elapsed();
-        let [rounds, calls] = [totals.rounds, totals.calls()].map(HumanCount);
-        let done = format!("{rounds} rounds, {calls} calls");
+        let done = rounds_and_calls(totals);
         if !self.bar.is_hidden() {
             self.bar.set_position(elapsed.as_millis() as u64);
             self.bar.set_message(done);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, value_parser};
 
 use super::Ending;
@@ -25,6 +25,7 @@ pub(super) struct Options {
         long,
         value_name = "F,F,…",
         value_delimiter = ',',
+        allow_negative_numbers = true,
         default_value = "0.2,0.4,0.45,0.5,0.55,0.6,0.75,0.9"
     )]
     loads: Vec<f64>,
@@ -55,7 +56,7 @@ pub(super) fn cuckoo_hashing(registry: &Registry, options: &Options) -> Result<E
         operations: options.operations as usize,
         seed: options.seed,
     };
-    validate(&effort).context("--loads and --buckets")?;
+    validate(&effort).map_err(super::of_option)?;
     let study = Study::begin(&options.out, NAME, describe(registry, options)?)?;
     let rows = study.measure(steps(&effort), |mut progress| {
         measure(&effort, &mut progress)

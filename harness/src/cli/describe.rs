@@ -12,9 +12,11 @@ use indicatif::{HumanBytes, HumanCount};
 use super::print::{Stdout, note};
 use super::{Ending, results};
 use crate::describe::rows::{COLUMNS, rows};
-use crate::describe::{Description, Exact, Settings, describe as describe_file, shown};
-use crate::machine::{self, Run, Sidecar};
+use crate::describe::{Description, Exact, Settings, describe as describe_file, name, shown};
+use crate::machine::{self, Run, Sidecar, without_directories};
 use crate::results::outputs::Outputs;
+use crate::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
+use crate::wording::large;
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
@@ -23,7 +25,8 @@ pub(super) const AFTER_HELP: &str = "Example: harness describe --keys access.log
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A text file, one key a line, of any encoding and size; blank lines are skipped. As for `sweep`.
+    /// A text file, one key a line, of any size; blank lines are skipped. `-` is the standard input. Lines end with the
+    /// byte of a line feed, and what is between is a key as it is: UTF-16 must be converted first.
     #[arg(long, value_name = "FILE")]
     keys: PathBuf,
     /// Also count all keys exactly, which takes memory for every different one, and hold the estimates against that.
@@ -38,7 +41,7 @@ pub(super) struct Options {
     error: f64,
     /// Bits that choose a HyperLogLog register, 4 to 18: each doubles the memory, and two of them halve the error. 14
     /// are 16 KiB and 0.8 %.
-    #[arg(long, value_name = "P", default_value_t = 14)]
+    #[arg(long, value_name = "P", default_value_t = 14, value_parser = value_parser!(u8).range(i64::from(MIN_PRECISION)..=i64::from(MAX_PRECISION)))]
     precision: u8,
     /// The share of absent keys that the filters may find. By default that of our default layout, 1 in 512.
     #[arg(long, value_name = "SHARE", default_value_t = DEFAULT_RATE, hide_default_value = true)]
@@ -61,12 +64,7 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
         "How many keys are different, which are heavy, and what would a filter of them take?"
             .into(),
         0,
-        options
-            .keys
-            .file_name()
-            .unwrap_or_default()
-            .display()
-            .to_string(),
+        without_directories([&*name(&options.keys)]),
         "not pinned: nothing is timed".into(),
     );
     let out = match &options.out {
@@ -85,6 +83,9 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let description = described?;
+    if let Some(warning) = &description.warning {
+        note!("{warning}");
+    }
     write(options, &description, Stdout)?;
     if let Some((directory, mut sidecar)) = out {
         let rows = rows(&description);
@@ -132,10 +133,10 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     let count = |number: f64| HumanCount(number.round() as u64);
     writeln!(
         out,
-        "{}: {} keys, one a line; {} blank lines",
-        options.keys.display(),
-        HumanCount(description.keys),
-        HumanCount(description.blank)
+        "{}: {}, one a line; {}",
+        name(&options.keys),
+        large(description.keys, "key"),
+        large(description.blank, "blank line")
     )?;
     writeln!(
         out,
@@ -159,8 +160,8 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     )?;
     writeln!(
         out,
-        "Filters of {} keys that find one absent key in {}, or nearly so:\n\n{}\n",
-        count(description.distinct),
+        "Filters of {} that find one absent key in {}, or nearly so:\n\n{}\n",
+        large(description.distinct.round() as u64, "key"),
         count(1.0 / options.false_positive_rate),
         sizes(description)
     )?;

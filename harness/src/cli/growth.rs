@@ -58,7 +58,7 @@ pub(super) fn growth(options: &Options) -> Result<Ending> {
         rounds: options.rounds as usize,
         seed: options.seed,
     };
-    validate(&effort).context("--slices and --keys")?;
+    validate(&effort).map_err(super::of_option)?;
     check_memory(&effort, machine::available_memory()?).context("--keys")?;
     let study = Study::begin(&options.out, NAME, describe(&effort, &cores)?)?;
     let rows = study.measure(steps(&effort), |mut progress| {

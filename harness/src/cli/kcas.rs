@@ -5,20 +5,18 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, value_parser};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{Table, presets};
 
 use super::Ending;
 use super::print::{self, note, say};
 use super::results::Study;
-use crate::kcas_cost::contest::{Changes, Workload};
-use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
-use crate::kcas_cost::{
-    COLUMNS, Case, Effort, Measured, Results, Row, Verdict, check, measure, steps,
-};
+use crate::kcas_cost::contest::Changes;
+use crate::kcas_cost::engines::{ENGINES, Entry, MAX_THREADS};
+use crate::kcas_cost::{COLUMNS, Effort, Measured, Verdict, check, measure, sheet, steps};
 use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
 use crate::plot;
-use crate::results::statistics::Summary;
+use crate::wording::counted;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -35,7 +33,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = value_parser!(u32).range(1..))]
     rounds: u32,
     /// Seconds of one measurement; there are 16 for each engine, number of threads and round.
-    #[arg(long, value_name = "S", default_value = "0.1", value_parser = super::check::seconds)]
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = super::check::seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// Which words an operation changes follows from it.
     #[arg(long, default_value_t = 1)]
@@ -81,7 +79,12 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     let Measured { rows, ended_by } = study.measure(steps(&effort), |mut progress| {
         measure(&effort, &mut progress)
     });
-    study.end(&rows, table, Some(plot::kcas::render), ended_by)
+    study.end(
+        &rows,
+        |rows| sheet(rows).map_or_else(String::new, |sheet| sheet.to_string()),
+        Some(plot::kcas::render),
+        ended_by,
+    )
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {
@@ -102,79 +105,12 @@ fn describe(options: &Options) -> Result<Sidecar> {
     })
 }
 
-/// Our throughput, and how many times that of each other engine it is.
-fn table(rows: &[Row]) -> String {
-    let results = Results(rows);
-    let ours = ENGINES[0].name;
-    let engines = results.engines();
-    let others: Vec<_> = engines
-        .iter()
-        .map(|entry| entry.name)
-        .filter(|&name| name != ours)
-        .collect();
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    let fixed = ["workload", "threads", "k", "ours, million/s"].map(str::to_owned);
-    let over = others.iter().map(|other| format!("ours / {other}"));
-    table.set_header(fixed.into_iter().chain(over));
-    let spread = |summary: Option<Summary>| match summary {
-        Some(Summary {
-            lower,
-            median,
-            upper,
-            ..
-        }) => {
-            format!("{median:.2} [{lower:.2}–{upper:.2}]")
-        }
-        None => "–".into(),
-    };
-    for workload in Workload::ALL {
-        for threads in results.threads() {
-            for entries in 1..=MAX_ENTRIES {
-                let case = Case {
-                    workload: workload.label().into(),
-                    threads,
-                    entries,
-                };
-                let Some(throughput) = results.throughput(&case, ours) else {
-                    continue;
-                };
-                let mut line = vec![
-                    case.workload.clone(),
-                    threads.to_string(),
-                    entries.to_string(),
-                ];
-                line.push(spread(Some(throughput)));
-                line.extend(
-                    others
-                        .iter()
-                        .map(|other| spread(results.ratio(&case, ours, other))),
-                );
-                table.add_row(line);
-            }
-        }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = format!(
-        "{table}\n\nMedian [first to third quartile] over the rounds; ratios taken within rounds. Words found wrong \
-         after a measurement:"
-    );
-    for entry in &engines {
-        text += &format!(
-            "\n  {}: {}; {}",
-            entry.name,
-            results.wrong_words(entry.name),
-            entry.guarantees
-        );
-    }
-    text + "\n"
-}
-
 /// Compare-and-swaps of an operation, as they were counted.
 #[cfg(feature = "steps")]
 fn exchanges() -> String {
+    use crate::kcas_cost::engines::MAX_ENTRIES;
+    use comfy_table::CellAlignment;
+
     let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
         .map(|entry| (entry.name, crate::kcas_cost::exchanges(entry)))
         .collect();
@@ -212,8 +148,8 @@ fn verdicts(effort: &Effort) -> Result<String> {
     let verdict = |entry, changes, entries| -> Result<String> {
         Ok(match check(entry, changes, entries, threads, &longer)? {
             Verdict::Right => "right".into(),
-            Verdict::Wrong(words) => format!("{words} words WRONG"),
-            Verdict::Stuck(threads) => format!("{threads} threads STUCK"),
+            Verdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
+            Verdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
         })
     };
     let cases = [
@@ -241,8 +177,9 @@ fn verdicts(effort: &Effort) -> Result<String> {
         table.add_row([name, &entries.to_string(), growing, returning]);
     }
     Ok(format!(
-        "{table}\n\n{threads} threads on the same 16 words, {} seconds each; words held against the sums of the \
+        "{table}\n\n{} on the same 16 words, {} each; words held against the sums of the \
          operations that took effect.\n",
-        longer.time.as_secs_f64()
+        counted(threads, "thread"),
+        counted(longer.time.as_secs_f64(), "second")
     ))
 }

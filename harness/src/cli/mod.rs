@@ -311,6 +311,11 @@ fn sweep_named(
     sweep::sweep(registry, &files, options)
 }
 
+/// An error that begins with the name of a field, which is that of an option, too.
+fn of_option(error: anyhow::Error) -> anyhow::Error {
+    anyhow::anyhow!("--{error:#}")
+}
+
 /// The flag that the first Ctrl-C sets; the second ends the process.
 fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));

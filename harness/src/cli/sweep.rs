@@ -23,6 +23,7 @@ use crate::sweep::experiment::{self, Experiment};
 use crate::sweep::plan::{Measurement, Plan};
 use crate::sweep::resume::{self, Earlier};
 use crate::sweep::runner::{self, Event, Sweep};
+use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::{self, Latency};
@@ -33,7 +34,8 @@ pub(super) struct Options {
     /// Take keys from a text file, one a line, instead of generated ones; adds `-keys` to the name of the
     /// results.
     ///
-    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables. Each experiment reads
+    /// it again, so that it can be neither a pipe nor the standard input.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Where the results go; created if need be.
@@ -224,6 +226,10 @@ fn show(Estimate { least, most }: Estimate) -> String {
 }
 
 fn minutes(time: Duration) -> String {
+    // That a tiny run takes "0 s" would say nothing.
+    if time < Duration::from_secs(10) {
+        return format!("{:.1} s", time.as_secs_f64().max(0.1));
+    }
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {
         ..120 => format!("{seconds} s"),
@@ -254,8 +260,8 @@ fn run(
     if let (true, Some(earlier)) = (is_complete, &earlier) {
         let (name, csv) = (&experiment.name, files.csv.display());
         note!(
-            "{name}: complete, its {} rows are in {csv}",
-            earlier.rows.len()
+            "{name}: complete, with {} in {csv}",
+            counted(earlier.rows.len(), "row")
         );
         rows.clone_from(&earlier.rows);
         return Ok(());
@@ -303,7 +309,7 @@ fn run(
             } => {
                 if experiment.stopping_rule().adapts() {
                     let of_workload = format!("{}: ", workload.describe());
-                    let line = format!("{of_workload}{rounds} rounds, {reason}");
+                    let line = format!("{of_workload}{}, {reason}", counted(rounds, "round"));
                     progress.say(&line);
                     // A run that goes on comes by workloads of which it was told before.
                     let told = &mut sidecar.run.rounds;
@@ -342,7 +348,10 @@ fn run(
     }
     written.end(result.with_context(|| {
         let (done, csv) = (rows.len(), files.csv.display());
-        format!("the run ended early; {done} rows are in {csv}")
+        format!(
+            "the run ended early, with {} in {csv}",
+            counted(done, "row")
+        )
     }))?;
     if interrupted {
         let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
@@ -363,7 +372,10 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Write
         writer,
         torn,
     } = earlier;
-    note!("  going on after {} rows that are there", rows.len());
+    note!(
+        "  going on after {} from before",
+        counted(rows.len(), "row")
+    );
     if !torn.is_empty() {
         note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
     }
@@ -389,6 +401,9 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
             keys.residents()
         );
     }
+    if let Some(warning) = keys.warning() {
+        note!("  {warning}");
+    }
     for skipped in &plan.skipped {
         note!("  {skipped}");
     }
@@ -398,7 +413,8 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
         false => "",
     };
     note!(
-        "  {at_least}{measurements} measurements of {} s, with all that they need: {}",
+        "  {at_least}{} of {} s, with all that they need: {}",
+        counted(measurements, "measurement"),
         experiment.seconds,
         show(estimate)
     );

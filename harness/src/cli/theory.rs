@@ -11,6 +11,7 @@ use crate::machine::{Run, Sidecar};
 use crate::table;
 use crate::theory::row::{COLUMNS, Row};
 use crate::theory::{Claims, Effort, LEAST_KEYS, STRUCTURES, measure};
+use crate::wording::counted;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -62,9 +63,12 @@ fn all_hold(rows: &[Row]) -> Result<()> {
         .collect();
     ensure!(
         broken.is_empty(),
-        "{} of {} rows do not hold:{}",
-        broken.len(),
-        rows.len(),
+        "of {}, {} not hold:{}",
+        counted(rows.len(), "row"),
+        match broken.len() {
+            1 => "1 does".to_owned(),
+            broken => format!("{broken} do"),
+        },
         broken.concat()
     );
     Ok(())
@@ -94,7 +98,7 @@ mod tests {
         let error = all_hold(&[row(0.5), row(0.6)]).unwrap_err().to_string();
         assert_eq!(
             error,
-            "1 of 2 rows do not hold:\n  bloom, fill: measured 0.6, allowed 0.5 to 0.5"
+            "of 2 rows, 1 does not hold:\n  bloom, fill: measured 0.6, allowed 0.5 to 0.5"
         );
     }
 }

@@ -2,8 +2,10 @@
 
 use super::{Mix, Results, Row};
 use crate::results::statistics::Summary;
+use crate::results::verdict::{INTERVAL, Marks, Verdict};
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
 use crate::table::Sheet;
+use crate::wording::counted;
 
 const SMART: &str = SmartCuckoo::NAME;
 const PLAIN: &str = PlainCuckoo::NAME;
@@ -24,6 +26,7 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
         "buckets renewed an update, smart",
         "throughput, smart / plain",
     ];
+    let mut marks = Marks::default();
     let mut lines = Vec::new();
     for mix in results.mixes() {
         for load in results.loads() {
@@ -31,20 +34,22 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
                 .summary((mix, load), SMART, |row| row.mops)
                 .is_some()
             {
-                lines.push(line(results, mix, load));
+                lines.push(line(results, mix, load, &mut marks));
             }
         }
     }
     let mut notes = vec![
         format!(
-            "Tables of {} buckets of one key each; plain gives up after {} kicks, and undoes them. Load: keys offered for each \
+            "Tables of {} buckets of one key each; plain gives up after {}, and undoes them. Load: keys offered for each \
              bucket, refused ones included.",
-            first.buckets, first.most_kicks
+            first.buckets, counted(first.most_kicks, "kick")
         ),
-        "Counts are medians over the rounds; throughputs are medians of the ratios within rounds [95 % bootstrap interval]."
-            .into(),
+        format!(
+            "Counts are medians over the rounds; throughputs are medians of the ratios within rounds [{INTERVAL}]."
+        ),
         "Kicks and refusals of the mix without inserts are those of filling the table before the clock starts.".into(),
     ];
+    notes.extend(marks.explained());
     notes.extend([SMART, PLAIN].map(|table| first_refusal(results, table)));
     Some(Sheet {
         lead: "SmartCuckoo beside plain cuckoo hashing, from one load to the next.".into(),
@@ -54,7 +59,7 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
     })
 }
 
-fn line(results: Results, mix: Mix, load: f64) -> Vec<String> {
+fn line(results: Results, mix: Mix, load: f64, marks: &mut Marks) -> Vec<String> {
     let median = |table: &str, quantity: fn(&Row) -> f64| {
         let summary = results.summary((mix, load), table, quantity);
         summary.map_or(f64::NAN, |summary| summary.median)
@@ -75,19 +80,18 @@ fn line(results: Results, mix: Mix, load: f64) -> Vec<String> {
         median(SMART, |row| row.refused_early as f64).to_string(),
         median(PLAIN, |row| row.wasted_kicks as f64).to_string(),
         renewed,
-        ratio.map_or("–".into(), spread),
+        ratio.map_or("–".into(), |ratio| spread(&ratio, marks)),
     ]);
     cells.collect()
 }
 
-fn spread(ratio: Summary) -> String {
-    let Summary {
-        low, median, high, ..
-    } = ratio;
-    match median {
-        ..0.01 => format!("{median:.1e} [{low:.1e}–{high:.1e}]"),
-        _ => format!("{median:.3} [{low:.3}–{high:.3}]"),
-    }
+fn spread(ratio: &Summary, marks: &mut Marks) -> String {
+    marks.shown(ratio, Some(Verdict::of(ratio)), |number| {
+        match ratio.median {
+            ..0.01 => format!("{number:.1e}"),
+            _ => format!("{number:.3}"),
+        }
+    })
 }
 
 fn first_refusal(results: Results, table: &str) -> String {
@@ -98,5 +102,33 @@ fn first_refusal(results: Results, table: &str) -> String {
             "{table} first refused a key at load {median:.4} [{min:.4}–{max:.4}: least and most of the rounds]."
         ),
         None => format!("{table} refused no key."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn last_cell_and_notes(rounds: &[[f64; 2]]) -> (String, String) {
+        let sheet = sheet(&sample(rounds)).unwrap();
+        (
+            sheet.lines[0].last().unwrap().clone(),
+            sheet.notes.join("\n"),
+        )
+    }
+
+    #[test]
+    fn ratios_that_allow_no_claim_are_marked() {
+        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 5]);
+        assert_eq!(cell, "3.000 [3.000–3.000]");
+        assert!(!notes.contains("claim"), "{notes}");
+        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 4]);
+        assert_eq!(cell, "3.000 [3.000–3.000] #");
+        assert!(notes.contains("# no claim: fewer than 5 rounds"), "{notes}");
+        assert_eq!(
+            last_cell_and_notes(&[[1.0, 1.0]; 5]).0,
+            "1.000 [1.000–1.000] ~"
+        );
     }
 }

@@ -1,24 +1,29 @@
 //! A file of keys, handed out to threads in chunks of whole lines.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workload::keys::{MAX_LINE, key_of};
+use crate::workload::keys::{MAX_LINE, STANDARD_INPUT, key_of};
 
 /// How much is read at a time, and a line more.
 const READ_SIZE: u64 = 1 << 18;
 
+type Source = BufReader<Box<dyn Read + Send>>;
+
 /// The file, until its end.
 pub(super) struct Input {
-    file: Option<BufReader<File>>,
+    file: Option<Source>,
 }
 
 impl Input {
-    /// Opens a file, or a named pipe.
+    /// Opens a file or a named pipe, or takes the [standard input](STANDARD_INPUT).
     pub(super) fn open(path: &Path) -> Result<Self> {
+        if path == Path::new(STANDARD_INPUT) {
+            return Ok(Self::of(io::stdin()));
+        }
         let name = path.display();
         let cannot_open = || format!("cannot open the keys file {name}");
         let file = File::open(path).with_context(cannot_open)?;
@@ -27,9 +32,13 @@ impl Input {
             !metadata.is_dir(),
             "{name} is a directory; give a text file, one key a line"
         );
-        Ok(Self {
-            file: Some(BufReader::new(file)),
-        })
+        Ok(Self::of(file))
+    }
+
+    fn of(source: impl Read + Send + 'static) -> Self {
+        Self {
+            file: Some(BufReader::new(Box::new(source))),
+        }
     }
 
     /// Fills `chunk` with the next whole lines; false at the end, which an error is too.
@@ -53,7 +62,7 @@ impl Input {
 }
 
 /// Reads about [`READ_SIZE`], and to the end of the line that was begun; no further than a line may be long.
-fn read_lines(file: &mut BufReader<File>, chunk: &mut Vec<u8>) -> std::io::Result<()> {
+fn read_lines(file: &mut Source, chunk: &mut Vec<u8>) -> std::io::Result<()> {
     file.by_ref().take(READ_SIZE).read_to_end(chunk)?;
     if !chunk.ends_with(b"\n") {
         // With room for a line break of two bytes.

@@ -19,6 +19,7 @@ use filter::FixedState;
 
 use crate::sketches::top_k::Heavy;
 use crate::sketches::{CountMin, HyperLogLog, TopK};
+use crate::workload::keys::{NotText, STANDARD_INPUT};
 
 pub use exact::Exact;
 pub use sizing::Size;
@@ -66,7 +67,9 @@ pub struct Description {
     pub keys: u64,
     /// Lines that are no keys.
     pub blank: u64,
-    /// About how many keys are different.
+    /// What is odd about the keys, and what to do about it, if anything is.
+    pub warning: Option<String>,
+    /// About how many keys are different; no more than there are.
     pub distinct: f64,
     /// The standard error of that, as a share of it.
     pub standard_error: f64,
@@ -94,11 +97,20 @@ struct Sketches {
 struct Part {
     keys: u64,
     blank: u64,
+    not_text: NotText,
     heaviest: TopK<Key>,
     exact: Option<Counts>,
 }
 
-/// Describes a file; `progress` is told of the bytes read.
+/// What a file of keys is called.
+pub fn name(file: &Path) -> String {
+    match file == Path::new(STANDARD_INPUT) {
+        true => "the standard input".to_owned(),
+        false => file.display().to_string(),
+    }
+}
+
+/// Describes a file, or the [standard input](STANDARD_INPUT); `progress` is told of the bytes read.
 ///
 /// # Errors
 ///
@@ -110,18 +122,18 @@ pub fn describe(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Description> {
     let sketches = Sketches {
-        distinct: HyperLogLog::new(settings.precision).context("the precision")?,
-        counts: CountMin::new(settings.error, FAILURE, SEED).context("the error")?,
+        distinct: HyperLogLog::new(settings.precision).context("--precision")?,
+        counts: CountMin::new(settings.error, FAILURE, SEED).context("--error")?,
     };
     // Before the work, not after it.
-    sizing::sizes(1.0, settings.false_positive_rate).context("the false positive rate")?;
+    sizing::sizes(1.0, settings.false_positive_rate).context("--false-positive-rate")?;
     let input = Input::open(file)?;
     let part = read(input, &sketches, settings, progress)
-        .with_context(|| format!("cannot take keys from {}", file.display()))?;
+        .with_context(|| format!("cannot take keys from {}", name(file)))?;
     ensure!(
         part.keys > 0,
         "{} holds no keys; give a text file, one key a line",
-        file.display()
+        name(file)
     );
 
     let count_error = sketches.counts.error() * part.keys as f64;
@@ -129,10 +141,12 @@ pub fn describe(
     let counts = heaviest.iter().take(RANKS).map(|heavy| heavy.count);
     let skew = Skew::of(counts, CLEAR * count_error);
     heaviest.truncate(settings.top);
-    let distinct = sketches.distinct.estimate();
+    // No sketch knows how many keys there were; we do.
+    let distinct = sketches.distinct.estimate().min(part.keys as f64);
     let mut description = Description {
         keys: part.keys,
         blank: part.blank,
+        warning: part.not_text.warning(&name(file), part.keys),
         distinct,
         standard_error: sketches.distinct.standard_error(),
         heaviest,
@@ -228,6 +242,7 @@ impl Part {
         Self {
             keys: 0,
             blank: 0,
+            not_text: NotText::default(),
             heaviest: TopK::new(settings.top.max(RANKS)),
             exact: settings.exact.then(Counts::default),
         }
@@ -236,6 +251,7 @@ impl Part {
     fn take(&mut self, key: &[u8], sketches: &Sketches) {
         let hash = FixedState.hash_one(key);
         self.keys += 1;
+        self.not_text.look_at(key);
         sketches.distinct.insert(hash);
         let estimate = sketches.counts.add(hash, 1);
         self.heaviest.offer(hash, estimate, || key.into());
@@ -247,6 +263,7 @@ impl Part {
     fn merge(&mut self, other: Self) {
         self.keys += other.keys;
         self.blank += other.blank;
+        self.not_text.merge(other.not_text);
         self.heaviest.merge(other.heaviest);
         if let (Some(exact), Some(other)) = (&mut self.exact, other.exact) {
             exact.merge(other);
@@ -314,6 +331,30 @@ mod tests {
         assert_eq!(exact.counts, (1..=20).map(count).collect::<Vec<_>>());
         assert_eq!(exact.bounds.len(), 4);
         assert!(exact.bounds.iter().all(Comparison::holds), "{exact:?}");
+    }
+
+    #[test]
+    fn no_more_keys_are_different_than_there_are() {
+        let mut too_high = 0;
+        for keys in [10, 100, 300, 1_000, 1_500] {
+            let mut file = NamedTempFile::new().unwrap();
+            (0..keys).for_each(|key| writeln!(file, "{key}").unwrap());
+            let settings = Settings {
+                precision: 5,
+                ..settings()
+            };
+            let description = of(&file, &settings);
+            let sketch = HyperLogLog::new(5).unwrap();
+            (0..keys)
+                .for_each(|key| sketch.insert(FixedState.hash_one(key.to_string().as_bytes())));
+            too_high += u32::from(sketch.estimate() > f64::from(keys));
+            assert_eq!(description.distinct, sketch.estimate().min(keys.into()));
+            let cuckoo = sizing::sizes(description.distinct, 0.01).unwrap();
+            assert_eq!(description.sizes, cuckoo);
+            let row = rows::rows(&description).remove(2);
+            assert!(row.most.unwrap() <= f64::from(keys), "{row:?}");
+        }
+        assert!(too_high > 0, "no estimate was too high");
     }
 
     #[test]

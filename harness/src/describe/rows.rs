@@ -51,7 +51,7 @@ pub fn rows(description: &Description) -> Vec<Row> {
         Row::new("blank lines", description.blank as f64),
         Row {
             least: Some(description.distinct - deviation),
-            most: Some(description.distinct + deviation),
+            most: Some((description.distinct + deviation).min(description.keys as f64)),
             exact: exact.map(|exact| exact.distinct as f64),
             ..Row::new("distinct keys", description.distinct)
         },

@@ -1,5 +1,6 @@
 //! What a filter of so many keys takes, and how wrong it is for that.
 
+use crate::wording::counted;
 use std::f64::consts::LN_2;
 
 use anyhow::Result;
@@ -43,14 +44,14 @@ pub fn sizes(keys: f64, rate: f64) -> Result<Vec<Size>> {
     Ok(vec![
         Size {
             filter: "Bloom",
-            parameters: format!("{hashes} hashes"),
+            parameters: counted(hashes, "hash"),
             bytes: bytes(bits),
             rate: of_bloom,
             removes: false,
         },
         Size {
             filter: "counting Bloom",
-            parameters: format!("{hashes} hashes, 4-bit counters"),
+            parameters: format!("{}, 4-bit counters", counted(hashes, "hash")),
             bytes: bytes(4.0 * bits),
             rate: of_bloom,
             removes: true,

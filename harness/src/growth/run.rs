@@ -16,6 +16,7 @@ use super::slices::{between, ends, part};
 use super::{Effort, Progress, Row};
 use crate::machine::pinning::Cores;
 use crate::sweep::gate::{Arrival, Gate};
+use crate::wording::counted;
 use crate::workload::latency::Latencies;
 
 /// In the mean, one of so many lookups is timed.
@@ -216,11 +217,13 @@ impl Tally {
         } = self;
         ensure!(
             *refused == 0,
-            "{name} refused {refused} keys on the way to {keys}"
+            "{name} refused {} on the way to {keys}",
+            counted(*refused, "key")
         );
         ensure!(
             *missing == 0,
-            "{name} lost keys: {missing} lookups of keys that are in it found nothing, on the way to {keys} keys"
+            "{name} lost keys: {} of keys that are in it found nothing, on the way to {keys} keys",
+            counted(*missing, "lookup")
         );
         Ok(())
     }

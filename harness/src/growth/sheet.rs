@@ -2,8 +2,9 @@
 
 use super::{OURS, Quantity, RIVALS, Results, Row};
 use crate::plot::grouped;
-use crate::results::verdict::Verdict;
-use crate::table::{Sheet, explained, ratio_cell};
+use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::table::Sheet;
+use crate::wording::counted;
 
 /// What ours is held against its rivals in.
 const QUANTITIES: [Quantity; 5] = [
@@ -21,15 +22,13 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
     let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
     let header = header.chain(QUANTITIES.map(|quantity| quantity.name().to_owned()));
     let header = header.chain([format!("bits a key, {OURS}"), "rival".to_owned()]);
-    let mut verdicts = Vec::new();
+    let mut marks = Marks::default();
     let mut lines = Vec::new();
     for rival in RIVALS {
         for keys in results.sizes() {
             let ratios = QUANTITIES.map(|quantity| {
                 let ratio = results.ratio(keys, (OURS, rival), quantity);
-                let verdict = ratio.as_ref().map(Verdict::of);
-                verdicts.extend(verdict);
-                ratio_cell(ratio, verdict)
+                marks.ratio(ratio.map(|ratio| (ratio, Verdict::of(&ratio))))
             });
             let bits = [OURS, rival].map(|subject| {
                 let bits = results.summary(subject, keys, Quantity::BitsAKey);
@@ -39,30 +38,27 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
             lines.push(place.chain(ratios).chain(bits).collect());
         }
     }
-    let mut notes = vec![
-        "A line is of the slice that ends there. Ratios are taken within rounds: median over the rounds [its 95 % bootstrap \
-         interval]; of latencies, below 1 is better."
-            .to_owned(),
-    ];
+    let mut notes = vec![format!(
+        "A line is of the slice that ends there. Ratios are taken within rounds: median over the rounds [{INTERVAL}]; of \
+             latencies, below 1 is better."
+    )];
     notes.extend(RIVALS.into_iter().filter_map(|rival| {
         let ratio = results.durations(OURS, rival)?;
-        let verdict = Verdict::of(&ratio);
-        verdicts.push(verdict);
-        let times = ratio_cell(Some(ratio), Some(verdict));
+        let times = marks.ratio(Some((ratio, Verdict::of(&ratio))));
         Some(format!(
             "The whole way takes {OURS} {times} times as long as {rival}."
         ))
     }));
-    notes.extend(explained(&verdicts));
+    notes.extend(marks.explained());
     if first.oversubscribed {
         notes.push("There were more threads than cores.".into());
     }
     Some(Sheet {
         lead: format!(
-            "{OURS} over each rival while {} threads insert {} keys, with {} lookups after each.",
-            first.threads,
+            "{OURS} over each rival while {} together insert {} keys, with {} after each.",
+            counted(first.threads, "thread"),
             grouped(first.all_keys),
-            first.lookups_per_insert
+            counted(first.lookups_per_insert, "lookup")
         ),
         header: header.collect(),
         lines,

@@ -16,6 +16,7 @@ use rand::{RngExt, SeedableRng};
 use crate::kcas_cost::engines::{Change, Engine, Entry, START, Tally};
 use crate::machine::pinning::Cores;
 use crate::sweep::gate::{Arrival, Gate};
+use crate::wording::counted;
 
 /// Which words the threads change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +107,7 @@ pub struct Outcome {
 
 /// Some threads did not come to an end: operations of theirs go on for ever. The threads are left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{threads} threads were still in one operation when nothing else had happened for {} seconds", PATIENCE.as_secs())]
+#[error("{} stuck in one operation: nothing else had happened for {} seconds", counted(*threads, "thread"), PATIENCE.as_secs())]
 pub struct Stuck {
     /// How many.
     pub threads: usize,

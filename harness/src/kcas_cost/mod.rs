@@ -3,6 +3,7 @@
 
 pub mod contest;
 pub mod engines;
+mod sheet;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,6 +17,9 @@ use crate::kcas_cost::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::machine::pinning::Cores;
 use crate::results::rows::{self, columns};
 use crate::results::statistics::Summary;
+use crate::wording::counted;
+
+pub use sheet::sheet;
 
 /// How much is measured.
 #[derive(Clone, Debug)]
@@ -116,7 +120,11 @@ pub fn measure(effort: &Effort, progress: &mut impl FnMut(&str) -> ControlFlow<(
                         let outcome = match contest.run(engine, &cores) {
                             Ok(outcome) => outcome,
                             Err(error) => {
-                                let at = format!("{}, {now}, {threads} threads", engine.name);
+                                let at = format!(
+                                    "{}, {now}, {}",
+                                    engine.name,
+                                    counted(threads, "thread")
+                                );
                                 measured.ended_by = Some(error.context(at));
                                 return measured;
                             }

@@ -279,6 +279,15 @@ mod tests {
     }
 
     #[test]
+    fn captions_tell_the_rule_for_claims() {
+        let too_few = crate::results::verdict::Verdict::TooFewRounds.explanation();
+        let fewer = format!("fewer than {} rounds", crate::results::verdict::FEWEST);
+        for text in [BARS, BANDS, &too_few] {
+            assert!(text.contains(&fewer), "{text}");
+        }
+    }
+
+    #[test]
     fn digits_are_grouped() {
         assert_eq!(grouped(7), "7");
         assert_eq!(grouped(60_000), "60,000");

@@ -15,6 +15,7 @@ use crate::cuckoo_hashing::{Results, Row};
 use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::wording::counted;
 
 /// Width of a panel without the names of lines beside it, and its height.
 const PANEL: (u32, u32) = (330, 380);
@@ -76,9 +77,10 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     let mut caption = vec![format!(
         "Tables of {} buckets of one key each; a point is what was measured between the load to its left and its own. Load: \
          keys offered for each bucket, refused ones included. Kicks of inserts that were refused count, those that undid them \
-         do not: plain-cuckoo gives up after {}. Mixes: inserts/lookups/updates. Lines: median of {rounds} rounds. {BARS}",
+         do not: plain-cuckoo gives up after {}. Mixes: inserts/lookups/updates. Lines: median of {}. {BARS}",
         grouped(first.buckets as u64),
         first.most_kicks,
+        counted(rounds, "round"),
     )];
     if rows.iter().any(|row| !row.pinned) {
         caption.push("The thread was not always pinned.".into());

@@ -7,6 +7,7 @@ use super::chart::{
     Area, CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap, write_lines,
 };
 use crate::machine::Sidecar;
+use crate::wording::counted;
 
 /// The narrowest figure: narrower ones would break title and caption into too many lines.
 const MIN_WIDTH: u32 = 840;
@@ -62,9 +63,9 @@ impl Frame {
 pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     let (machine, run) = (&sidecar.machine, &sidecar.run);
     format!(
-        "{}, {} cores{}{}. {}. Commit {}. {}.",
+        "{}, {}{}{}. {}. Commit {}. {}.",
         machine.processor,
-        machine.cores,
+        counted(machine.cores, "core"),
         match machine.threads_per_core {
             1 => String::new(),
             threads => format!(" with {threads} hardware threads each"),

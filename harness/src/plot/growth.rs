@@ -15,6 +15,7 @@ use super::style::{Style, styles};
 use crate::growth::{OURS, Quantity, RIVALS, Results, Row};
 use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
+use crate::wording::counted;
 
 /// Width of a panel without the names of lines beside it, and its height.
 const PANEL: (u32, u32) = (330, 320);
@@ -42,12 +43,12 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).filter(of).collect();
     let styles = styles(&subjects);
     let mut caption = vec![format!(
-        "{} keys, inserted by {}, with {} lookups after each, half of them of keys that are in. A point is what was measured between \
-         the size to its left and its own. Every insert was timed, and one of 16 lookups. Lines: median of {} rounds. {BANDS}",
+        "{} keys, inserted by {}, with {} after each, half of them of keys that are in. A point is what was measured between \
+         the size to its left and its own. Every insert was timed, and one of 16 lookups. Lines: median of {}. {BANDS}",
         grouped(first.all_keys),
         threads(first),
-        first.lookups_per_insert,
-        results.rounds(),
+        counted(first.lookups_per_insert, "lookup"),
+        counted(results.rounds(), "round"),
     )];
     if rows.iter().any(|row| !row.pinned) {
         caption.push("Threads were not always pinned.".into());
@@ -69,12 +70,11 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
 
 /// How many there are, and whether that is more than there are cores.
 fn threads(row: &Row) -> String {
-    let plural = if row.threads == 1 { "" } else { "s" };
     let label = match row.oversubscribed {
         true => ", oversubscribed: more than cores",
         false => "",
     };
-    format!("{} thread{plural}{label}", row.threads)
+    format!("{}{label}", counted(row.threads, "thread"))
 }
 
 struct Panel(Quantity);

@@ -15,6 +15,7 @@ use crate::kcas_cost::engines::{ENGINES, MAX_ENTRIES};
 use crate::kcas_cost::{Case, Results, Row};
 use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
+use crate::wording::counted;
 
 /// Width of a panel without the names of engines beside it, and its height.
 const PANEL: (u32, u32) = (290, 310);
@@ -83,11 +84,10 @@ fn draw_panel(
         return Ok(());
     }
     let title = match threads {
-        1 => format!("{}, 1 thread", workload.label()),
-        _ if results.oversubscribed(threads) => {
+        _ if results.oversubscribed(threads) && threads > 1 => {
             format!("{}, {threads} threads (more than cores)", workload.label())
         }
-        _ => format!("{}, {threads} threads", workload.label()),
+        _ => format!("{}, {}", workload.label(), counted(threads, "thread")),
     };
     let beside = label_width(styles);
     let plot_width = area.dim_in_pixel().0 as i32 - 90 - beside as i32;
@@ -126,7 +126,8 @@ fn caption(results: &Results, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<S
     let mut how = format!(
         "An operation reads k words and increases each by one, all at one moment, again and again until it \
          succeeds. Disjoint: each thread has {OWN_WORDS} words of its own. Contended: all threads have the same \
-         {SHARED_WORDS} words. Lines: median of {rounds} rounds. {BARS}"
+         {SHARED_WORDS} words. Lines: median of {}. {BARS}",
+        counted(rounds, "round")
     );
     if results.0.iter().any(|row| !row.pinned) {
         how += " Threads were not all pinned.";
@@ -135,7 +136,7 @@ fn caption(results: &Results, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<S
     for entry in results.engines() {
         let wrong = match results.wrong_words(entry.name) {
             0 => String::new(),
-            words => format!(". Here {words} words were wrong"),
+            words => format!(". Wrong here: {}", counted(words, "word")),
         };
         lines.push(format!(
             "{}: {}; {}{wrong}.",

@@ -13,6 +13,7 @@ use super::style::{Style, marker, styles};
 use crate::machine::Sidecar;
 use crate::memory::Row;
 use crate::results::statistics::Summary;
+use crate::wording::counted;
 
 /// Width of a panel without the names of subjects beside it, and its height.
 const PANEL: (u32, u32) = (400, 420);
@@ -24,12 +25,12 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     subjects.dedup();
     let styles = styles(&subjects);
     let mut caption = vec![format!(
-        "{} keys, inserted by {} threads. Lines: resident memory of the process, of a table made for keys / load factor \
+        "{} keys, inserted by {}. Lines: resident memory of the process, of a table made for keys / load factor \
          slots; a structure that grows by itself (exact-set) takes what it takes. Rates: of {} absent keys each, where all keys \
          are in; a point is a load factor, the largest one the highest. A structure that is never wrong has no point there. Black line: the least \
          possible for any filter, log₂(1/ε) bits a key; grey line: a Bloom filter, 1.44 log₂(1/ε).",
         grouped(first.keys),
-        first.threads,
+        counted(first.threads, "thread"),
         grouped(first.absent),
     )];
     if let Some(sidecar) = sidecar {

@@ -16,6 +16,7 @@ use super::style::{Style, styles};
 use crate::machine::Sidecar;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::wording::{counted, noun};
 
 const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
@@ -101,10 +102,7 @@ pub fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) ->
         fixed.push("closed loop".into());
     }
     if !matches!(results.axis(), Axis::Threads | Axis::Frozen) {
-        fixed.extend(value(Axis::Threads).map(|threads| match threads {
-            1.0 => "1 thread".to_owned(),
-            _ => format!("{threads} threads"),
-        }));
+        fixed.extend(value(Axis::Threads).map(|threads| counted(threads, "thread")));
     }
     if !fixed.is_empty() {
         title += &format!(" ({})", fixed.join(", "));
@@ -289,9 +287,13 @@ fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
             }
         }
     }
+    let most = rounds.iter().copied().max().unwrap_or_default();
     let rounds = range(rounds.into_iter());
     let keys = range(rows.iter().map(|row| row.keys));
-    let mut how = format!("Lines: median of {rounds} rounds. {BARS} Keys: {keys}");
+    let mut how = format!(
+        "Lines: median of {rounds} {}. {BARS} Keys: {keys}",
+        noun(most, "round")
+    );
     match sidecar {
         Some(sidecar) => how += &format!(" ({}).", sidecar.run.keys),
         None => how += ".",

@@ -6,6 +6,7 @@ use crate::plot::{duration, grouped};
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::wording::{counted, noun};
 use crate::{cuckoo_hashing, growth, kcas_cost, layouts, memory};
 
 /// The bound, not a rival.
@@ -123,15 +124,20 @@ fn clauses(
 fn named(axis: Axis, places: &[f64]) -> String {
     let list: Vec<_> = places.iter().map(f64::to_string).collect();
     let list = list.join(", ");
+    let last = places.last().copied().unwrap_or_default();
     match axis {
-        Axis::Threads if places == [1.0] => "1 thread".into(),
-        Axis::Threads => format!("{list} threads"),
-        Axis::Frozen => format!("{list} frozen threads"),
+        Axis::Threads => format!("{list} {}", noun(last, "thread")),
+        Axis::Frozen => format!("{list} frozen {}", noun(last, "thread")),
         Axis::Offered => format!("{list} million operations per second due"),
         Axis::Load => format!("load factor {list}"),
         Axis::Hit => format!("{list} % present"),
         Axis::Skew => format!("skew {list}"),
     }
+}
+
+/// What a sentence adds whose values are over so many rounds, or more.
+fn reservation(fewest_rounds: usize) -> &'static str {
+    Verdict::of_rounds(fewest_rounds).map_or("", Verdict::reservation)
 }
 
 /// For each case, how long 999 of 1,000 operations take at most where most is asked of the subjects: at its last
@@ -140,9 +146,11 @@ pub(super) fn of_latency(results: &Results, title: impl Fn(&Case) -> String) -> 
     let sentence = |case: Case| {
         let place = *results.places(&case).last()?;
         let subjects = results.subjects().into_iter();
+        let mut fewest = usize::MAX;
         let mut waits: Vec<(f64, &str)> = subjects
             .filter_map(|subject| {
                 let wait = results.summary(&case, place, subject, Quantity::P999)?;
+                fewest = fewest.min(wait.count);
                 Some((wait.median, subject))
             })
             .collect();
@@ -151,10 +159,11 @@ pub(super) fn of_latency(results: &Results, title: impl Fn(&Case) -> String) -> 
             .map(|(wait, subject)| format!("{} with {subject}", duration(wait)))
             .collect();
         Some(format!(
-            "{}, at {}: 999 of 1,000 operations end within {}.",
+            "{}, at {}: 999 of 1,000 operations end within {}{}.",
             title(&case),
             named(results.axis(), &[place]),
             waits.join(", "),
+            reservation(fewest)
         ))
     };
     results.cases().into_iter().filter_map(sentence).collect()
@@ -165,9 +174,11 @@ pub(super) fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> V
     let sentence = |case: Case| {
         let places = results.places(&case);
         let (&none, &most) = (places.first()?, places.last()?);
+        let mut fewest = usize::MAX;
         let left: Vec<_> = (results.subjects().into_iter())
             .filter_map(|subject| {
                 let left = results.ratio_across(&case, (most, subject), (none, subject))?;
+                fewest = fewest.min(left.count);
                 let Summary {
                     low, median, high, ..
                 } = left;
@@ -176,10 +187,11 @@ pub(super) fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> V
             })
             .collect();
         Some(format!(
-            "{}, with {}, of the throughput with {none} there is left: {}.",
+            "{}, with {}, of the throughput with {none} there is left: {}{}.",
             title(&case),
             named(Axis::Frozen, &[most]),
             left.join(", "),
+            reservation(fewest)
         ))
     };
     results.cases().into_iter().filter_map(sentence).collect()
@@ -206,16 +218,21 @@ pub(super) fn of_kcas(rows: &[kcas_cost::Row]) -> Vec<String> {
         let verdicts: Vec<_> = ratios.iter().map(Verdict::of).collect();
         let count = |of| verdicts.iter().filter(|verdict| **verdict == of).count();
         let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
+        let too_few = count(Verdict::TooFewRounds);
+        let untold = match too_few {
+            0 => String::new(),
+            _ => format!(", no claim for want of rounds in {too_few}"),
+        };
         let medians = ratios.iter().map(|ratio| ratio.median);
         (!ratios.is_empty()).then(|| {
             format!(
                 "Words {}: {} against {}: of {} cases of threads and k, faster in {faster}, slower in {slower}, too close \
-                 or too noisy to call in {}; {:.2} to {:.2} times the throughput.",
+                 or too noisy to call in {}{untold}; {:.2} to {:.2} times the throughput.",
                 workload.label(),
                 ours.name,
                 other.name,
                 ratios.len(),
-                ratios.len() - faster - slower,
+                ratios.len() - faster - slower - too_few,
                 medians.clone().fold(f64::INFINITY, f64::min),
                 medians.fold(0.0, f64::max),
             )
@@ -268,21 +285,16 @@ pub(super) fn of_cuckoo_hashing(rows: &[cuckoo_hashing::Row]) -> Vec<String> {
         let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
         let ratios = results.loads().into_iter().filter_map(ratio);
         let told: Vec<_> = ratios
-            .map(
-                |(
-                    load,
-                    Summary {
-                        low, median, high, ..
-                    },
-                )| {
-                    let verdict = match (low > 1.0, high < 1.0) {
-                        (true, _) => "faster",
-                        (_, true) => "slower",
-                        _ => "neither faster nor slower",
-                    };
-                    format!("{verdict} up to load {load} ({median:.2})")
-                },
-            )
+            .map(|(load, ratio)| {
+                let verdict = match Verdict::of(&ratio) {
+                    Verdict::Faster => "faster",
+                    Verdict::Slower => "slower",
+                    Verdict::TooCloseToCall => "too close to call",
+                    Verdict::TooNoisy => "too noisy to call",
+                    Verdict::TooFewRounds => "no claim for want of rounds",
+                };
+                format!("{verdict} up to load {load} ({:.2})", ratio.median)
+            })
             .collect();
         format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))
     };
@@ -320,9 +332,9 @@ pub(super) fn of_growth(rows: &[growth::Row]) -> Vec<Finding> {
         };
         (!at.is_empty()).then(|| Finding {
             case: format!(
-                "{} keys, {} threads",
+                "{} keys, {}",
                 grouped(first.all_keys),
-                first.threads
+                counted(first.threads, "thread")
             ),
             other: rival.to_owned(),
             lost: at.iter().any(|(verdict, ..)| *verdict == worse),
@@ -414,7 +426,8 @@ mod tests {
         assert_eq!(
             of_latency(&Results::of(&rows), case),
             [
-                "mix, at 4 threads: 999 of 1,000 operations end within 200 ns with fast, 9 µs with slow."
+                "mix, at 4 threads: 999 of 1,000 operations end within 200 ns with fast, 9 µs with slow, from too few \
+                 rounds for a claim."
             ]
         );
     }
@@ -434,7 +447,8 @@ mod tests {
         assert_eq!(
             of_frozen(&Results::of(&rows), case),
             [
-                "mix, with 8 frozen threads, of the throughput with 0 there is left: ours 90 % [90–90], lock 0 % [0–0]."
+                "mix, with 8 frozen threads, of the throughput with 0 there is left: ours 90 % [90–90], lock 0 % [0–0], from \
+                 too few rounds for a claim."
             ]
         );
     }
@@ -445,6 +459,13 @@ mod tests {
             let rows = cuckoo_hashing::sample(&rounds);
             of_cuckoo_hashing(&rows).remove(0)
         };
+        let few = of_cuckoo_hashing(&cuckoo_hashing::sample(&[[3.0, 1.0]; 4]));
+        assert_eq!(
+            few,
+            [
+                "smart-cuckoo over plain-cuckoo, mix 100/0/0: no claim for want of rounds up to load 0.5 (3.00)."
+            ]
+        );
         let faster = told([[3.0, 1.0]; 5]);
         assert_eq!(
             faster,
@@ -452,7 +473,7 @@ mod tests {
         );
         assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
         let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
-        assert!(told(mixed).contains(": neither faster nor slower"));
+        assert!(told(mixed).contains(": too noisy to call up to load 0.5 (1.00)"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Finding, Section};
 use crate::plot::machine_line;
+use crate::results::verdict::FEWEST;
 use crate::table::Sheet;
 
 const STYLE: &str = "
@@ -39,8 +40,9 @@ pub(super) fn render(sections: &[Section], left_out: &[String]) -> String {
                 h1 { "Lock-free cuckoo filter: measurements" }
                 @for line in machines(sections) { p.note { (line) } }
                 p {
-                    "Every sentence here is generated from the data. Ratios are taken within rounds, and intervals are 95 % \
-                     bootstrap intervals of their medians. Where an interval includes 1 nothing is claimed."
+                    (format!("Every sentence here is generated from the data. Ratios are taken within rounds, and intervals \
+                     are 95 % bootstrap intervals of their medians. Where an interval includes 1, or there are fewer than \
+                     {FEWEST} rounds, nothing is claimed."))
                 }
                 nav {
                     ul {

@@ -8,13 +8,10 @@
 //!
 //! With few rounds the interval of a median is that of the smallest to the largest value. It covers the true
 //! median in 1 - 2 / 2ⁿ of all cases: never with one round, in half of all cases with two, in 94 % with five. Below
-//! [`FEWEST`] rounds it is hence a range, and no basis for a claim.
+//! [`FEWEST`](crate::results::verdict::FEWEST) rounds it is hence a range, and no basis for a claim.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-
-/// The fewest rounds whose interval is near to what it promises.
-pub const FEWEST: usize = 5;
 
 /// What part of the resamples lies within an interval.
 const CONFIDENCE: f64 = 0.95;
@@ -66,6 +63,7 @@ pub fn median(values: &mut [f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::verdict::FEWEST;
 
     #[test]
     fn the_median_is_the_middle() {

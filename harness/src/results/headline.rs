@@ -1,10 +1,9 @@
 //! The one number to hold against the paper's: how many times as fast as fine-grained locks lookups are,
 //! averaged over the numbers of threads.
 
-use std::fmt;
-
 use crate::results::bootstrap;
 use crate::results::statistics::{Case, Results};
+use crate::results::verdict::Spread;
 
 /// Wang et al. 2025: lookups of the lock-free filter over those of the fine-grained locks, averaged over
 /// their numbers of threads.
@@ -15,14 +14,8 @@ pub const PAPER_LOOKUP_RATIO: f64 = 1.94;
 pub struct Headline {
     /// The numbers of threads.
     pub threads: Vec<usize>,
-    /// How many rounds there are that have both subjects at all of them.
-    pub rounds: usize,
-    /// Mean of the medians over these rounds.
-    pub mean: f64,
-    /// The lower end of its 95 % interval.
-    pub low: f64,
-    /// The upper end of it.
-    pub high: f64,
+    /// Mean of the medians, over the rounds that have both subjects at all of them.
+    pub mean: Spread,
 }
 
 impl Headline {
@@ -65,24 +58,17 @@ impl Headline {
         let (low, high) = bootstrap::interval(rounds, &mut mean)?;
         let all: Vec<usize> = (0..rounds).collect();
         Some(Self {
-            mean: mean(&all),
+            mean: Spread {
+                rounds,
+                value: mean(&all),
+                low,
+                high,
+            },
             threads: by_threads
                 .into_iter()
                 .map(|(threads, _)| threads as usize)
                 .collect(),
-            rounds,
-            low,
-            high,
         })
-    }
-}
-
-impl fmt::Display for Headline {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let Self {
-            mean, low, high, ..
-        } = self;
-        write!(formatter, "{mean:.2} [{low:.2}–{high:.2}]")
     }
 }
 
@@ -111,11 +97,10 @@ mod tests {
     fn it_is_the_mean_of_the_medians() {
         let rows: Vec<Row> = (1..=5).flat_map(|of| round(of, of as f64, 10.0)).collect();
         let found = headline(&rows).unwrap();
-        assert_eq!((found.mean, found.rounds), (6.5, 5));
+        assert_eq!((found.mean.value, found.mean.rounds), (6.5, 5));
         assert_eq!(found.threads, [1, 4]);
         // Five rounds: from the smallest to the largest.
-        assert_eq!((found.low, found.high), (5.5, 7.5));
-        assert_eq!(found.to_string(), "6.50 [5.50–7.50]");
+        assert_eq!((found.mean.low, found.mean.high), (5.5, 7.5));
     }
 
     #[test]
@@ -125,7 +110,10 @@ mod tests {
             .flat_map(|of| round(of, of as f64, 10.0 - of as f64))
             .collect();
         let found = headline(&rows).unwrap();
-        assert_eq!((found.mean, found.low, found.high), (5.0, 5.0, 5.0));
+        let Spread {
+            value, low, high, ..
+        } = found.mean;
+        assert_eq!((value, low, high), (5.0, 5.0, 5.0));
     }
 
     #[test]
@@ -136,7 +124,7 @@ mod tests {
             .collect();
         rows.extend(round(3, 100.0, 100.0).into_iter().take(3));
         let found = headline(&rows).unwrap();
-        assert_eq!((found.rounds, found.mean), (2, 3.0));
+        assert_eq!((found.mean.rounds, found.mean.value), (2, 3.0));
         assert_eq!(headline(&rows[..1]), None);
     }
 }

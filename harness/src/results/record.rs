@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::columns;
+use crate::wording::counted;
 
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and frozen, in one
@@ -264,11 +265,11 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         }
         ensure!(
             measured.insert(row.measurement()),
-            "{name}, line {line}: round {} of {} under {} at {} threads appears twice",
+            "{name}, line {line}: round {} of {} under {} at {} appears twice",
             row.round,
             row.subject,
             row.workload,
-            row.threads
+            counted(row.threads, "thread")
         );
         rows.push(row);
     }

@@ -1,7 +1,17 @@
-//! What a measured ratio allows to claim: faster, slower, or nothing.
+//! What measurements over rounds allow to claim, and how they are shown: one rule for all tables, sentences and marks.
+//!
+//! A value is told as the median over the rounds, with its [95 % bootstrap interval](crate::results::bootstrap). A claim
+//! needs [`FEWEST`] rounds, and that one is faster than another an interval of their ratio that leaves out 1. What is no
+//! claim is told, with a [mark](Verdict::mark) in a table and a [reservation](Verdict::reservation) in a sentence.
 
-use crate::results::bootstrap;
 use crate::results::statistics::{Case, Results, Summary};
+
+/// The fewest rounds that allow a claim: the interval of fewer is their range, and
+/// [covers](crate::results::bootstrap) the truth less often than it promises.
+pub const FEWEST: usize = 5;
+
+/// What the interval is, for the notes under a table.
+pub const INTERVAL: &str = "its 95 % bootstrap interval";
 
 /// An interval is wide if its upper end is more than so many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
@@ -18,8 +28,33 @@ pub enum Verdict {
     /// The interval includes 1, and is wider than a factor of [`TOO_WIDE`], or that of one of its subjects against
     /// itself one round later is.
     TooNoisy,
-    /// There are fewer than [`bootstrap::FEWEST`] rounds.
+    /// There are fewer than [`FEWEST`] rounds.
     TooFewRounds,
+}
+
+/// What is told of a value over rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// How many rounds there are.
+    pub rounds: usize,
+    /// The value.
+    pub value: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end of it.
+    pub high: f64,
+}
+
+impl From<&Summary> for Spread {
+    /// The median.
+    fn from(summary: &Summary) -> Self {
+        Self {
+            rounds: summary.count,
+            value: summary.median,
+            low: summary.low,
+            high: summary.high,
+        }
+    }
 }
 
 impl Verdict {
@@ -31,15 +66,18 @@ impl Verdict {
             .filter_map(|subject| against_itself(results, case, place, subject));
         Some(match Self::of(&ratio) {
             // Perhaps only because the machine differed from itself.
-            Self::TooCloseToCall if themselves.any(|ratio| is_too_wide(&ratio)) => Self::TooNoisy,
+            Self::TooCloseToCall if themselves.any(|ratio| is_too_wide(&(&ratio).into())) => {
+                Self::TooNoisy
+            }
             verdict => verdict,
         })
     }
 
     /// What this ratio says by itself.
-    pub fn of(ratio: &Summary) -> Self {
-        if ratio.count < bootstrap::FEWEST {
-            Self::TooFewRounds
+    pub fn of(ratio: impl Into<Spread>) -> Self {
+        let ratio = &ratio.into();
+        if let Some(too_few) = Self::of_rounds(ratio.rounds) {
+            too_few
         } else if ratio.low > 1.0 {
             Self::Faster
         } else if ratio.high < 1.0 {
@@ -48,6 +86,21 @@ impl Verdict {
             Self::TooNoisy
         } else {
             Self::TooCloseToCall
+        }
+    }
+
+    /// What stands in the way of a claim about any value over so many rounds.
+    pub fn of_rounds(rounds: usize) -> Option<Self> {
+        (rounds < FEWEST).then_some(Self::TooFewRounds)
+    }
+
+    /// What a sentence adds after a ratio that allows no claim; nothing after others.
+    pub fn reservation(self) -> &'static str {
+        match self {
+            Self::Faster | Self::Slower => "",
+            Self::TooCloseToCall => ", too close to call",
+            Self::TooNoisy => ", on a machine too noisy for a claim",
+            Self::TooFewRounds => ", from too few rounds for a claim",
         }
     }
 
@@ -72,10 +125,60 @@ impl Verdict {
                  {TOO_WIDE}, or that of a subject over itself one round later does"
             ),
             Self::TooFewRounds => format!(
-                "no claim: fewer than {} rounds, and the interval is no more than their range",
-                bootstrap::FEWEST
+                "no claim: fewer than {FEWEST} rounds, and the interval is no more than their range"
             ),
         }
+    }
+}
+
+/// The verdicts that are marked.
+const NO_CLAIM: [Verdict; 3] = [
+    Verdict::TooCloseToCall,
+    Verdict::TooNoisy,
+    Verdict::TooFewRounds,
+];
+
+/// Shows values with their intervals in the cells of a table, and remembers which marks it used.
+#[derive(Clone, Debug, Default)]
+pub struct Marks(Vec<Verdict>);
+
+impl Marks {
+    /// A ratio, with the mark of this verdict; a dash where nothing was measured.
+    pub fn ratio(&mut self, ratio: Option<(Summary, Verdict)>) -> String {
+        match ratio {
+            None => "–".into(),
+            Some((ratio, verdict)) => {
+                self.shown(&ratio, Some(verdict), |ratio| format!("{ratio:.2}"))
+            }
+        }
+    }
+
+    /// A value that is no ratio, marked if there are too few rounds.
+    pub fn value(&mut self, value: &Summary, number: impl Fn(f64) -> String) -> String {
+        self.shown(value, Verdict::of_rounds(value.count), number)
+    }
+
+    /// A value as `number` writes it, with the mark of this verdict.
+    pub fn shown(
+        &mut self,
+        value: impl Into<Spread>,
+        verdict: Option<Verdict>,
+        number: impl Fn(f64) -> String,
+    ) -> String {
+        self.0.extend(verdict);
+        let value = value.into();
+        let [low, middle, high] = [value.low, value.value, value.high].map(number);
+        let mark = verdict.map_or("", Verdict::mark);
+        let shown = format!("{middle} [{low}–{high}] {mark}");
+        shown.trim_end().to_owned()
+    }
+
+    /// What the marks mean that were used.
+    pub fn explained(&self) -> impl Iterator<Item = String> {
+        let used = NO_CLAIM
+            .into_iter()
+            .filter(|verdict| self.0.contains(verdict));
+        used.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation()))
     }
 }
 
@@ -93,7 +196,7 @@ pub fn against_itself(
 }
 
 /// A value that is no number is too wide for any claim, too.
-fn is_too_wide(ratio: &Summary) -> bool {
+fn is_too_wide(ratio: &Spread) -> bool {
     let width = ratio.high / ratio.low;
     width.is_nan() || width > TOO_WIDE
 }

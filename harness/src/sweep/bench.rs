@@ -35,6 +35,7 @@ use crate::sweep::experiment::Experiment;
 use crate::sweep::gate::{Arrival, Gate};
 use crate::sweep::plan::{Measurement, Part};
 use crate::sweep::stall::{self, Observed, Site};
+use crate::wording::counted;
 use crate::workload::arrivals::Arrivals;
 use crate::workload::draw;
 use crate::workload::keys::{KeySource, Keys};
@@ -596,8 +597,8 @@ impl<'a> Bench<'a> {
         };
         ensure!(
             missing <= excused,
-            "it lost a key: {missing} keys were said to be absent that had been inserted and not \
-             removed; only {excused} had been refused"
+            "it lost a key: {missing} of the keys that had been inserted and not removed were said to \
+             be absent; only {excused} had been refused"
         );
         let (false_positives, absent) = match workload {
             Workload::Remove { .. } => (found(), residents),
@@ -631,9 +632,10 @@ fn complaint(measurement: &Measurement) -> String {
         offered => format!(", {offered} Mops/s due"),
     };
     format!(
-        "subject {subject:?} failed under {} at load factor {} ({threads} threads{frozen}{offered}, round {round})",
+        "subject {subject:?} failed under {} at load factor {} ({}{frozen}{offered}, round {round})",
         workload.label(),
-        workload.load()
+        workload.load(),
+        counted(*threads, "thread")
     )
 }
 

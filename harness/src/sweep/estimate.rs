@@ -1,8 +1,8 @@
 //! How long a run will take, from a rehearsal.
 //!
-//! Every subject does every workload once, on one thread, for a moment, with no more than a million keys. Filling,
-//! shuffling and checking are then known, for each key, and so is a whole fill or drain; the rest follows from the
-//! experiment. It is an estimate: large tables are slower for each key than the sample, more threads share the
+//! Every subject does every workload, on one thread, for a moment, with no more than a million keys: once if that takes a
+//! while, else a few times, of which the quickest counts. Drawing keys, filling, shuffling and checking are then known,
+//! for each key, and so is a whole fill or drain; the rest follows from the experiment. It is an estimate: large tables are slower for each key than the sample, more threads share the
 //! work, or are in each other's way, and other programs take their part.
 
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use anyhow::Result;
 use crate::sweep::bench::WARM_UP;
 use crate::sweep::experiment::Experiment;
 use crate::sweep::plan::{Measurement, Part, Plan};
-use crate::sweep::runner::{self, Sweep};
+use crate::sweep::runner::{self, Rehearsal, Sweep};
 use crate::workload::keys::KeySource;
 
 /// Most keys of a rehearsal; more are extrapolated.
@@ -33,6 +33,8 @@ pub struct Estimate {
 /// What the measurements of one subject under one workload cost, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
+    /// Once for all subjects.
+    drawn: f64,
     /// Once, before the first of them.
     before: f64,
     /// For each.
@@ -46,6 +48,8 @@ pub fn estimate(sweep: &Sweep, stop: &AtomicBool) -> Result<Option<Estimate>> {
     let rule = experiment.stopping_rule();
     let (mut least, mut further) = (0.0, 0.0);
     for part in &plan.parts {
+        // Every subject's rehearsal draws the keys anew; the quickest counts.
+        let mut drawn: Option<f64> = None;
         for subject in &part.subjects {
             let Some(cost) = cost(sweep, part, subject, stop)? else {
                 return Ok(None);
@@ -60,14 +64,13 @@ pub fn estimate(sweep: &Sweep, stop: &AtomicBool) -> Result<Option<Estimate>> {
                 rounds.flat_map(of_subject).filter(is_left).count() as f64
             };
             let (first, later) = (left(1..=rule.least), left(rule.least + 1..=rule.most));
-            let before = if first + later > 0.0 {
-                cost.before
-            } else {
-                0.0
-            };
-            least += before + first * cost.each;
-            further += later * cost.each;
+            if first + later > 0.0 {
+                drawn = Some(drawn.map_or(cost.drawn, |drawn| drawn.min(cost.drawn)));
+                least += cost.before + first * cost.each;
+                further += later * cost.each;
+            }
         }
+        least += drawn.unwrap_or_default();
     }
     let least = Duration::from_secs_f64(least);
     let all = least + Duration::from_secs_f64(further);
@@ -97,33 +100,23 @@ fn cost(sweep: &Sweep, part: &Part, subject: &str, stop: &AtomicBool) -> Result<
         offered_mops: 0.0,
         round: 1,
     };
-    let Some((took, timed)) = runner::rehearse(&rehearsal, &measurement, stop)? else {
-        return Ok(None);
-    };
     let scale = experiment.keys as f64 / keys.residents() as f64;
-    Ok(Some(extrapolate(
-        sweep.experiment,
-        part,
-        took,
-        timed,
-        scale,
-    )))
+    let rehearsal = runner::rehearse(&rehearsal, &measurement, stop)?;
+    Ok(rehearsal.map(|rehearsal| extrapolate(sweep.experiment, part, &rehearsal, scale)))
 }
 
-fn extrapolate(
-    experiment: &Experiment,
-    part: &Part,
-    took: Duration,
-    timed: f64,
-    scale: f64,
-) -> Cost {
+fn extrapolate(experiment: &Experiment, part: &Part, rehearsal: &Rehearsal, scale: f64) -> Cost {
     let seconds = experiment.seconds;
-    let untimed = (took.as_secs_f64() - timed).max(0.0) * scale;
+    let drawn = rehearsal.drawn * scale;
+    let quickest = rehearsal.took.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    let (took, timed) = quickest.copied().unwrap_or_default();
+    let untimed = (took - timed).max(0.0) * scale;
     if !part.workload.is_time_bounded() {
         // Whole fills or drains, until they have taken long enough; one at each point is warm-up.
         let timed = timed * scale;
         let whole = untimed + timed;
         return Cost {
+            drawn,
             before: whole * part.points.len() as f64,
             each: whole * (seconds / timed).ceil().max(1.0),
         };
@@ -131,10 +124,12 @@ fn extrapolate(
     let timed = seconds * (1.0 + WARM_UP);
     match part.workload.changes_the_table() || experiment.freezes() {
         true => Cost {
+            drawn,
             before: 0.0,
             each: untimed + timed,
         },
         false => Cost {
+            drawn,
             before: untimed,
             each: timed,
         },
@@ -160,11 +155,15 @@ mod tests {
         plan.unwrap().parts.remove(0)
     }
 
-    /// The cost if a rehearsal took 3 seconds, 1 of them timed, with a tenth of the keys.
+    /// The cost if a rehearsal took 3 seconds, 1 of them timed, with a tenth of the keys, after half a second of drawing
+    /// them; it took much longer before it was warm.
     fn extrapolated(more: &str, workload: &str) -> Cost {
         let experiment = experiment(more, workload);
-        let took = Duration::from_secs(3);
-        extrapolate(&experiment, &part(&experiment), took, 1.0, 10.0)
+        let rehearsal = Rehearsal {
+            drawn: 0.5,
+            took: vec![(30.0, 2.0), (3.0, 1.0), (4.0, 1.5)],
+        };
+        extrapolate(&experiment, &part(&experiment), &rehearsal, 10.0)
     }
 
     #[test]
@@ -176,6 +175,26 @@ mod tests {
         // One whole fill takes the 10 seconds; warm-up is at two numbers of threads.
         let insert = extrapolated("", "kind = 'insert'");
         assert_eq!((insert.before, insert.each), (60.0, 30.0));
+        // Whoever draws 100,000 keys for a measurement of a moment does it once, not for each.
+        assert_eq!((lookups.drawn, mix.drawn, insert.drawn), (5.0, 5.0, 5.0));
+    }
+
+    /// A thousand keys are filled in 20 µs, and what surrounds that takes 100, but 3 ms at the first time.
+    #[test]
+    fn the_first_fill_of_a_process_is_no_measure_of_the_others() {
+        let mut experiment = experiment("", "kind = 'insert'");
+        experiment.seconds = 0.05;
+        let rehearsal = Rehearsal {
+            drawn: 0.0,
+            took: vec![
+                (0.003, 0.000_05),
+                (0.000_13, 0.000_03),
+                (0.000_12, 0.000_02),
+            ],
+        };
+        let cost = extrapolate(&experiment, &part(&experiment), &rehearsal, 1.0);
+        let least = 0.05 / 0.000_02 * 0.000_12;
+        assert!((least..2.0 * least).contains(&cost.each), "{cost:?}");
     }
 
     fn estimated(

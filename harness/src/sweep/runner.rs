@@ -118,16 +118,40 @@ fn run_part(
     Ok(true)
 }
 
-/// Makes a measurement for a moment, with nothing prepared for it, to see what it costs. Returns the time it took in
-/// all, and the seconds of it that were timed; nothing if it was stopped.
+/// What a measurement costs, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rehearsal {
+    /// For the keys that are drawn once for all measurements of a workload.
+    pub(crate) drawn: f64,
+    /// For each time that it was made, in all, and of that what was timed.
+    pub(crate) took: Vec<(f64, f64)>,
+}
+
+/// Makes a measurement for a moment, with nothing prepared for it, to see what it costs: more than once, if that takes
+/// but a moment, as the first time costs more than those that follow. `None` if it was stopped.
 pub(crate) fn rehearse(
     sweep: &Sweep,
     measurement: &Measurement,
     stop: &AtomicBool,
-) -> Result<Option<(Duration, f64)>> {
+) -> Result<Option<Rehearsal>> {
+    const TIMES: usize = 5;
+    const MOMENT: Duration = Duration::from_millis(20);
     let started = Instant::now();
-    let row = Bench::new(sweep, &measurement.workload, stop).measure_once(measurement)?;
-    Ok(row.map(|row| (started.elapsed(), row.seconds)))
+    let bench = Bench::new(sweep, &measurement.workload, stop);
+    let mut rehearsal = Rehearsal {
+        drawn: started.elapsed().as_secs_f64(),
+        took: Vec::new(),
+    };
+    let started = Instant::now();
+    while rehearsal.took.len() < TIMES && started.elapsed() < MOMENT {
+        let begun = Instant::now();
+        let Some(row) = bench.measure_once(measurement)? else {
+            return Ok(None);
+        };
+        let took = begun.elapsed().as_secs_f64();
+        rehearsal.took.push((took, row.seconds));
+    }
+    Ok(Some(rehearsal))
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! `rounds` of them are always made. More follow if the experiment sets a precision or a budget of time: until the
 //! interval of every ratio of the first subject to another is narrow enough, or the number of rounds or the time is at
 //! its end. Who stops as soon as an interval is narrow has picked a lucky moment, so it is held against the precision
-//! only after [`bootstrap::FEWEST`] rounds; what stopped each workload is printed and kept with the results.
+//! only after [`FEWEST`] rounds; what stopped each workload is printed and kept with the results.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::results::bootstrap;
 use crate::results::record::Row;
 use crate::results::statistics::{Results, Summary};
+use crate::results::verdict::FEWEST;
 
 /// How many rounds a workload gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +79,7 @@ impl StoppingRule {
         if !self.adapts() {
             return Some(Reason::AsPlanned);
         }
-        let narrow = |precision| rounds >= bootstrap::FEWEST && imprecision <= precision;
+        let narrow = |precision| rounds >= FEWEST && imprecision <= precision;
         if self.precision.is_some_and(narrow) {
             return Some(Reason::Precise);
         }

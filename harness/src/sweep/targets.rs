@@ -10,8 +10,10 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results, Summary};
+use crate::results::verdict::{self, INTERVAL, Marks};
 use crate::sweep::experiment::Experiment;
 use crate::sweep::target::Target;
+use crate::wording::counted;
 
 /// What a measured ratio is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub enum Verdict {
     Enough,
     /// Below the least.
     Short,
+    /// There are too few rounds for a [claim](verdict).
+    TooFewRounds,
     /// There is no round that has both sides.
     NotMeasured,
 }
@@ -72,8 +76,7 @@ impl Target {
                     subject: self.subject.clone(),
                     against: match self.over_threads {
                         None => name.to_owned(),
-                        Some(1) => format!("{name} at 1 thread"),
-                        Some(threads) => format!("{name} at {threads} threads"),
+                        Some(threads) => format!("{name} at {}", counted(threads, "thread")),
                     },
                     at_least: self.at_least,
                     aim: self.aim,
@@ -98,6 +101,7 @@ impl Line {
     pub fn verdict(&self) -> Verdict {
         match self.measured {
             None => Verdict::NotMeasured,
+            Some(ratio) if ratio.count < verdict::FEWEST => Verdict::TooFewRounds,
             Some(ratio) if ratio.median >= self.aim => Verdict::Reached,
             Some(ratio) if ratio.median >= self.at_least => Verdict::Enough,
             Some(_) => Verdict::Short,
@@ -111,6 +115,7 @@ impl fmt::Display for Verdict {
             Self::Reached => "aim reached",
             Self::Enough => "enough",
             Self::Short => "FALLS SHORT",
+            Self::TooFewRounds => "too few rounds",
             Self::NotMeasured => "not measured",
         })
     }
@@ -124,12 +129,10 @@ pub fn table(lines: &[Line]) -> String {
     table.set_header([
         "work", "keys", "threads", "subject", "against", "at least", "aim", "measured", "verdict",
     ]);
+    let mut marks = Marks::default();
     for line in lines {
         let measured = line.measured.map_or("–".into(), |ratio| {
-            let Summary {
-                low, median, high, ..
-            } = ratio;
-            format!("{median:.2} [{low:.2}–{high:.2}]")
+            marks.value(&ratio, |number| format!("{number:.2}"))
         });
         table.add_row([
             line.work.clone(),
@@ -156,13 +159,18 @@ pub fn table(lines: &[Line]) -> String {
     };
     format!(
         "Throughput of a subject over that of another, or over its own at another number of threads.\n\n{table}\n\n\
-         Ratios are taken within rounds: median over the rounds [its 95 % bootstrap interval]; the median decides.\n\
-         Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured.\n",
+         Ratios are taken within rounds: median over the rounds [{INTERVAL}]; the median decides.\n{}\
+         Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured, {} have too few rounds.\n",
+        marks
+            .explained()
+            .map(|note| note + "\n")
+            .collect::<String>(),
         lines.len(),
         with(Verdict::Reached),
         with(Verdict::Enough),
         with(Verdict::Short),
         with(Verdict::NotMeasured),
+        with(Verdict::TooFewRounds),
     )
 }
 
@@ -213,26 +221,38 @@ mod tests {
 
     #[test]
     fn every_workload_and_number_of_threads_has_its_verdict() {
-        let rows = [
-            row("lock-free", "lookup-hit", 1, 1, 75.0),
-            row("roofline", "lookup-hit", 1, 1, 100.0),
-            row("lock-free", "lookup-hit", 2, 1, 127.5),
-            row("lock-free", "lookup-miss", 1, 1, 49.0),
-            row("roofline", "lookup-miss", 1, 1, 100.0),
-        ];
+        let rows = |rounds| {
+            let of_round = |round| {
+                [
+                    row("lock-free", "lookup-hit", 1, round, 75.0),
+                    row("roofline", "lookup-hit", 1, round, 100.0),
+                    row("lock-free", "lookup-hit", 2, round, 127.5),
+                    row("lock-free", "lookup-miss", 1, round, 49.0),
+                    row("roofline", "lookup-miss", 1, round, 100.0),
+                ]
+            };
+            (1..=rounds).flat_map(of_round).collect::<Vec<_>>()
+        };
         use Verdict::*;
-        assert_eq!(verdicts(&rows), [Reached, Short, Enough]);
-        assert_eq!(verdicts(&rows[..2]), [Reached, NotMeasured, NotMeasured]);
+        assert_eq!(verdicts(&rows(5)), [Reached, Short, Enough]);
+        assert_eq!(verdicts(&rows(4)), [TooFewRounds; 3]);
+        assert_eq!(
+            verdicts(&rows(5)[..2]),
+            [TooFewRounds, NotMeasured, NotMeasured]
+        );
         assert_eq!(verdicts(&[]), [NotMeasured; 3]);
     }
 
     #[test]
     fn the_table_shows_each_target_and_counts_what_falls_short() {
-        let rows = [
-            row("lock-free", "lookup-hit", 1, 1, 75.0),
-            row("roofline", "lookup-hit", 1, 1, 100.0),
-            row("lock-free", "lookup-hit", 2, 1, 60.0),
-        ];
+        let of_round = |round| {
+            [
+                row("lock-free", "lookup-hit", 1, round, 75.0),
+                row("roofline", "lookup-hit", 1, round, 100.0),
+                row("lock-free", "lookup-hit", 2, round, 60.0),
+            ]
+        };
+        let rows: Vec<_> = (1..=5).flat_map(of_round).collect();
         let table = table(&lines(&Experiment::parse(GOOD).unwrap(), &rows));
         let line = |start: &str, against: &str| {
             let found = (table.lines()).find(|line| line.contains(start) && line.contains(against));

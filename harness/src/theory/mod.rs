@@ -27,6 +27,7 @@ use crate::subjects::{
     BlockedBloom, Bloom, CountMinSet, CountingBloom, Fastbloom, GlobalLock, Growing,
     HyperLogLogCounter, LockFree, ScalableBloom, SmartCuckooMutex,
 };
+use crate::wording::unknown;
 
 /// One claim about a structure, and whether it held.
 #[derive(Debug, Clone, Serialize)]
@@ -156,8 +157,8 @@ impl Claims {
         found.with_context(|| {
             let known: Vec<_> = STRUCTURES.iter().map(|claims| claims.structure).collect();
             format!(
-                "there are no formulas for {structure:?}, but for {}",
-                known.join(", ")
+                "no formulas for the structure {}",
+                unknown(structure, &known)
             )
         })
     }

@@ -4,6 +4,7 @@
 //! *resident* keys fill a table to its load factor, *churn* keys (half as many) take the place of
 //! residents that a mix removes, and *absent* keys (as many as residents) are never inserted.
 
+use crate::wording::counted;
 use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{BuildHasher, Hash};
@@ -19,8 +20,52 @@ use rand::seq::SliceRandom;
 
 /// Fewest distinct lines a file of keys must have.
 pub const MIN_LINES: usize = 1_000;
+/// What stands for the standard input where a file of keys is named.
+pub const STANDARD_INPUT: &str = "-";
 /// Longest line a file of keys may have, in bytes.
 pub const MAX_LINE: usize = 1 << 20;
+
+/// What is hardly meant among keys: NUL bytes, of which text has none, but for UTF-16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotText {
+    /// Keys that hold a NUL byte.
+    keys: u64,
+    /// Whether one of them begins with the byte order mark of UTF-16.
+    marked: bool,
+}
+
+impl NotText {
+    /// Looks at a key.
+    pub fn look_at(&mut self, key: &[u8]) {
+        if key.contains(&0) {
+            self.keys += 1;
+            self.marked |= key.starts_with(b"\xff\xfe") || key.starts_with(b"\xfe\xff");
+        }
+    }
+
+    /// Adds what was seen elsewhere.
+    pub fn merge(&mut self, other: Self) {
+        self.keys += other.keys;
+        self.marked |= other.marked;
+    }
+
+    /// What is odd about a file of so many keys, and what to do; `None` if nothing is.
+    pub fn warning(&self, file: &str, keys: u64) -> Option<String> {
+        let looks = match self.marked {
+            true => "It has the byte order mark of UTF-16",
+            false => "It is binary, or UTF-16 without a byte order mark",
+        };
+        (self.keys > 0).then(|| {
+            format!(
+                "warning: {} of the {} of {file} {} NUL bytes, which are taken as they are. {looks}; if it is \
+                 UTF-16, convert it first: iconv -f UTF-16 -t UTF-8 {file} > keys.txt",
+                self.keys,
+                counted(keys, "key"),
+                if self.keys == 1 { "holds" } else { "hold" },
+            )
+        })
+    }
+}
 
 /// The keys of a sweep, all distinct.
 #[derive(Debug, Clone)]
@@ -29,6 +74,7 @@ pub struct KeySource {
     residents: usize,
     asked: usize,
     description: String,
+    warning: Option<String>,
 }
 
 /// A list of keys of one type.
@@ -71,6 +117,7 @@ impl KeySource {
             residents: keys,
             asked: keys,
             description: format!("generated from seed {seed}"),
+            warning: None,
         }
     }
 
@@ -80,22 +127,36 @@ impl KeySource {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, a line longer than [`MAX_LINE`], fewer than [`MIN_LINES`]
+    /// A file that cannot be read, or not twice; a line longer than [`MAX_LINE`]; fewer than [`MIN_LINES`]
     /// distinct lines.
     pub fn from_file(path: &Path, keys: usize, seed: u64) -> Result<Self> {
         let name = path.display();
+        ensure!(
+            path != Path::new(STANDARD_INPUT),
+            "keys cannot be taken from the standard input, as each experiment reads them again; write them to a file first"
+        );
         let file = File::open(path).with_context(|| format!("cannot open the keys file {name}"))?;
+        let is_pipe = file
+            .metadata()
+            .is_ok_and(|file| !file.is_file() && !file.is_dir());
+        ensure!(
+            !is_pipe,
+            "the keys file {name} is a pipe or a device, and each experiment reads the keys again; write them to a file first"
+        );
         let lines = Lines::read_distinct(BufReader::new(file), total(keys))
             .with_context(|| format!("cannot take keys from {name}"))?;
         ensure!(
             lines.len() >= MIN_LINES,
-            "the keys file {name} has {} distinct lines; give one with {MIN_LINES} or more",
-            lines.len()
+            "the keys file {name} has {}; give one with {MIN_LINES} or more",
+            counted(lines.len(), "distinct line")
         );
         let short_name = path.file_name().unwrap_or_default().to_string_lossy();
         Ok(Self {
             residents: keys.min(residents_among(lines.len())),
             asked: keys,
+            warning: lines
+                .not_text()
+                .warning(&name.to_string(), lines.len() as u64),
             description: format!("{} distinct lines of {short_name}", lines.len()),
             keys: Keys::Lines(lines.shuffled(&mut SmallRng::seed_from_u64(seed))),
         })
@@ -114,6 +175,11 @@ impl KeySource {
     /// Where the keys are from, without the file's folder.
     pub fn describe(&self) -> &str {
         &self.description
+    }
+
+    /// What is odd about them, and what to do about it, if anything is.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// All keys. [`resident`](Self::resident), [`churn`](Self::churn) and [`absent`](Self::absent)
@@ -183,6 +249,13 @@ impl Lines {
 
     fn len(&self) -> usize {
         self.bounds.len() - 1
+    }
+
+    fn not_text(&self) -> NotText {
+        let mut not_text = NotText::default();
+        self.iter(0..self.len())
+            .for_each(|line| not_text.look_at(line));
+        not_text
     }
 
     fn push(&mut self, line: &[u8]) {

@@ -16,6 +16,7 @@ use hdrhistogram::Histogram;
 use serde::Deserialize;
 
 use crate::results::record::Row;
+use crate::wording::counted;
 
 /// Below this share of the rate at which operations were due, a subject has not kept up.
 const KEEPS_UP: f64 = 0.95;
@@ -206,7 +207,10 @@ pub fn overload_warning(rows: &[Row]) -> Option<String> {
     for row in rows.iter().filter(|row| is_overloaded(row)) {
         let (subject, workload) = (&row.subject, &row.workload);
         let (threads, offered) = (row.threads, row.offered_mops);
-        let case = format!("{subject} under {workload}, {threads} threads, {offered} Mops/s");
+        let case = format!(
+            "{subject} under {workload}, {}, {offered} Mops/s",
+            counted(threads, "thread")
+        );
         if !overloaded.contains(&case) {
             overloaded.push(case);
         }
