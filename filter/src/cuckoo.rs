@@ -9,7 +9,7 @@ use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
 use crate::length::Length;
-use crate::update::Full;
+use crate::update::InsertError;
 use crate::{batch, lookup, update};
 
 /// A set of keys that many threads share without a lock: it answers "was this key inserted?" with yes,
@@ -103,20 +103,20 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// Adds one copy of the key's class.
     ///
     /// The same key may be inserted several times, and is then held several times: up to
-    /// 2 × `SLOTS` copies of a class fit into its two buckets.
+    /// 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` where both are the same one.
     ///
     /// Progress: lock-free. Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts)
     /// that adds the fingerprint.
     ///
     /// # Errors
-    /// [`Full`] when no room was found; nothing has changed. Linearization point: the moment at which
-    /// both buckets were seen full.
+    /// [`InsertError`]; nothing has changed. Linearization point: a moment during the call at which both buckets were full
+    /// ([`Full`](InsertError::Full)), or full of copies of the class ([`TooManyCopies`](InsertError::TooManyCopies)).
     ///
     /// # Panics
     /// Before anything changes, when more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
     /// threads insert or remove.
     #[inline]
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
+    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
     }
 
@@ -131,13 +131,14 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// a copy.
     ///
     /// # Errors
-    /// [`Full`], as for [`insert`](Self::insert). Chains are shorter by one bucket here, so that it may come
-    /// a little earlier.
+    /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies). Chains are shorter by one
+    /// bucket here, so that [`Full`](InsertError::Full) may come a little earlier. Linearization point: a moment during
+    /// the call at which both buckets were full and the class had no copy.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
     #[inline]
-    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
+    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         self.insert_unique_hash(self.hash(key))
     }
 
@@ -196,7 +197,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     ///
     /// # Panics
     /// As `insert`, and when `results` is not as long as `keys`; nothing has changed then.
-    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
+    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         assert_same_length(keys, results);
         self.update_batch(keys, results, |location, id| self.insert_at(location, id));
     }
@@ -206,7 +207,11 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     ///
     /// # Panics
     /// As `insert_batch`.
-    pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
+    pub fn insert_unique_batch<T: Hash>(
+        &self,
+        keys: &[T],
+        results: &mut [Result<bool, InsertError>],
+    ) {
         assert_same_length(keys, results);
         self.update_batch(keys, results, |location, id| {
             self.insert_unique_at(location, id)
@@ -267,13 +272,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Panics
     /// As `insert`.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let location = self.locate_hash(hash);
         with_id(|id| self.insert_at(location, id))
     }
 
     #[inline]
-    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), Full> {
+    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
         update::insert(&self.buckets, location)?;
         self.length.add(id, 1);
         Ok(())
@@ -286,13 +291,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Panics
     /// As `insert_unique`.
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         let location = self.locate_hash(hash);
         with_id(|id| self.insert_unique_at(location, id))
     }
 
     #[inline]
-    fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, Full> {
+    fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, InsertError> {
         let inserted = update::insert_unique(&self.buckets, location)?;
         self.length.add(id, u64::from(inserted));
         Ok(inserted)

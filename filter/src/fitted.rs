@@ -9,7 +9,7 @@ use crate::layout::{Layout, Shape};
 use crate::lookup;
 use crate::saved::{Header, LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::{BuildError, Builder, Class, CuckooFilter, Full};
+use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
 
 /// Declares [`FittedFilter`] over these layouts, and each of its functions as one `match`.
 ///
@@ -264,7 +264,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     #[inline]
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
+    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert(key))
     }
 
@@ -276,7 +276,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// # Panics
     /// As there.
     #[inline]
-    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
+    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique(key))
     }
 
@@ -312,7 +312,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
+    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         each!(&self.filter, filter => filter.insert_batch(keys, results));
     }
 
@@ -320,7 +320,11 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
+    pub fn insert_unique_batch<T: Hash>(
+        &self,
+        keys: &[T],
+        results: &mut [Result<bool, InsertError>],
+    ) {
         each!(&self.filter, filter => filter.insert_unique_batch(keys, results));
     }
 
@@ -400,7 +404,7 @@ impl<S> FittedFilter<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert_hash(hash))
     }
 
@@ -411,7 +415,7 @@ impl<S> FittedFilter<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique_hash(hash))
     }
 

@@ -99,6 +99,17 @@ pub struct Location {
     pub second: usize,
 }
 
+impl Location {
+    /// Of the words of both buckets, those of different ones: both, or the first.
+    pub(crate) fn different<'a>(&self, words: &'a [u64; 2]) -> &'a [u64] {
+        if self.first == self.second {
+            &words[..1]
+        } else {
+            words
+        }
+    }
+}
+
 /// The greatest number of buckets: 2^32, above which the bits that choose the bucket could overlap
 /// with those that make the fingerprint.
 pub const MAX_BUCKETS: usize = match 1usize.checked_shl(32) {

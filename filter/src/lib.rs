@@ -53,7 +53,7 @@
 //! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert a class of keys with `insert_unique`, exactly one is
 //!   told that it was new.
-//! - **[`Full`] leaves the filter exactly as it was.** Nothing is dropped to make room.
+//! - **A refused insert leaves the filter exactly as it was** ([`InsertError`]). Nothing is dropped to make room.
 //! - **No operation allocates**, but for first uses: a thread's first insert into a filter may make a chunk of
 //!   counters, and its first chain of shifts a chunk of K-CAS records.
 //! - **No `unsafe`**, here or in `kcas`.
@@ -61,8 +61,9 @@
 //! # Limits
 //!
 //! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times (half of that for
-//!   a few, whose buckets are the same one) for all keys of a class ([`Class`]) together; then it says [`Full`],
-//!   and many keys with many copies crowd out others long before. Where a key comes more than once, use
+//!   a few, whose buckets are the same one) for all keys of a class ([`Class`]) together; then it says
+//!   [`TooManyCopies`](InsertError::TooManyCopies). Many keys with many copies crowd out others long before, and those are
+//!   told [`Full`](InsertError::Full) in a filter that is nearly empty. Where a key comes more than once, use
 //!   `insert_unique`.
 //! - **Removing what was never inserted** may take a copy of another key of its class, which is then
 //!   denied. Remove only what you inserted. What `insert_unique` was told `true` for may be removed, once; a
@@ -85,9 +86,9 @@
 //! **Dedup of a stream by many threads** (`--example dedup`). Whoever is told `true` passes the line on:
 //!
 //! ```
-//! use filter::{CuckooFilter, Full};
+//! use filter::{CuckooFilter, InsertError};
 //!
-//! fn first_times<'a>(seen: &CuckooFilter, lines: &[&'a str]) -> Result<Vec<&'a str>, Full> {
+//! fn first_times<'a>(seen: &CuckooFilter, lines: &[&'a str]) -> Result<Vec<&'a str>, InsertError> {
 //!     let mut new = Vec::new();
 //!     for line in lines {
 //!         if seen.insert_unique(line)? {
@@ -107,7 +108,7 @@
 //! let mut new = [one?, other?].concat();
 //! new.sort();
 //! assert_eq!(new, ["GET /", "GET /about", "POST /login"]);
-//! # Ok::<(), Full>(())
+//! # Ok::<(), InsertError>(())
 //! ```
 //!
 //! Of the distinct lines, half the error rate is dropped wrongly if they fill the filter: it is empty at first.
@@ -117,7 +118,7 @@
 //!
 //! ```
 //! use std::collections::VecDeque;
-//! use filter::{CuckooFilter, Full};
+//! use filter::{CuckooFilter, InsertError};
 //!
 //! /// What one thread keeps; all share the filter.
 //! struct Doorkeeper<'a> {
@@ -127,7 +128,7 @@
 //! }
 //!
 //! impl Doorkeeper<'_> {
-//!     fn lets_in(&mut self, key: &str) -> Result<bool, Full> {
+//!     fn lets_in(&mut self, key: &str) -> Result<bool, InsertError> {
 //!         let hash = self.seen.hash(key);
 //!         if !self.seen.insert_unique_hash(hash)? {
 //!             return Ok(true);
@@ -150,7 +151,7 @@
 //! assert!(!doorkeeper.lets_in("b")?);
 //! assert!(!doorkeeper.lets_in("c")?); // "a" is forgotten
 //! assert!(!doorkeeper.lets_in("a")?);
-//! # Ok::<(), Full>(())
+//! # Ok::<(), InsertError>(())
 //! ```
 //!
 //! **Set difference between two services** (`--example difference`). What the filter of A's keys denies, A
@@ -166,7 +167,7 @@
 //! let missing: Vec<u32> = (500..2_000).filter(|key| !filter_of_a.contains(key)).collect();
 //! assert!(missing.iter().all(|key| *key >= 1_000));
 //! assert!(missing.len() > 980); // by chance, one in some hundreds is taken for one that A has
-//! # Ok::<(), filter::Full>(())
+//! # Ok::<(), filter::InsertError>(())
 //! ```
 //!
 //! # Saving and loading
@@ -237,7 +238,7 @@ pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;
 pub use saved::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
-pub use update::Full;
+pub use update::InsertError;
 
 /// The README's example is a test.
 #[cfg(doctest)]

@@ -4,7 +4,7 @@
 
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, Full};
+use filter::{BuildError, CuckooFilter, InsertError};
 
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
@@ -172,7 +172,7 @@ fn the_workable_load_of_every_layout_is_reached() {
 fn the_workable_load_is_reached() {
     let filter = CuckooFilter::builder().buckets(25_000).build().unwrap();
     let refused = (0u64..)
-        .find(|key| filter.insert(key) == Err(Full))
+        .find(|key| filter.insert(key) == Err(InsertError::Full))
         .unwrap();
     println!("first refusal at load {:.4}", filter.load_factor());
     assert!(filter.load_factor() > 0.965, "{}", filter.load_factor());

@@ -1,7 +1,9 @@
 //! A filter fitted to a false positive rate meets it, in the least memory; impossible wishes are told so.
 #![cfg(not(kcas_loom))]
 
-use filter::{BuildError, CuckooFilter, FitError, FittedFilter, FixedState, Full, LoadError};
+use filter::{
+    BuildError, CuckooFilter, FitError, FittedFilter, FixedState, InsertError, LoadError,
+};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 fn fitted(n: usize, rate: f64) -> FittedFilter {
@@ -149,8 +151,10 @@ fn calls_reach_the_filter_inside() {
         assert_eq!((filter.count("a"), filter.len()), (1, 1));
         assert_eq!(filter.load_factor(), 1.0 / filter.capacity() as f64);
         assert!(filter.memory_bytes() >= filter.capacity() / slots * 8 + size_of_val(&filter));
-        let inserted = (0..).find(|_| filter.insert("a") == Err(Full)).unwrap();
-        assert!(inserted < 2 * slots);
+        let refused = (0..).find_map(|inserted| Some((inserted, filter.insert("a").err()?)));
+        let most = 2 * slots as u8;
+        let told = InsertError::TooManyCopies { most };
+        assert_eq!(refused, Some((most - 1, told)));
         filter.clear();
         assert!(filter.is_empty() && !filter.contains("a"));
     }
@@ -162,10 +166,10 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
     let keys: Vec<u64> = (0..200).collect();
     for rate in [0.1, 0.01, 0.002, 0.001, 1e-4, 1e-6] {
         let filter = fitted(200, rate);
-        let mut results = vec![Err(Full); keys.len()];
+        let mut results = vec![Err(InsertError::Full); keys.len()];
         filter.insert_batch(&keys, &mut results);
         assert!(results.iter().all(Result::is_ok));
-        let mut unique = vec![Err(Full); keys.len()];
+        let mut unique = vec![Err(InsertError::Full); keys.len()];
         filter.insert_unique_batch(&keys, &mut unique);
         assert!(unique.iter().all(|&result| result == Ok(false)));
         let mut found = vec![false; 100];

@@ -1,13 +1,13 @@
 //! No operation allocates, once a thread has been through its first.
 #![cfg(not(kcas_loom))]
 
-use filter::{CuckooFilter, Full};
+use filter::{CuckooFilter, InsertError};
 
 /// Fills the filter until it refuses, looks everything up and empties it again: plain inserts, inserts
 /// with chains, and `Full` are all among it.
 fn fill_and_empty(filter: &CuckooFilter) {
     let refused = (0u64..)
-        .find(|key| filter.insert(key) == Err(Full))
+        .find(|key| filter.insert(key) == Err(InsertError::Full))
         .unwrap();
     assert!(filter.load_factor() > 0.9);
     assert!((0..refused).all(|key| filter.contains(&key)));

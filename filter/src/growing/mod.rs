@@ -421,12 +421,11 @@ impl<S> GrowingCuckooFilter<S> {
                         }
                         return Ok(added);
                     }
-                    Err(Refused::Closed) => {}
-                    Err(Refused::Full)
-                        if newest.has_only_copies(key) && self.tables.holds(tables) =>
-                    {
+                    Err(Refused::TooManyCopies { .. }) if self.tables.holds(tables) => {
                         return Err(InsertError::TooManyCopies);
                     }
+                    // The list has changed.
+                    Err(Refused::TooManyCopies { .. } | Refused::Closed) => {}
                     Err(Refused::Full) => self.grow(tables, &pinned)?,
                 }
             }
