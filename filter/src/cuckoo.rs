@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash};
 
 use kcas::OutOfMemory;
-use kcas::thread_id::{self, ThreadId};
+use kcas::thread_id::{self, ThreadId, TooManyThreads};
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS, Mixed};
@@ -111,10 +111,6 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// # Errors
     /// [`InsertError`]; nothing has changed. Linearization point: a moment during the call at which both buckets were full
     /// ([`Full`](InsertError::Full)), or full of copies of the class ([`TooManyCopies`](InsertError::TooManyCopies)).
-    ///
-    /// # Panics
-    /// Before anything changes, when more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
-    /// threads insert or remove.
     #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
@@ -134,9 +130,6 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies). Chains are shorter by one
     /// bucket here, so that [`Full`](InsertError::Full) may come a little earlier. Linearization point: a moment during
     /// the call at which both buckets were full and the class had no copy.
-    ///
-    /// # Panics
-    /// As [`insert`](Self::insert).
     #[inline]
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         self.insert_unique_hash(self.hash(key))
@@ -171,7 +164,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// a moment during the call at which the class had no copy.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert).
+    /// Before anything changes, when more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove. A
+    /// thread that has [registered](crate::register_thread) is sure not to be one too many.
     #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.remove_hash(self.hash(key))
@@ -196,10 +190,13 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// batch is not. Progress and linearization points: as `insert`.
     ///
     /// # Panics
-    /// As `insert`, and when `results` is not as long as `keys`; nothing has changed then.
+    /// When `results` is not as long as `keys`; nothing has changed then.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         assert_same_length(keys, results);
-        self.update_batch(keys, results, |location, id| self.insert_at(location, id));
+        let done = self.update_batch(keys, results, |location, id| self.insert_at(location, id));
+        if let Err(error) = done {
+            results.fill(Err(error.into()));
+        }
     }
 
     /// [`insert_unique`](Self::insert_unique) for each of `keys`, in their order; `results` tells for each
@@ -213,19 +210,24 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         results: &mut [Result<bool, InsertError>],
     ) {
         assert_same_length(keys, results);
-        self.update_batch(keys, results, |location, id| {
+        let done = self.update_batch(keys, results, |location, id| {
             self.insert_unique_at(location, id)
         });
+        if let Err(error) = done {
+            results.fill(Err(error.into()));
+        }
     }
 
     /// [`remove`](Self::remove) for each of `keys`, in their order; `removed` tells for each whether a copy was
     /// taken. Each remove is atomic, the batch is not. Progress and linearization points: as `remove`.
     ///
     /// # Panics
-    /// As `remove`, and when `removed` is not as long as `keys`; nothing has changed then.
+    /// As [`remove`](Self::remove), and when `removed` is not as long as `keys`; nothing has changed then.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
         assert_same_length(keys, removed);
-        self.update_batch(keys, removed, |location, id| self.remove_at(location, id));
+        unless_too_many(
+            self.update_batch(keys, removed, |location, id| self.remove_at(location, id)),
+        );
     }
 
     fn update_batch<T: Hash, R>(
@@ -233,8 +235,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         keys: &[T],
         results: &mut [R],
         action: impl Fn(Location, &ThreadId) -> R,
-    ) {
-        with_id(|id| {
+    ) -> Result<(), TooManyThreads> {
+        thread_id::with(|id| {
             batch::update(
                 &self.buckets,
                 keys,
@@ -242,7 +244,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
                 |key| self.locate(key),
                 |location| action(location, id),
             );
-        });
+        })
     }
 
     /// The hash of a key, for the functions that take one: to hash once and ask several times, or several
@@ -269,12 +271,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// As `insert`.
-    ///
-    /// # Panics
-    /// As `insert`.
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let location = self.locate_hash(hash);
-        with_id(|id| self.insert_at(location, id))
+        thread_id::with(|id| self.insert_at(location, id))?
     }
 
     #[inline]
@@ -288,12 +287,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// As `insert_unique`.
-    ///
-    /// # Panics
-    /// As `insert_unique`.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         let location = self.locate_hash(hash);
-        with_id(|id| self.insert_unique_at(location, id))
+        thread_id::with(|id| self.insert_unique_at(location, id))?
     }
 
     #[inline]
@@ -315,7 +311,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// As `remove`.
     pub fn remove_hash(&self, hash: u64) -> bool {
         let location = self.locate_hash(hash);
-        with_id(|id| self.remove_at(location, id))
+        unless_too_many(thread_id::with(|id| self.remove_at(location, id)))
     }
 
     #[inline]
@@ -379,8 +375,10 @@ pub(crate) fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
     );
 }
 
-pub(crate) fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
-    match thread_id::with(action) {
+/// The result of a call that has no other way to say that there was no id for its thread.
+#[track_caller]
+pub(crate) fn unless_too_many<R>(result: Result<R, TooManyThreads>) -> R {
+    match result {
         Ok(result) => result,
         Err(error) => panic!("{error}"),
     }

@@ -260,9 +260,6 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Panics
-    /// As there.
     #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert(key))
@@ -271,9 +268,6 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique`].
     ///
     /// # Errors
-    /// As there.
-    ///
-    /// # Panics
     /// As there.
     #[inline]
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
@@ -401,9 +395,6 @@ impl<S> FittedFilter<S> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Panics
-    /// As there.
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert_hash(hash))
     }
@@ -411,9 +402,6 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique_hash`].
     ///
     /// # Errors
-    /// As there.
-    ///
-    /// # Panics
     /// As there.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique_hash(hash))

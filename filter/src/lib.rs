@@ -75,8 +75,9 @@
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
 //!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)).
-//! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
-//!   one more panics, before anything changes.
+//! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the process together: one
+//!   that has done so counts until it ends. One more is told [`TooManyThreads`](InsertError::TooManyThreads) by an
+//!   insert, and panics in a remove, before anything changes; [`register_thread`] asks beforehand. Lookups do not count.
 //! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
 //!
 //! # Recipes
@@ -239,6 +240,9 @@ pub use hashing::FixedState;
 pub use saved::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
 pub use update::InsertError;
+
+#[doc(inline)]
+pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};
 
 /// The README's example is a test.
 #[cfg(doctest)]

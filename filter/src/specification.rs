@@ -57,7 +57,7 @@ impl Event {
 /// Whether an insert may be told this while its class has so many copies.
 fn may_be_told(error: InsertError, copies: u64) -> bool {
     match error {
-        InsertError::Full => true,
+        InsertError::Full | InsertError::TooManyThreads(_) => true,
         InsertError::TooManyCopies { most } => copies == u64::from(most),
     }
 }
@@ -102,8 +102,8 @@ impl Specification for OneClass {
     }
 }
 
-/// A whole table, all of whose classes share the same buckets: besides what [`OneClass`] says, an insert is
-/// refused exactly when every slot is occupied. The state is the number of copies of each class.
+/// A whole table, all of whose classes share the same buckets, and few threads: besides what [`OneClass`] says, an insert
+/// is refused exactly when every slot is occupied. The state is the number of copies of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeTable {
     /// How many slots those buckets have.

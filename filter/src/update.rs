@@ -1,5 +1,7 @@
 //! Insert and remove: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
+use kcas::thread_id::TooManyThreads;
+
 use crate::buckets::BucketTable;
 use crate::hashing::Location;
 use crate::layout::Layout;
@@ -25,6 +27,9 @@ pub enum InsertError {
         /// How many there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are the same one.
         most: u8,
     },
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
 }
 
 /// Why nothing was added to a table that is one of several.
