@@ -32,7 +32,7 @@ use crate::{batch, lookup, update};
 ///     threads.spawn(|| seen.insert("https://example.org/b").unwrap());
 /// });
 /// assert!(seen.contains("https://example.org/a"));
-/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 530, when full
+/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 512 at most
 /// assert!(seen.remove("https://example.org/a"));
 /// assert_eq!(seen.len(), 1);
 /// ```
@@ -120,8 +120,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// changed.
     ///
     /// Looking and adding are one atomic step: of any number of callers that insert the same key at the
-    /// same time, exactly one is told `true`. (Two keys of one class count as the same: so for one new key in
-    /// some hundreds the answer is wrongly `false`, as often as [`contains`](Self::contains) is wrong.)
+    /// same time, exactly one is told `true`. (Two keys of one class count as the same: so the answer for a new key is
+    /// wrongly `false` as often as [`contains`](Self::contains) is wrong about it.)
     ///
     /// Progress: lock-free. Linearization point: the K-CAS that adds the fingerprint, or the load that found
     /// a copy.

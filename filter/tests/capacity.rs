@@ -108,6 +108,11 @@ fn small_tables_rarely_refuse() {
     keeps_the_promise::<2, 24>();
     keeps_the_promise::<5, 10>();
     keeps_the_promise::<6, 8>();
+    keeps_the_promise::<6, 9>();
+    keeps_the_promise::<5, 11>();
+    keeps_the_promise::<4, 14>();
+    keeps_the_promise::<3, 18>();
+    keeps_the_promise::<2, 28>();
     // The least that is dependable, at either end.
     keeps_the_promise::<2, 7>();
     keeps_the_promise::<3, 7>();
@@ -156,13 +161,18 @@ fn the_workable_load_of_every_layout_is_reached() {
     passes::<2, 7>();
     passes::<2, 8>();
     passes::<2, 24>();
+    passes::<2, 28>();
     passes::<3, 8>();
     passes::<3, 16>();
+    passes::<3, 18>();
     passes::<4, 7>();
     passes::<4, 8>();
     passes::<4, 13>();
+    passes::<4, 14>();
     passes::<5, 10>();
+    passes::<5, 11>();
     passes::<6, 8>();
+    passes::<6, 9>();
     passes::<7, 8>();
     passes::<8, 7>();
 }
