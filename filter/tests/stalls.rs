@@ -238,6 +238,8 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
                 // As it was before or after, whichever.
                 assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
             };
+            // Bounded, since nobody can end the operation meanwhile.
+            within(4 * stay.len() as u64 * LOOKUP + UPDATE, look);
             assert_eq!(allocation_counter::measure(look).count_total, 0);
         };
         let run = run_on(&filter, 0, operation);
