@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crossbeam_epoch::Guard;
 
-/// While a thread holds one, nothing that it may have read from an [`EpochCell`](crate::EpochCell) is freed.
+/// While a thread holds one, nothing that it may have read from an `EpochCell` is freed.
 ///
 /// Holding one already makes a second one cheap. It stays on its thread.
 #[derive(Debug)]

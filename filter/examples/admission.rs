@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use filter::{CuckooFilter, Full};
+use filter::{CuckooFilter, InsertError};
 use indicatif::{HumanBytes, ProgressIterator};
 use lru::LruCache;
 use rand::SeedableRng;
@@ -69,20 +69,20 @@ fn main() -> Result<()> {
         requests.len(),
         options.cache
     );
-    let rate = |doorkeeper: &mut dyn Doorkeeper| {
-        let hits = hits(&requests, options.cache, doorkeeper);
-        100.0 * hits as f64 / requests.len() as f64
+    let rate = |doorkeeper: &mut dyn Doorkeeper| -> Result<f64> {
+        let hits = hits(&requests, options.cache, doorkeeper)?;
+        Ok(100.0 * hits as f64 / requests.len() as f64)
     };
     println!(
         "{:6.2} % hits without a doorkeeper",
-        rate(&mut EverythingEnters)
+        rate(&mut EverythingEnters)?
     );
     let mut exact = ExactWindow::new(window);
-    println!("{:6.2} % hits with an exact doorkeeper", rate(&mut exact));
+    println!("{:6.2} % hits with an exact doorkeeper", rate(&mut exact)?);
     let mut filter = FilterWindow::new(window)?;
     println!(
         "{:6.2} % hits with a filter as doorkeeper, of {}",
-        rate(&mut filter),
+        rate(&mut filter)?,
         HumanBytes(filter.filter.memory_bytes() as u64)
     );
     Ok(())
@@ -112,29 +112,29 @@ fn draw(options: &Options) -> Result<Vec<u64>> {
 }
 
 /// How many of the requests find their key in the cache.
-fn hits(requests: &[u64], cache: NonZeroUsize, doorkeeper: &mut dyn Doorkeeper) -> usize {
+fn hits(requests: &[u64], cache: NonZeroUsize, doorkeeper: &mut dyn Doorkeeper) -> Result<usize> {
     let mut cache = LruCache::new(cache);
     let mut hits = 0;
     for &key in requests.iter().progress() {
         if cache.get(&key).is_some() {
             hits += 1;
-        } else if doorkeeper.lets_in(key) {
+        } else if doorkeeper.lets_in(key)? {
             cache.put(key, ());
         }
     }
-    hits
+    Ok(hits)
 }
 
 trait Doorkeeper {
     /// Whether a key that was missed may enter the cache.
-    fn lets_in(&mut self, key: u64) -> bool;
+    fn lets_in(&mut self, key: u64) -> Result<bool, InsertError>;
 }
 
 struct EverythingEnters;
 
 impl Doorkeeper for EverythingEnters {
-    fn lets_in(&mut self, _: u64) -> bool {
-        true
+    fn lets_in(&mut self, _: u64) -> Result<bool, InsertError> {
+        Ok(true)
     }
 }
 
@@ -164,7 +164,7 @@ impl FilterWindow {
 }
 
 impl Doorkeeper for FilterWindow {
-    fn lets_in(&mut self, key: u64) -> bool {
+    fn lets_in(&mut self, key: u64) -> Result<bool, InsertError> {
         let hash = self.filter.hash(&key);
         if self.seen.len() == self.window {
             self.forget_oldest();
@@ -173,11 +173,12 @@ impl Doorkeeper for FilterWindow {
             match self.filter.insert_unique_hash(hash) {
                 Ok(true) => {
                     self.seen.push_back(hash);
-                    return false;
+                    return Ok(false);
                 }
-                Ok(false) => return true,
+                Ok(false) => return Ok(true),
                 // As good as never, with this capacity: room is made as it is for the next key.
-                Err(Full) => self.forget_oldest(),
+                Err(InsertError::Full) => self.forget_oldest(),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -201,7 +202,7 @@ impl ExactWindow {
 }
 
 impl Doorkeeper for ExactWindow {
-    fn lets_in(&mut self, key: u64) -> bool {
+    fn lets_in(&mut self, key: u64) -> Result<bool, InsertError> {
         if self.seen.len() == self.window
             && let Some(oldest) = self.seen.pop_front()
         {
@@ -211,6 +212,6 @@ impl Doorkeeper for ExactWindow {
         if is_new {
             self.seen.push_back(key);
         }
-        !is_new
+        Ok(!is_new)
     }
 }

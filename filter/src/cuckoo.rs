@@ -3,13 +3,13 @@
 use std::hash::{BuildHasher, Hash};
 
 use kcas::OutOfMemory;
-use kcas::thread_id::{self, ThreadId};
+use kcas::thread_id::{self, ThreadId, TooManyThreads};
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{FixedState, Geometry, Location, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
 use crate::length::Length;
-use crate::update::Full;
+use crate::update::InsertError;
 use crate::{batch, lookup, update};
 
 /// A set of keys that many threads share without a lock: it answers "was this key inserted?" with yes,
@@ -32,7 +32,7 @@ use crate::{batch, lookup, update};
 ///     threads.spawn(|| seen.insert("https://example.org/b").unwrap());
 /// });
 /// assert!(seen.contains("https://example.org/a"));
-/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 530, when full
+/// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 512 at most
 /// assert!(seen.remove("https://example.org/a"));
 /// assert_eq!(seen.len(), 1);
 /// ```
@@ -103,20 +103,16 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// Adds one copy of the key's class.
     ///
     /// The same key may be inserted several times, and is then held several times: up to
-    /// 2 × `SLOTS` copies of a class fit into its two buckets.
+    /// 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` where both are the same one.
     ///
     /// Progress: lock-free. Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts)
     /// that adds the fingerprint.
     ///
     /// # Errors
-    /// [`Full`] when no room was found; nothing has changed. Linearization point: the moment at which
-    /// both buckets were seen full.
-    ///
-    /// # Panics
-    /// Before anything changes, when more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
-    /// threads insert or remove.
+    /// [`InsertError`]; nothing has changed. Linearization point: a moment during the call at which both buckets were full
+    /// ([`Full`](InsertError::Full)), or full of copies of the class ([`TooManyCopies`](InsertError::TooManyCopies)).
     #[inline]
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
+    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
     }
 
@@ -124,20 +120,18 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// changed.
     ///
     /// Looking and adding are one atomic step: of any number of callers that insert the same key at the
-    /// same time, exactly one is told `true`. (Two keys of one class count as the same: so for one new key in
-    /// some hundreds the answer is wrongly `false`, as often as [`contains`](Self::contains) is wrong.)
+    /// same time, exactly one is told `true`. (Two keys of one class count as the same: so the answer for a new key is
+    /// wrongly `false` as often as [`contains`](Self::contains) is wrong about it.)
     ///
     /// Progress: lock-free. Linearization point: the K-CAS that adds the fingerprint, or the load that found
     /// a copy.
     ///
     /// # Errors
-    /// [`Full`], as for [`insert`](Self::insert). Chains are shorter by one bucket here, so that it may come
-    /// a little earlier.
-    ///
-    /// # Panics
-    /// As [`insert`](Self::insert).
+    /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies). Chains are shorter by one
+    /// bucket here, so that [`Full`](InsertError::Full) may come a little earlier. Linearization point: a moment during
+    /// the call at which both buckets were full and the class had no copy.
     #[inline]
-    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
+    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         self.insert_unique_hash(self.hash(key))
     }
 
@@ -170,7 +164,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// a moment during the call at which the class had no copy.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert).
+    /// Before anything changes, when more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove. A
+    /// thread that has [registered](crate::register_thread) is sure not to be one too many.
     #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.remove_hash(self.hash(key))
@@ -195,10 +190,13 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// batch is not. Progress and linearization points: as `insert`.
     ///
     /// # Panics
-    /// As `insert`, and when `results` is not as long as `keys`; nothing has changed then.
-    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
+    /// When `results` is not as long as `keys`; nothing has changed then.
+    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         assert_same_length(keys, results);
-        self.update_batch(keys, results, |location, id| self.insert_at(location, id));
+        let done = self.update_batch(keys, results, |location, id| self.insert_at(location, id));
+        if let Err(error) = done {
+            results.fill(Err(error.into()));
+        }
     }
 
     /// [`insert_unique`](Self::insert_unique) for each of `keys`, in their order; `results` tells for each
@@ -206,21 +204,30 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     ///
     /// # Panics
     /// As `insert_batch`.
-    pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
+    pub fn insert_unique_batch<T: Hash>(
+        &self,
+        keys: &[T],
+        results: &mut [Result<bool, InsertError>],
+    ) {
         assert_same_length(keys, results);
-        self.update_batch(keys, results, |location, id| {
+        let done = self.update_batch(keys, results, |location, id| {
             self.insert_unique_at(location, id)
         });
+        if let Err(error) = done {
+            results.fill(Err(error.into()));
+        }
     }
 
     /// [`remove`](Self::remove) for each of `keys`, in their order; `removed` tells for each whether a copy was
     /// taken. Each remove is atomic, the batch is not. Progress and linearization points: as `remove`.
     ///
     /// # Panics
-    /// As `remove`, and when `removed` is not as long as `keys`; nothing has changed then.
+    /// As [`remove`](Self::remove), and when `removed` is not as long as `keys`; nothing has changed then.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
         assert_same_length(keys, removed);
-        self.update_batch(keys, removed, |location, id| self.remove_at(location, id));
+        unless_too_many(
+            self.update_batch(keys, removed, |location, id| self.remove_at(location, id)),
+        );
     }
 
     fn update_batch<T: Hash, R>(
@@ -228,8 +235,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         keys: &[T],
         results: &mut [R],
         action: impl Fn(Location, &ThreadId) -> R,
-    ) {
-        with_id(|id| {
+    ) -> Result<(), TooManyThreads> {
+        thread_id::with(|id| {
             batch::update(
                 &self.buckets,
                 keys,
@@ -237,7 +244,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
                 |key| self.locate(key),
                 |location| action(location, id),
             );
-        });
+        })
     }
 
     /// The hash of a key, for the functions that take one: to hash once and ask several times, or several
@@ -264,16 +271,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// As `insert`.
-    ///
-    /// # Panics
-    /// As `insert`.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let location = self.locate_hash(hash);
-        with_id(|id| self.insert_at(location, id))
+        thread_id::with(|id| self.insert_at(location, id))?
     }
 
     #[inline]
-    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), Full> {
+    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
         update::insert(&self.buckets, location)?;
         self.length.add(id, 1);
         Ok(())
@@ -283,16 +287,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// As `insert_unique`.
-    ///
-    /// # Panics
-    /// As `insert_unique`.
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         let location = self.locate_hash(hash);
-        with_id(|id| self.insert_unique_at(location, id))
+        thread_id::with(|id| self.insert_unique_at(location, id))?
     }
 
     #[inline]
-    fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, Full> {
+    fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, InsertError> {
         let inserted = update::insert_unique(&self.buckets, location)?;
         self.length.add(id, u64::from(inserted));
         Ok(inserted)
@@ -310,7 +311,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// As `remove`.
     pub fn remove_hash(&self, hash: u64) -> bool {
         let location = self.locate_hash(hash);
-        with_id(|id| self.remove_at(location, id))
+        unless_too_many(thread_id::with(|id| self.remove_at(location, id)))
     }
 
     #[inline]
@@ -374,8 +375,10 @@ pub(crate) fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
     );
 }
 
-pub(crate) fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
-    match thread_id::with(action) {
+/// The result of a call that has no other way to say that there was no id for its thread.
+#[track_caller]
+pub(crate) fn unless_too_many<R>(result: Result<R, TooManyThreads>) -> R {
+    match result {
         Ok(result) => result,
         Err(error) => panic!("{error}"),
     }

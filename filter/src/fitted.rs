@@ -9,19 +9,21 @@ use crate::layout::{Layout, Shape};
 use crate::lookup;
 use crate::saved::{Header, LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::{BuildError, Builder, Class, CuckooFilter, Full};
+use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
 
 /// Declares [`FittedFilter`] over these layouts, and each of its functions as one `match`.
 ///
 /// They stand in the order of their memory, the least first, and each is wrong less often than those before
-/// it: so the first that meets a rate is the smallest that does. (4×8 is not here: 5×10 is better in both.)
+/// it: so the first that meets a rate is the smallest that does, and of those with as much memory the one with the
+/// longest timestamps. Of each number of slots the longest fingerprints are here: no other dependable layout is smaller
+/// at any rate.
 macro_rules! fitted {
     ($($variant:ident: $slots:literal $bits:literal,)+) => {
         /// A [`CuckooFilter`] whose layout was chosen at run time:
         /// [`Builder::false_positive_rate`].
         ///
-        /// Lookups are as fast as those of the typed filter. Every other call takes one branch more, always the
-        /// same way. The docs of each are there.
+        /// A lookup need not ask which layout it is. Every other call takes one branch more than that of the typed
+        /// filter, always the same way. The docs of each are there.
         ///
         /// ```
         /// use filter::CuckooFilter;
@@ -122,12 +124,19 @@ macro_rules! fitted {
 }
 
 fitted! {
+    F8x7: 8 7,
+    F7x8: 7 8,
     F6x8: 6 8,
+    F6x9: 6 9,
     F5x10: 5 10,
+    F5x11: 5 11,
     F4x12: 4 12,
     F4x13: 4 13,
+    F4x14: 4 14,
     F3x16: 3 16,
+    F3x18: 3 18,
     F2x24: 2 24,
+    F2x28: 2 28,
 }
 
 /// Builds a [`FittedFilter`]: [`Builder::false_positive_rate`].
@@ -142,6 +151,10 @@ pub struct FittedBuilder<S = FixedState> {
 impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// Instead of a layout chosen at compile time, the one that takes the least memory and is wrong about at
     /// most `rate` of the keys that are not in the filter, however full it is: for example 0.01, one in a hundred.
+    ///
+    /// No [dependable](Layout::DEPENDABLE) layout that keeps to the rate is smaller. Where several are as small, it is
+    /// the one of the [table](crate::layouts) with the longest timestamps; they may have as few as
+    /// [7 bits](crate::layout#when-a-timestamp-wraps). [`FittedFilter::layout`] tells which it is.
     pub fn false_positive_rate(self, rate: f64) -> FittedBuilder<S> {
         FittedBuilder {
             size: self.size,
@@ -205,9 +218,8 @@ impl<S> FittedBuilder<S> {
         }
     }
 
-    /// Chooses the layout with the least memory whose
-    /// [`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE), that of a full filter, is at most the rate asked for,
-    /// and builds the filter.
+    /// Chooses the layout with the least memory whose [`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE) is at most the
+    /// rate asked for, and builds the filter.
     ///
     /// # Errors
     /// [`FitError`] when no layout has so low a rate, when the rate is not between 0 and 1, or when the
@@ -260,11 +272,8 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Panics
-    /// As there.
     #[inline]
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), Full> {
+    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert(key))
     }
 
@@ -272,11 +281,8 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Panics
-    /// As there.
     #[inline]
-    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, Full> {
+    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique(key))
     }
 
@@ -312,7 +318,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), Full>]) {
+    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         each!(&self.filter, filter => filter.insert_batch(keys, results));
     }
 
@@ -320,7 +326,11 @@ impl<S: BuildHasher> FittedFilter<S> {
     ///
     /// # Panics
     /// As there.
-    pub fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, Full>]) {
+    pub fn insert_unique_batch<T: Hash>(
+        &self,
+        keys: &[T],
+        results: &mut [Result<bool, InsertError>],
+    ) {
         each!(&self.filter, filter => filter.insert_unique_batch(keys, results));
     }
 
@@ -397,10 +407,7 @@ impl<S> FittedFilter<S> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Panics
-    /// As there.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert_hash(hash))
     }
 
@@ -408,10 +415,7 @@ impl<S> FittedFilter<S> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Panics
-    /// As there.
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, Full> {
+    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique_hash(hash))
     }
 
@@ -476,7 +480,8 @@ impl<S> FittedFilter<S> {
         each!(&self.filter, filter => layout_of(filter))
     }
 
-    /// How often this filter is wrong about absent keys when it is full: at most what was asked for.
+    /// How often this filter is wrong about absent keys when every slot is taken
+    /// ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)): at most what was asked for.
     pub fn false_positive_rate(&self) -> f64 {
         each!(&self.filter, filter => rate_of(filter))
     }

@@ -10,7 +10,7 @@
 //! ([`Mixed`]), unless it is given to [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher).
 //! `filter/tests/evenness.rs` shows what comes of it, and what would without.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
 use ahash::RandomState;
 
@@ -64,22 +64,39 @@ impl<S: BuildHasher> BuildHasher for Mixed<S> {
     fn build_hasher(&self) -> Self::Hasher {
         MixedHasher(self.0.build_hasher())
     }
-
-    // Handed on, since `S` may have a faster way than that by its `Hasher`, as ahash has.
-    #[inline]
-    fn hash_one<T: Hash>(&self, key: T) -> u64 {
-        mix(self.0.hash_one(key))
-    }
 }
 
-/// The [`Hasher`] of [`Mixed`].
+/// The [`Hasher`] of [`Mixed`]: what is written goes to `H` by the same function, since many hashers treat numbers in ways
+/// of their own. (`write_str` and `write_length_prefix` are not stable, and take the way that the standard library gives
+/// them; so with a hasher of a nightly compiler that has its own, strings and slices have other hashes here.)
 #[derive(Clone, Debug)]
 pub struct MixedHasher<H>(H);
 
+/// Hands these functions on.
+macro_rules! handed_on {
+    ($($write:ident: $type:ty,)+) => {
+        $(#[inline]
+        fn $write(&mut self, value: $type) {
+            self.0.$write(value);
+        })+
+    };
+}
+
 impl<H: Hasher> Hasher for MixedHasher<H> {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
+    handed_on! {
+        write: &[u8],
+        write_u8: u8,
+        write_u16: u16,
+        write_u32: u32,
+        write_u64: u64,
+        write_u128: u128,
+        write_usize: usize,
+        write_i8: i8,
+        write_i16: i16,
+        write_i32: i32,
+        write_i64: i64,
+        write_i128: i128,
+        write_isize: isize,
     }
 
     #[inline]
@@ -97,6 +114,17 @@ pub struct Location {
     pub first: usize,
     /// The other bucket; for about one fingerprint in m it is the same one.
     pub second: usize,
+}
+
+impl Location {
+    /// Of the words of both buckets, those of different ones: both, or the first.
+    pub(crate) fn different<'a>(&self, words: &'a [u64; 2]) -> &'a [u64] {
+        if self.first == self.second {
+            &words[..1]
+        } else {
+            words
+        }
+    }
 }
 
 /// The greatest number of buckets: 2^32, above which the bits that choose the bucket could overlap

@@ -374,7 +374,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;
-    use crate::Full;
+    use crate::InsertError;
     use crate::specification::Event::{Contains, Count, Insert, InsertUnique, Remove};
     use crate::specification::{Event, OfClass, OneClass, WholeTable};
     use proptest::prelude::*;
@@ -403,7 +403,7 @@ mod tests {
             call(0, 0, 1, Contains(false)),
             call(1, 2, 3, Insert(Ok(()))),
             call(0, 4, 5, Contains(true)),
-            call(1, 6, 7, Insert(Err(Full))),
+            call(1, 6, 7, Insert(Err(InsertError::Full))),
             call(0, 8, 9, Remove(true)),
             call(1, 10, 11, Remove(false)),
         ];
@@ -509,7 +509,7 @@ mod tests {
     fn a_full_table_is_full_at_a_moment_of_the_call() {
         let table = WholeTable { slots: 2 };
         let of = |class, event| OfClass(class, event);
-        let full = call(1, 5, 15, of(1, Insert(Err(Full))));
+        let full = call(1, 5, 15, of(1, Insert(Err(InsertError::Full))));
         let remove = call(0, 0, 10, of(0, Remove(true)));
         let calls = [remove, full];
         assert!(check(&table, &[vec![2, 0]], &calls).is_ok());
@@ -570,7 +570,9 @@ mod tests {
 
     #[test]
     fn too_many_calls_at_once_are_not_taken_for_right() {
-        let calls: Vec<_> = (0..65).map(|n| call(n, 0, 10, Insert(Err(Full)))).collect();
+        let calls: Vec<_> = (0..65)
+            .map(|n| call(n, 0, 10, Insert(Err(InsertError::Full))))
+            .collect();
         assert_eq!(check(&CLASS, &[0], &calls), Err(Failure::TooManyOverlap));
         assert_eq!(check(&CLASS, &[0], &calls[..64]), Ok(vec![0]));
         // Each of these leaves its own mark on a configuration: 2^21 of them before the first one ends.
@@ -600,8 +602,8 @@ mod tests {
     fn events() -> impl Strategy<Value = Event> {
         prop_oneof![
             Just(Insert(Ok(()))),
-            Just(Insert(Err(Full))),
-            Just(InsertUnique(Err(Full))),
+            Just(Insert(Err(InsertError::Full))),
+            Just(InsertUnique(Err(InsertError::Full))),
             any::<bool>().prop_map(|inserted| InsertUnique(Ok(inserted))),
             (0u64..3).prop_map(Count),
             any::<bool>().prop_map(Contains),

@@ -1,7 +1,7 @@
 //! A lock-free, linearizable cuckoo filter: a shared approximate set with deletion.
 //!
 //! [`CuckooFilter`] answers "was this key inserted?" for many threads at once, without a lock anywhere:
-//! never wrong about a key that is in it, wrong about one absent key in some hundreds, at about 17 bits a
+//! never wrong about a key that is in it, wrong about one absent key in 512 at most, at 17 bits a
 //! key. After *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of Software 36(7), 2025), with
 //! another lookup and another way to shift.
 //!
@@ -27,24 +27,16 @@
 //!
 //! # Sizes and error rates
 //!
-//! A bucket is one word of 64 bits: so a key costs 64 / (`SLOTS` × load) bits. A lookup compares with
-//! `2 × SLOTS` slots, and each holds the key's fingerprint by chance once in 2^`BITS`: that makes
-//! `2 × SLOTS × load / 2^BITS` wrong answers about absent keys, fewer in a filter that is less full.
+//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. A lookup compares with
+//! 2 × `SLOTS` slots, and each holds the key's fingerprint by chance once in 2^`BITS`. That makes
+//! 2 × `SLOTS` / 2^`BITS` wrong answers about absent keys when every slot is taken, and in proportion fewer when not
+//! ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)). In the default layout, four slots of 12 bits, it is
+//! one absent key in 512, at 16.8 bits a key; the [others](layouts#types) go from one in 8 at 8.2 bits to one in 67
+//! million at 38.6.
 //!
-//! | Layout | Workable load | Bits a key | Wrong about one absent key in | Timestamp bits |
-//! |---|---:|---:|---:|---:|
-//! | 6×8 | 0.97 | 11.0 | 22 | 15 |
-//! | 4×8 | 0.95 | 16.9 | 34 | 31 |
-//! | 5×10 | 0.96 | 13.4 | 107 | 13 |
-//! | **4×12** (default) | **0.95** | **16.9** | **537** | 15 |
-//! | 4×13 | 0.95 | 16.9 | 1,080 | 11 |
-//! | 3×16 | 0.92 | 23.3 | 12,000 | 15 |
-//! | 2×24 | 0.83 | 38.7 | 5,000,000 (theory) | 15 |
-//!
-//! Measured in tables of 2^18 buckets at that load (`harness layouts`; `paper-figures/layouts.csv`); inserts were
-//! first refused at a load one to three hundredths higher. Fewer bits do
-//! not make a filter smaller: what they leave of the word goes to the bucket's timestamp
-//! ([`layout`](layout#when-a-timestamp-wraps)). [`Builder::layout`] chooses.
+//! [`Builder::layout`] takes a layout, and [`Builder::false_positive_rate`] finds the smallest for an error rate. Fewer
+//! bits of a fingerprint do not make a filter smaller, but more slots do: what the slots leave of the word goes to the
+//! bucket's timestamp ([`layout`](layout#when-a-timestamp-wraps)).
 //!
 //! # Guarantees
 //!
@@ -53,16 +45,19 @@
 //! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert a class of keys with `insert_unique`, exactly one is
 //!   told that it was new.
-//! - **[`Full`] leaves the filter exactly as it was.** Nothing is dropped to make room.
-//! - **No operation allocates**, but for first uses: a thread's first insert into a filter may make a chunk of
-//!   counters, and its first chain of shifts a chunk of K-CAS records.
+//! - **A refused insert leaves the filter exactly as it was** ([`InsertError`]). Nothing is dropped to make room.
+//! - **Lookups, inserts and removes of a fixed filter do not allocate**, but for first uses: a thread's first insert
+//!   into a filter may make a chunk of counters, and its first chain of shifts a chunk of K-CAS records (one for every
+//!   32 threads that live at the same time). Building, copying and saving allocate, and so does a growing filter, at a
+//!   thread's first call and now and then when something is inserted or removed.
 //! - **No `unsafe`**, here or in `kcas`.
 //!
 //! # Limits
 //!
 //! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times (half of that for
-//!   a few, whose buckets are the same one) for all keys of a class ([`Class`]) together; then it says [`Full`],
-//!   and many keys with many copies crowd out others long before. Where a key comes more than once, use
+//!   a few, whose buckets are the same one) for all keys of a class ([`Class`]) together; then it says
+//!   [`TooManyCopies`](InsertError::TooManyCopies). Many keys with many copies crowd out others long before, and those are
+//!   told [`Full`](InsertError::Full) in a filter that is nearly empty. Where a key comes more than once, use
 //!   `insert_unique`.
 //! - **Removing what was never inserted** may take a copy of another key of its class, which is then
 //!   denied. Remove only what you inserted. What `insert_unique` was told `true` for may be removed, once; a
@@ -74,9 +69,12 @@
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
 //!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)).
-//! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
-//!   one more panics, before anything changes.
-//! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
+//! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the process together: one
+//!   that has done so counts until it ends. One more is told [`TooManyThreads`](InsertError::TooManyThreads) by an
+//!   insert, and panics in a remove, before anything changes; [`register_thread`] asks beforehand. Lookups do not count.
+//! - **Signal handlers** may look up keys in a fixed filter (`contains`, `count`, `len`), also when they have interrupted
+//!   an insert or a remove of their thread, if keys can be hashed there. Nothing else may be called in one: an insert or
+//!   a remove destroys the operation that it has interrupted.
 //!
 //! # Recipes
 //!
@@ -85,9 +83,9 @@
 //! **Dedup of a stream by many threads** (`--example dedup`). Whoever is told `true` passes the line on:
 //!
 //! ```
-//! use filter::{CuckooFilter, Full};
+//! use filter::{CuckooFilter, InsertError};
 //!
-//! fn first_times<'a>(seen: &CuckooFilter, lines: &[&'a str]) -> Result<Vec<&'a str>, Full> {
+//! fn first_times<'a>(seen: &CuckooFilter, lines: &[&'a str]) -> Result<Vec<&'a str>, InsertError> {
 //!     let mut new = Vec::new();
 //!     for line in lines {
 //!         if seen.insert_unique(line)? {
@@ -107,7 +105,7 @@
 //! let mut new = [one?, other?].concat();
 //! new.sort();
 //! assert_eq!(new, ["GET /", "GET /about", "POST /login"]);
-//! # Ok::<(), Full>(())
+//! # Ok::<(), InsertError>(())
 //! ```
 //!
 //! Of the distinct lines, half the error rate is dropped wrongly if they fill the filter: it is empty at first.
@@ -117,7 +115,7 @@
 //!
 //! ```
 //! use std::collections::VecDeque;
-//! use filter::{CuckooFilter, Full};
+//! use filter::{CuckooFilter, InsertError};
 //!
 //! /// What one thread keeps; all share the filter.
 //! struct Doorkeeper<'a> {
@@ -127,7 +125,7 @@
 //! }
 //!
 //! impl Doorkeeper<'_> {
-//!     fn lets_in(&mut self, key: &str) -> Result<bool, Full> {
+//!     fn lets_in(&mut self, key: &str) -> Result<bool, InsertError> {
 //!         let hash = self.seen.hash(key);
 //!         if !self.seen.insert_unique_hash(hash)? {
 //!             return Ok(true);
@@ -150,7 +148,7 @@
 //! assert!(!doorkeeper.lets_in("b")?);
 //! assert!(!doorkeeper.lets_in("c")?); // "a" is forgotten
 //! assert!(!doorkeeper.lets_in("a")?);
-//! # Ok::<(), Full>(())
+//! # Ok::<(), InsertError>(())
 //! ```
 //!
 //! **Set difference between two services** (`--example difference`). What the filter of A's keys denies, A
@@ -165,8 +163,8 @@
 //! }
 //! let missing: Vec<u32> = (500..2_000).filter(|key| !filter_of_a.contains(key)).collect();
 //! assert!(missing.iter().all(|key| *key >= 1_000));
-//! assert!(missing.len() > 980); // by chance, one in some hundreds is taken for one that A has
-//! # Ok::<(), filter::Full>(())
+//! assert!(missing.len() > 980); // by chance, one in 512 is taken for one that A has
+//! # Ok::<(), filter::InsertError>(())
 //! ```
 //!
 //! # Saving and loading
@@ -238,7 +236,10 @@ pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;
 pub use saved::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
-pub use update::Full;
+pub use update::InsertError;
+
+#[doc(inline)]
+pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};
 
 /// The README's example is a test.
 #[cfg(doctest)]

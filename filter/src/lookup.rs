@@ -139,20 +139,19 @@ pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> usize {
-    let Location {
-        fingerprint,
-        first,
-        second,
-    } = location;
-    let count = |word| Layout::<SLOTS, BITS>::count(word, fingerprint);
     loop {
-        let first_word = buckets.read(first);
-        if first == second {
-            return count(first_word);
-        }
-        let second_word = buckets.read(second);
-        if buckets.read(first) == first_word {
-            return count(first_word) + count(second_word);
+        let words = [location.first, location.second].map(|bucket| buckets.read(bucket));
+        if buckets.read(location.first) == words[0] {
+            return count_in::<SLOTS, BITS>(location, words);
         }
     }
+}
+
+/// How many slots hold the fingerprint of `location`, when its buckets hold these words.
+pub(crate) fn count_in<const SLOTS: usize, const BITS: usize>(
+    location: Location,
+    words: [u64; 2],
+) -> usize {
+    let count = |&word| Layout::<SLOTS, BITS>::count(word, location.fingerprint);
+    location.different(&words).iter().map(count).sum()
 }

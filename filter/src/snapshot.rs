@@ -40,7 +40,7 @@ use crate::cuckoo::Class;
 use crate::hashing::Location;
 use crate::layout::Layout;
 use crate::lookup;
-use crate::update::{self, Full};
+use crate::update::{self, InsertError};
 
 /// How often a copy is begun again before it is given up.
 const ATTEMPTS: usize = 16;
@@ -147,7 +147,7 @@ fn classes_in<const SLOTS: usize, const BITS: usize>(
 fn adjust<const SLOTS: usize, const BITS: usize>(
     copy: &Buckets<SLOTS, BITS>,
     wanted: impl Iterator<Item = (Location, usize)>,
-) -> Result<(), Full> {
+) -> Result<(), InsertError> {
     // What is too many goes first, so that there is room for what is missing.
     let mut missing = Vec::new();
     for (location, copies) in wanted {
@@ -187,6 +187,6 @@ mod tests {
         assert_eq!(lookup::count(&copy, location(5)), 1);
         assert_eq!(lookup::count(&copy, location(7)), 1);
         let too_many = [(location(9), 1)];
-        assert_eq!(adjust(&copy, too_many.into_iter()), Err(Full));
+        assert_eq!(adjust(&copy, too_many.into_iter()), Err(InsertError::Full));
     }
 }

@@ -3,21 +3,21 @@
 //!
 //! A filter is a multiset over classes ([`Class`](crate::Class)). Its answers about one class depend on the
 //! copies of that class alone ([`OneClass`]): so a history can be taken apart by classes, and each part
-//! checked for itself. The one exception is [`Full`], which speaks of the room that classes share: it is
+//! checked for itself. The one exception is [`InsertError::Full`], which speaks of the room that classes share: it is
 //! held against the whole table where that has a simple answer ([`WholeTable`]).
 
 use std::fmt;
 
 use crate::history::Specification;
-use crate::update::Full;
+use crate::update::InsertError;
 
 /// An operation on a class, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// [`insert`](crate::CuckooFilter::insert).
-    Insert(Result<(), Full>),
+    Insert(Result<(), InsertError>),
     /// [`insert_unique`](crate::CuckooFilter::insert_unique).
-    InsertUnique(Result<bool, Full>),
+    InsertUnique(Result<bool, InsertError>),
     /// [`contains`](crate::CuckooFilter::contains).
     Contains(bool),
     /// [`count`](crate::CuckooFilter::count).
@@ -34,15 +34,18 @@ impl Event {
         )
     }
 
-    /// How many copies of its class there are afterwards, if there were `copies`.
+    /// How many copies of its class there are afterwards, if there were `copies`; `None` when there cannot have been so
+    /// many.
     fn apply(self, copies: u64) -> Option<u64> {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
-            Event::Insert(Err(Full)) => Some(copies),
+            Event::Insert(Err(error)) => may_be_told(error, copies).then_some(copies),
             Event::InsertUnique(Ok(inserted)) => {
                 (inserted == (copies == 0)).then_some(copies + u64::from(inserted))
             }
-            Event::InsertUnique(Err(Full)) => (copies == 0).then_some(copies),
+            Event::InsertUnique(Err(error)) => {
+                (copies == 0 && may_be_told(error, copies)).then_some(copies)
+            }
             Event::Contains(found) => (found == (copies > 0)).then_some(copies),
             Event::Count(count) => (count == copies).then_some(copies),
             Event::Remove(true) => copies.checked_sub(1),
@@ -51,15 +54,23 @@ impl Event {
     }
 }
 
+/// Whether an insert may be told this while its class has so many copies.
+fn may_be_told(error: InsertError, copies: u64) -> bool {
+    match error {
+        InsertError::Full | InsertError::TooManyThreads(_) => true,
+        InsertError::TooManyCopies { most } => copies == u64::from(most),
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Event::Count(copies) => return write!(f, "count → {copies}"),
+            Event::Insert(Err(error)) => return write!(f, "insert → {error:?}"),
+            Event::InsertUnique(Err(error)) => return write!(f, "insert_unique → {error:?}"),
             Event::InsertUnique(Ok(true)) => "insert_unique → done",
             Event::InsertUnique(Ok(false)) => "insert_unique → there",
-            Event::InsertUnique(Err(Full)) => "insert_unique → full",
             Event::Insert(Ok(())) => "insert → done",
-            Event::Insert(Err(Full)) => "insert → full",
             Event::Contains(true) => "contains → yes",
             Event::Contains(false) => "contains → no",
             Event::Remove(true) => "remove → done",
@@ -70,7 +81,7 @@ impl fmt::Display for Event {
 
 /// One class of a filter: an insert adds a copy, a unique one only if there is none, a remove takes one if
 /// there is one (whichever key of the class was inserted), a lookup tells whether there is one, a count how
-/// many. [`Full`] may come at any time, as other classes may take the room. The state is the number of
+/// many. [`InsertError::Full`] may come at any time, as other classes may take the room. The state is the number of
 /// copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OneClass {
@@ -91,8 +102,8 @@ impl Specification for OneClass {
     }
 }
 
-/// A whole table, all of whose classes share the same buckets: besides what [`OneClass`] says, an insert is
-/// told [`Full`] exactly when every slot is occupied. The state is the number of copies of each class.
+/// A whole table, all of whose classes share the same buckets, and few threads: besides what [`OneClass`] says, an insert
+/// is refused exactly when every slot is occupied. The state is the number of copies of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeTable {
     /// How many slots those buckets have.
@@ -119,7 +130,7 @@ impl Specification for WholeTable {
         match event {
             Event::Insert(result) if result.is_ok() != room => None,
             Event::InsertUnique(Ok(true)) if !room => None,
-            Event::InsertUnique(Err(Full)) if room => None,
+            Event::InsertUnique(Err(_)) if room => None,
             _ => {
                 let mut after = copies.clone();
                 after[class] = event.apply(copies[class])?;

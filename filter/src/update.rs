@@ -1,35 +1,70 @@
 //! Insert and remove: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
+use kcas::thread_id::TooManyThreads;
+
 use crate::buckets::BucketTable;
 use crate::hashing::Location;
 use crate::layout::Layout;
+use crate::lookup;
 use crate::path::{self, Chain, MAX_CHAIN, Step};
 
-/// There was no room for the key: both its buckets are full and no chain of shifts was found that ends
-/// in an empty slot. The filter is exactly as it was.
+/// Why a key was not inserted. The filter is exactly as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the filter is full: build it with a larger capacity, or remove keys first")]
-pub struct Full;
+pub enum InsertError {
+    /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty slot.
+    #[error(
+        "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
+         (insert_unique) if keys repeat"
+    )]
+    Full,
+    /// Copies of the key's class ([`Class`](crate::Class)) fill both its buckets: of the key, as good as always, or of
+    /// keys that the filter cannot tell from it. A larger filter has no more room for copies of one key.
+    #[error(
+        "all {most} copies of this key that there is room for are in the filter, and a larger one has room for no \
+         more: insert the key once (insert_unique), or remove copies"
+    )]
+    TooManyCopies {
+        /// How many there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are the same one.
+        most: u8,
+    },
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
+}
 
 /// Why nothing was added to a table that is one of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// As [`Full`].
+    /// As [`InsertError::Full`].
     Full,
+    /// As [`InsertError::TooManyCopies`].
+    TooManyCopies { most: u8 },
     /// The table takes no more fingerprints.
     Closed,
+}
+
+impl Refused {
+    /// Why nothing was added to a table that is never closed.
+    fn for_good(self) -> InsertError {
+        match self {
+            Refused::Full => InsertError::Full,
+            Refused::TooManyCopies { most } => InsertError::TooManyCopies { most },
+            Refused::Closed => unreachable!("a table that is alone is never closed"),
+        }
+    }
 }
 
 /// Adds one copy to the class of `location`.
 ///
 /// Progress: lock-free; it tries again only when another thread changed one of the buckets it read.
 /// Linearization point: the compare-and-swap or K-CAS that adds the fingerprint. For `Full`: the read of
-/// the second bucket, at which both buckets were full.
+/// the second bucket, at which both buckets were full. For `TooManyCopies`: the same read, at which both held nothing but
+/// copies of the class.
 pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
-) -> Result<(), Full> {
-    insert_while(buckets, location, || true).map_err(|_| Full)
+) -> Result<(), InsertError> {
+    insert_while(buckets, location, || true).map_err(Refused::for_good)
 }
 
 /// [`insert`], as long as the table `is_open`: that is asked after the buckets were read, and before the exchange
@@ -76,9 +111,23 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
             Some(_) => {}
             // The same word, timestamp included: nothing was added, and a removal would show. So the
             // first bucket was full when the second one was read and found full.
-            None if buckets.read(first) == first_word => return Err(Refused::Full),
+            None if buckets.read(first) == first_word => {
+                let words = [first_word, second_word];
+                return Err(no_room::<SLOTS, BITS>(location, words));
+            }
             None => {}
         }
+    }
+}
+
+/// Why there is no room, when both buckets held these words at one moment.
+#[cold]
+fn no_room<const SLOTS: usize, const BITS: usize>(location: Location, words: [u64; 2]) -> Refused {
+    let most = location.different(&words).len() * SLOTS;
+    if lookup::count_in::<SLOTS, BITS>(location, words) == most {
+        Refused::TooManyCopies { most: most as u8 }
+    } else {
+        Refused::Full
     }
 }
 
@@ -108,8 +157,8 @@ fn place<const SLOTS: usize, const BITS: usize>(
 pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
-) -> Result<bool, Full> {
-    insert_unique_while(buckets, location, || true).map_err(|_| Full)
+) -> Result<bool, InsertError> {
+    insert_unique_while(buckets, location, || true).map_err(Refused::for_good)
 }
 
 /// [`insert_unique`], as long as the table `is_open`: as in [`insert_while`].

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use filter::{CuckooFilter, Full};
+use filter::{CuckooFilter, InsertError};
 use proptest::prelude::*;
 
 /// More keys than a group, and keys that occur several times; a table that becomes full.
@@ -25,12 +25,12 @@ proptest! {
     ) {
         let (batched, single) = (filter(), filter());
 
-        let mut results = vec![Err(Full); inserted.len()];
+        let mut results = vec![Err(InsertError::Full); inserted.len()];
         batched.insert_batch(&inserted, &mut results);
         let expected: Vec<_> = inserted.iter().map(|key| single.insert(key)).collect();
         prop_assert_eq!(results, expected);
 
-        let mut results = vec![Err(Full); unique.len()];
+        let mut results = vec![Err(InsertError::Full); unique.len()];
         batched.insert_unique_batch(&unique, &mut results);
         let expected: Vec<_> = unique.iter().map(|key| single.insert_unique(key)).collect();
         prop_assert_eq!(results, expected);

@@ -4,7 +4,7 @@
 
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, Full};
+use filter::{BuildError, CuckooFilter, InsertError};
 
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
@@ -108,6 +108,11 @@ fn small_tables_rarely_refuse() {
     keeps_the_promise::<2, 24>();
     keeps_the_promise::<5, 10>();
     keeps_the_promise::<6, 8>();
+    keeps_the_promise::<6, 9>();
+    keeps_the_promise::<5, 11>();
+    keeps_the_promise::<4, 14>();
+    keeps_the_promise::<3, 18>();
+    keeps_the_promise::<2, 28>();
     // The least that is dependable, at either end.
     keeps_the_promise::<2, 7>();
     keeps_the_promise::<3, 7>();
@@ -156,13 +161,18 @@ fn the_workable_load_of_every_layout_is_reached() {
     passes::<2, 7>();
     passes::<2, 8>();
     passes::<2, 24>();
+    passes::<2, 28>();
     passes::<3, 8>();
     passes::<3, 16>();
+    passes::<3, 18>();
     passes::<4, 7>();
     passes::<4, 8>();
     passes::<4, 13>();
+    passes::<4, 14>();
     passes::<5, 10>();
+    passes::<5, 11>();
     passes::<6, 8>();
+    passes::<6, 9>();
     passes::<7, 8>();
     passes::<8, 7>();
 }
@@ -172,7 +182,7 @@ fn the_workable_load_of_every_layout_is_reached() {
 fn the_workable_load_is_reached() {
     let filter = CuckooFilter::builder().buckets(25_000).build().unwrap();
     let refused = (0u64..)
-        .find(|key| filter.insert(key) == Err(Full))
+        .find(|key| filter.insert(key) == Err(InsertError::Full))
         .unwrap();
     println!("first refusal at load {:.4}", filter.load_factor());
     assert!(filter.load_factor() > 0.965, "{}", filter.load_factor());

@@ -47,7 +47,15 @@ fn errors_say_what_to_do() {
     let full = (0..5).find_map(|key| one.insert(&key).err()).unwrap();
     assert_eq!(
         full.to_string(),
-        "the filter is full: build it with a larger capacity, or remove keys first"
+        "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
+         (insert_unique) if keys repeat"
+    );
+    let nearly_empty = CuckooFilter::with_capacity(1_000);
+    let too_many = (0..9).find_map(|_| nearly_empty.insert("key").err());
+    assert_eq!(
+        too_many.unwrap().to_string(),
+        "all 8 copies of this key that there is room for are in the filter, and a larger one has room for no more: \
+         insert the key once (insert_unique), or remove copies"
     );
 }
 

@@ -14,7 +14,7 @@ mod small;
 
 use std::sync::Arc;
 
-use filter::Full;
+use filter::InsertError;
 use kcas::model::{explore, spawn};
 use loom::thread::JoinHandle;
 use small::{Caller, Small, explained, holding, key, residents};
@@ -212,7 +212,7 @@ fn full_leaves_everything() {
         let stuck = [key(0, 0, 0), key(0, 0, 1), key(1, 1, 0), key(1, 1, 1)];
         let filter = holding(&stuck);
         let new = key(0, 1, 0);
-        assert_eq!(filter.insert(&new), Err(Full));
+        assert_eq!(filter.insert(&new), Err(InsertError::Full));
         all_present(&filter, &stuck);
         assert!(!filter.contains(&new));
         let remover = caller(&filter, 1, move |remover| {
@@ -224,6 +224,34 @@ fn full_leaves_everything() {
         all_present(&filter, &[stuck[0], stuck[1], stuck[3]]);
         assert_eq!(filter.contains(&new), result.is_ok());
     });
+}
+
+/// An insert into buckets that hold three copies of its class and another key; while that one goes, a copy comes in its
+/// place, and the bucket that was read first gets another key in the place of a copy. Each bucket is full of copies at
+/// some moment, never both: so the insert is not told that there are too many.
+#[test]
+fn no_too_many_copies_while_there_are_fewer() {
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    let (others, new) = (key(1, 1, 0), key(0, 0, 0));
+    let held = [here, here, there, others];
+    explore(
+        "no_too_many_copies_while_there_are_fewer",
+        3,
+        1_000,
+        move || {
+            let filter = holding(&held);
+            let writer = caller(&filter, 1, move |writer| {
+                assert!(writer.remove(here));
+                // The other insert may have taken the room.
+                let _ = writer.insert(new);
+                assert!(writer.remove(others));
+                let _ = writer.insert(there);
+            });
+            let mut mine = Caller::new(&filter, 0);
+            let _ = mine.insert(here);
+            explained(&held, [mine, writer.join().unwrap()]);
+        },
+    );
 }
 
 /// Two plain inserts and a remove in one bucket: no copy is lost and none comes from nowhere.

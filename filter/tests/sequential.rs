@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use filter::{Class, CuckooFilter, Full};
+use filter::{Class, CuckooFilter, InsertError};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,18 @@ fn agrees<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
         match call {
             Call::Insert(key) => match filter.insert(key) {
                 Ok(()) => *copies.entry(filter.class(key)).or_default() += 1,
-                Err(Full) => {
+                Err(error) => {
                     // Only when both of its buckets are full.
                     prop_assert!(filter.len() >= SLOTS);
+                    let class = filter.class(key);
+                    let [first, second] = class.buckets;
+                    let most = SLOTS * if first == second { 1 } else { 2 };
+                    let expected = if copies.get(&class) == Some(&most) {
+                        InsertError::TooManyCopies { most: most as u8 }
+                    } else {
+                        InsertError::Full
+                    };
+                    prop_assert_eq!(error, expected);
                 }
             },
             Call::InsertUnique(key) => {
@@ -44,7 +53,8 @@ fn agrees<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
                         prop_assert_eq!(inserted, *held == 0);
                         *held += usize::from(inserted);
                     }
-                    Err(Full) => {
+                    Err(error) => {
+                        prop_assert_eq!(error, InsertError::Full);
                         prop_assert_eq!(*held, 0);
                         prop_assert!(filter.len() >= SLOTS);
                     }
@@ -95,7 +105,8 @@ fn a_key_may_be_held_as_often_as_its_buckets_have_slots() {
     for copy in 1..=8 {
         assert_eq!(filter.insert("key"), Ok(()), "copy {copy}");
     }
-    assert_eq!(filter.insert("key"), Err(Full));
+    let told = filter.insert("key");
+    assert_eq!(told, Err(InsertError::TooManyCopies { most: 8 }));
     assert_eq!(filter.len(), 8);
     for _ in 0..8 {
         assert!(filter.contains("key"));
@@ -104,6 +115,21 @@ fn a_key_may_be_held_as_often_as_its_buckets_have_slots() {
     assert!(!filter.contains("key"));
     assert!(!filter.remove("key"));
     assert!(filter.is_empty());
+}
+
+/// Of a key whose buckets are the same one, half as many; and a filter that is full of other keys says so.
+#[test]
+fn what_is_full_is_told_apart() {
+    let filter = CuckooFilter::builder().buckets(1).build().unwrap();
+    assert!((0..4).all(|_| filter.insert("key").is_ok()));
+    let told = filter.insert("key");
+    assert_eq!(told, Err(InsertError::TooManyCopies { most: 4 }));
+    assert_eq!(filter.insert("other"), Err(InsertError::Full));
+    assert_eq!(filter.insert_unique("key"), Ok(false));
+    assert_eq!(filter.insert_unique("other"), Err(InsertError::Full));
+    assert!(filter.remove("key"));
+    assert_eq!(filter.insert("other"), Ok(()));
+    assert_eq!(filter.insert("key"), Err(InsertError::Full));
 }
 
 #[test]

@@ -214,3 +214,36 @@ fn no_full_while_there_is_always_room() {
         assert!(filter.contains(&new));
     }
 }
+
+/// Lookups in a handler of a signal, which comes at any step of an operation of the same thread: they end, allocate
+/// nothing, and find what is there throughout.
+#[test]
+fn lookups_may_interrupt_an_operation_of_their_thread() {
+    let new = key(0, 2, 0);
+    // A chain, a refusal, a plain remove.
+    let operations = [
+        (residents().to_vec(), Insert(new)),
+        (residents().to_vec(), InsertUnique(new)),
+        ([key(0, 0, 0), key(0, 0, 1)].to_vec(), Insert(key(0, 0, 2))),
+        ([new, key(2, 0, 1)].to_vec(), Remove(new)),
+    ];
+    for (held, operation) in operations {
+        let filter = holding(&held);
+        let stay: Vec<u64> = (held.iter().copied().filter(|&key| key != new)).collect();
+        let interrupted = Arc::clone(&filter);
+        let handler = move |_| {
+            let look = || {
+                assert!(stay.iter().all(|key| interrupted.contains(key)));
+                assert!(stay.iter().all(|key| interrupted.count(key) == 1));
+                // As it was before or after, whichever.
+                assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
+            };
+            // Bounded, since nobody can end the operation meanwhile.
+            within(4 * stay.len() as u64 * LOOKUP + UPDATE, look);
+            assert_eq!(allocation_counter::measure(look).count_total, 0);
+        };
+        let run = run_on(&filter, 0, operation);
+        let caller = with_hook(handler, run);
+        explained(&held, [caller]);
+    }
+}

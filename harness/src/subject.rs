@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::{Class, Full};
+use filter::{Class, InsertError};
 
 /// Slots in a bucket, and so the unit in which a table's size is asked for.
 pub const SLOTS_PER_BUCKET: usize = 4;
@@ -58,8 +58,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// No copy, and no room for one.
-    fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, Full> {
-        Err(Full)
+    fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
+        Err(InsertError::Full)
     }
 
     /// How many copies the class of a key has. Zero, and never called, where

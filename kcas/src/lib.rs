@@ -53,9 +53,13 @@
 //!
 //! # Limits
 //!
-//! At most [`MAX_THREADS`](thread_id::MAX_THREADS) live threads may take part. A thread has one record: a
-//! signal handler that runs a K-CAS on a thread that it interrupted in one destroys the interrupted one.
-//! Loads may be done anywhere.
+//! At most [`MAX_THREADS`](thread_id::MAX_THREADS) live threads may take part: a thread does from its first K-CAS of two
+//! words or more, or the first time that it has to help one, until it ends. One more is told
+//! [`Error::TooManyThreads`], or panics where a function has no such error; [`thread_id::register`] asks beforehand.
+//! Loads and exchanges of words on which nothing is under way need no id.
+//!
+//! A thread has one record: a signal handler that runs a K-CAS, or helps one, on a thread that it interrupted in one
+//! destroys the interrupted one. [`load`](WordArray::load) and [`peek`](WordArray::peek) may be called there.
 //!
 //! # Orderings
 //!

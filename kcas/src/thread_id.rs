@@ -4,8 +4,9 @@
 //! kept per id (a descriptor, a counter) is inherited by the next thread that claims the same id,
 //! together with everything its former owner wrote.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 use crate::sync::{AtomicU64, Ordering, shared_static, thread_static};
 
@@ -33,6 +34,12 @@ thread_static! {
     static CURRENT: OnceCell<ThreadId> = OnceCell::new();
 }
 
+thread_static! {
+    /// The id that was claimed for one call of a thread that is being torn down, for the calls inside it. It needs no
+    /// drop, so that it outlives the thread's other locals.
+    static FOR_ONE_CALL: Cell<Option<usize>> = Cell::new(None);
+}
+
 /// The id that the current thread holds: below [`MAX_THREADS`], and no other live thread's.
 ///
 /// It cannot leave its thread, so whoever is shown one may write what is kept under it.
@@ -49,10 +56,21 @@ pub struct ThreadId {
 )]
 pub struct TooManyThreads;
 
+/// Claims an id for the current thread, unless it has one, and keeps it until the thread ends: after that, nothing that
+/// the thread calls lacks one. Whoever calls something that panics for want of an id can ask here first.
+///
+/// Progress: as [`with`]. In a thread that is being torn down (its thread-locals are gone) nothing is kept.
+///
+/// # Errors
+/// [`TooManyThreads`] when every id is held.
+pub fn register() -> Result<(), TooManyThreads> {
+    with(|_| ())
+}
+
 /// Runs `action` with the current thread's id, claiming one at the thread's first use.
 ///
 /// Progress: wait-free after the first use; the claim is lock-free. In a thread that is being torn
-/// down (its thread-locals are gone) an id is claimed for this one call; calls inside calls hold several.
+/// down (its thread-locals are gone) an id is claimed for this one call and the calls inside it.
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held; `action` has not run then.
@@ -71,11 +89,39 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
     });
     match held {
         Ok(result) => result,
-        Err(_torn_down) => Ok(run(&ThreadId::claim()?)),
+        Err(_torn_down) => match FOR_ONE_CALL.try_with(Cell::get) {
+            Ok(Some(index)) => Ok(run(&ManuallyDrop::new(ThreadId::of(index)))),
+            _ => Ok(run(&ForOneCall::claim()?.0)),
+        },
+    }
+}
+
+/// An id that is held for one call.
+struct ForOneCall(ThreadId);
+
+impl ForOneCall {
+    fn claim() -> Result<ForOneCall, TooManyThreads> {
+        let id = ThreadId::claim()?;
+        // Where even that thread-local is gone, calls inside this one claim ids of their own.
+        let _ = FOR_ONE_CALL.try_with(|held| held.set(Some(id.index)));
+        Ok(ForOneCall(id))
+    }
+}
+
+impl Drop for ForOneCall {
+    fn drop(&mut self) {
+        let _ = FOR_ONE_CALL.try_with(|held| held.set(None));
     }
 }
 
 impl ThreadId {
+    fn of(index: usize) -> ThreadId {
+        ThreadId {
+            index,
+            stays_on_its_thread: PhantomData,
+        }
+    }
+
     /// The id as a number, below [`MAX_THREADS`].
     #[inline]
     pub fn index(&self) -> usize {
@@ -86,10 +132,7 @@ impl ThreadId {
         promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {
-                return Ok(ThreadId {
-                    index,
-                    stays_on_its_thread: PhantomData,
-                });
+                return Ok(ThreadId::of(index));
             }
             // Every bit was set when it was looked at, and yet one was free at each moment: others
             // claimed and gave back meanwhile.

@@ -9,7 +9,7 @@ use crate::thread_id::{self, TooManyThreads};
 /// Why a [`kcas`](WordArray::kcas) did not happen. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Some word did not hold its expected value: the one outcome that is not misuse.
+    /// Some word did not hold its expected value. This and [`TooManyThreads`](Error::TooManyThreads) are no misuse.
     #[error("a word does not hold its expected value")]
     Mismatch,
     /// More entries than [`WordArray::MAX_OPS`].
@@ -179,7 +179,8 @@ impl WordArray {
     ///
     /// # Panics
     /// When `index` is out of range, or when an operation must be helped and more than
-    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part.
+    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part (not in a thread that has
+    /// [registered](thread_id::register)).
     #[inline]
     pub fn load_helping(&self, index: usize) -> u64 {
         match commit::load_helping(&self.words, index) {
@@ -196,7 +197,8 @@ impl WordArray {
     /// # Panics
     /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than 63
     /// bits, or when another operation must be helped and more than
-    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part.
+    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part. (Not in a thread that has
+    /// [registered](thread_id::register). [`kcas`](Self::kcas) with one entry makes an error of all of these.)
     #[inline]
     pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
         assert!(
@@ -220,7 +222,8 @@ impl WordArray {
     /// whichever thread.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when some word differs; the others are misuse, found before any word changes.
+    /// [`Error::Mismatch`] when some word differs. The others are found before any word changes:
+    /// [`Error::TooManyThreads`], and misuse.
     pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
         let ops = ascending(ops, self.len())?;
         match ops.as_slice() {
@@ -257,7 +260,7 @@ impl WordArray {
 /// [`kcas`](WordArray::kcas) begins with, for an engine of another kind, too.
 ///
 /// # Errors
-/// All of [`Error`] that is misuse.
+/// All of [`Error`] that is misuse: not [`Error::Mismatch`] and [`Error::TooManyThreads`].
 #[inline]
 pub fn ascending(ops: &[Op], len: usize) -> Result<Ops, Error> {
     let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;

@@ -3,7 +3,7 @@
 #![cfg(not(kcas_loom))]
 
 use std::sync::{Barrier, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 
 use kcas::thread_id::{self, MAX_THREADS, TooManyThreads};
 use kcas::{Error, Op, WordArray};
@@ -83,6 +83,101 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     // The test runner's own threads hold no id: they ran nothing.
     assert_eq!(ids.len(), MAX_THREADS);
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
+}
+
+/// Threads that hold so many ids until they have met at the barrier twice.
+fn hold<'s>(scope: &'s Scope<'s, '_>, ids: usize, barrier: &'s Barrier) {
+    for _ in 0..ids {
+        let small = thread::Builder::new().stack_size(64 * 1024);
+        let hold = || {
+            assert_eq!(thread_id::register(), Ok(()));
+            barrier.wait();
+            barrier.wait();
+            // It has an id for as long as it lives.
+            assert_eq!(thread_id::register(), Ok(()));
+        };
+        small.spawn_scoped(scope, hold).unwrap();
+    }
+}
+
+/// One thread is stopped in the middle of an operation, and others hold all other ids: one more can load the word, and is
+/// told when it would have to help.
+#[cfg(feature = "steps")]
+#[test]
+fn who_cannot_help_is_told() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = std::sync::Arc::new(WordArray::new(2));
+    let stopped = kcas::steps::freeze(25, {
+        let words = std::sync::Arc::clone(&words);
+        move || swap(&words, 0, 1)
+    });
+    let stopped = stopped.expect("it takes more steps");
+    assert!(words.peek(0) >> 63 == 1, "it is in the middle");
+    let barrier = Barrier::new(MAX_THREADS);
+    thread::scope(|scope| {
+        hold(scope, MAX_THREADS - 1, &barrier);
+        barrier.wait();
+        let one_too_many = scope.spawn(|| {
+            assert_eq!(thread_id::register(), Err(TooManyThreads));
+            let single = Op {
+                index: 0,
+                expected: words.load(0),
+                new: 5,
+            };
+            let told = Err(Error::TooManyThreads(TooManyThreads));
+            assert_eq!(words.kcas(&[single]), told);
+            let panics = |call: &dyn Fn()| {
+                let call = std::panic::AssertUnwindSafe(call);
+                assert!(std::panic::catch_unwind(call).is_err());
+            };
+            panics(&|| drop(words.compare_exchange(0, single.expected, 5)));
+            panics(&|| assert_eq!(words.load_helping(0), 0));
+            assert_eq!(words.load(0), single.expected);
+        });
+        let result = one_too_many.join();
+        barrier.wait();
+        result.unwrap();
+    });
+    assert_eq!(stopped.thaw(), Ok(()));
+    assert_eq!((words.load(0), words.load(1)), (1, 1));
+}
+
+/// A thread that has lost its id, as it is being torn down, claims one for a call and all calls inside it.
+#[test]
+fn calls_inside_calls_share_an_id() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    struct AtExit;
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            for _ in 0..3 {
+                let inside = thread_id::with(|outer| {
+                    (0..3)
+                        .map(|_| thread_id::with(|inner| outer.index() == inner.index()))
+                        .collect()
+                });
+                *SHARED.lock().unwrap() = inside;
+            }
+        }
+    }
+    thread_local! {
+        static AT_EXIT: AtExit = const { AtExit };
+    }
+    static SHARED: Mutex<Result<Vec<Result<bool, TooManyThreads>>, TooManyThreads>> =
+        Mutex::new(Err(TooManyThreads));
+    let barrier = Barrier::new(MAX_THREADS);
+    thread::scope(|scope| {
+        hold(scope, MAX_THREADS - 1, &barrier);
+        barrier.wait();
+        // The id is claimed last, so that it is given back first.
+        let ending = scope.spawn(|| {
+            AT_EXIT.with(|_| ());
+            thread_id::register().unwrap();
+        });
+        let result = ending.join();
+        barrier.wait();
+        result.unwrap();
+    });
+    assert_eq!(*SHARED.lock().unwrap(), Ok(vec![Ok(true); 3]));
 }
 
 #[test]

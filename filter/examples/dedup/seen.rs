@@ -6,7 +6,7 @@ use std::sync::{Mutex, RwLock};
 
 use ahash::RandomState;
 use anyhow::{Context, Result};
-use filter::{CuckooFilter, Full};
+use filter::{CuckooFilter, InsertError};
 use indicatif::HumanBytes;
 
 use crate::lines::Chunk;
@@ -90,12 +90,13 @@ impl<const SLOTS: usize, const BITS: usize> Seen for Filters<SLOTS, BITS> {
                 }
                 match newest.insert_unique_hash(hash) {
                     Ok(inserted) => break inserted,
-                    Err(Full) => {
+                    Err(InsertError::Full) => {
                         let known = filters.len();
                         drop(filters);
                         self.grow(known)?;
                         filters = self.filters.read().expect("no worker panicked");
                     }
+                    Err(error) => return Err(error.into()),
                 }
             };
             if is_new {

@@ -88,10 +88,11 @@ use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
 use kcas::OutOfMemory;
+use kcas::thread_id::{self, TooManyThreads};
 
 pub use epoch_cell::{Pinned, pin};
 
-use crate::cuckoo::{BuildError, Class, Size, with_id};
+use crate::cuckoo::{BuildError, Class, Size, unless_too_many};
 use crate::hashing::{FixedState, Location, MAX_BUCKETS, Mixed};
 use crate::update::Refused;
 use schedule::{first_bits, first_buckets};
@@ -199,6 +200,9 @@ pub enum InsertError {
         /// How many buckets it would have (saturating).
         buckets: usize,
     },
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
 }
 
 /// One of the tables of a growing filter: [`GrowingCuckooFilter::tables`].
@@ -251,10 +255,6 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// [`InsertError`]; the filter is as it was.
-    ///
-    /// # Panics
-    /// Before anything changes, when more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads insert or
-    /// remove.
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
     }
@@ -268,9 +268,6 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// fingerprint, or the load that found a copy.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
-    ///
-    /// # Panics
     /// As [`insert`](Self::insert).
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         self.insert_unique_hash(self.hash(key))
@@ -333,7 +330,7 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// [`contains`](Self::contains).
     ///
     /// # Panics
-    /// As [`insert`](Self::insert).
+    /// As [`CuckooFilter::remove`](crate::CuckooFilter::remove).
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.remove_hash(self.hash(key))
     }
@@ -368,9 +365,6 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// As `insert`.
-    ///
-    /// # Panics
-    /// As `insert`.
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let attempt = |tables: &Tables, key| {
             let is_open = || self.tables.holds(tables);
@@ -383,9 +377,6 @@ impl<S> GrowingCuckooFilter<S> {
     /// [`hash`](GrowingCuckooFilter::hash).
     ///
     /// # Errors
-    /// As `insert_unique`.
-    ///
-    /// # Panics
     /// As `insert_unique`.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         self.add(hash, |tables, key| {
@@ -406,7 +397,7 @@ impl<S> GrowingCuckooFilter<S> {
         attempt: impl Fn(&Tables, Key) -> Result<bool, Refused>,
     ) -> Result<bool, InsertError> {
         let key = self.key(hash);
-        with_id(|id| {
+        thread_id::with(|id| {
             let pinned = pin();
             loop {
                 let tables = self.tables.load(&pinned);
@@ -421,16 +412,15 @@ impl<S> GrowingCuckooFilter<S> {
                         }
                         return Ok(added);
                     }
-                    Err(Refused::Closed) => {}
-                    Err(Refused::Full)
-                        if newest.has_only_copies(key) && self.tables.holds(tables) =>
-                    {
+                    Err(Refused::TooManyCopies { .. }) if self.tables.holds(tables) => {
                         return Err(InsertError::TooManyCopies);
                     }
+                    // The list has changed.
+                    Err(Refused::TooManyCopies { .. } | Refused::Closed) => {}
                     Err(Refused::Full) => self.grow(tables, &pinned)?,
                 }
             }
-        })
+        })?
     }
 
     /// Makes room, unless someone else has changed the list.
@@ -545,7 +535,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// As `remove`.
     pub fn remove_hash(&self, hash: u64) -> bool {
         let key = self.key(hash);
-        with_id(|id| {
+        unless_too_many(thread_id::with(|id| {
             let pinned = pin();
             loop {
                 let tables = self.tables.load(&pinned);
@@ -572,7 +562,7 @@ impl<S> GrowingCuckooFilter<S> {
                     None => {}
                 }
             }
-        })
+        }))
     }
 
     #[inline]

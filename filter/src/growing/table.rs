@@ -312,19 +312,14 @@ impl View<'_> {
 
     /// How many slots of the two words of a location hold its fingerprint.
     pub(crate) fn count(&self, words: [u64; 2], location: Location) -> usize {
-        let different = match location.first == location.second {
-            true => &words[..1],
-            false => &words,
-        };
         fn of<const SLOTS: usize, const BITS: usize>(
             _: &Buckets<SLOTS, BITS>,
-            words: &[u64],
-            fingerprint: u64,
+            words: [u64; 2],
+            location: Location,
         ) -> usize {
-            let count = |word: &u64| Layout::<SLOTS, BITS>::count(*word, fingerprint);
-            words.iter().map(count).sum()
+            lookup::count_in::<SLOTS, BITS>(location, words)
         }
-        each!(&self.table.buckets, buckets => of(buckets, different, location.fingerprint))
+        each!(&self.table.buckets, buckets => of(buckets, words, location))
     }
 
     /// [`update::insert_while`].

@@ -69,14 +69,6 @@ impl Member {
         self.view().seal(key)
     }
 
-    /// Whether every slot that the key may have holds a copy of its class.
-    pub(crate) fn has_only_copies(&self, key: Key) -> bool {
-        let location = self.plan.locate(key);
-        let buckets = 1 + usize::from(location.first != location.second);
-        let copies = self.view().count(self.view().read(location), location);
-        copies == buckets * self.table.format().slots
-    }
-
     /// Whether it is large and has room for many times as many copies: distinct keys fill it to more than that before one
     /// finds no room.
     pub(crate) fn is_nearly_empty(&self) -> bool {

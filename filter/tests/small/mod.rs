@@ -12,7 +12,7 @@ use filter::hashing::Geometry;
 use filter::history::{self, Call, Failure};
 use filter::layout::Layout;
 use filter::specification::{Event, OneClass};
-use filter::{Class, CuckooFilter, Full};
+use filter::{Class, CuckooFilter, InsertError};
 
 pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
@@ -71,8 +71,8 @@ pub(crate) fn residents() -> [u64; 4] {
 pub(crate) trait Asked {
     /// Most copies of a class.
     const MOST: u64;
-    fn insert(&self, key: u64) -> Result<(), Full>;
-    fn insert_unique(&self, key: u64) -> Result<bool, Full>;
+    fn insert(&self, key: u64) -> Result<(), InsertError>;
+    fn insert_unique(&self, key: u64) -> Result<bool, InsertError>;
     fn count(&self, key: u64) -> usize;
     fn contains(&self, key: u64) -> bool;
     fn contains_batch(&self, keys: &[u64], found: &mut [bool]);
@@ -84,11 +84,11 @@ pub(crate) trait Asked {
 impl Asked for Small {
     const MOST: u64 = 2 * SLOTS as u64;
 
-    fn insert(&self, key: u64) -> Result<(), Full> {
+    fn insert(&self, key: u64) -> Result<(), InsertError> {
         self.insert(&key)
     }
 
-    fn insert_unique(&self, key: u64) -> Result<bool, Full> {
+    fn insert_unique(&self, key: u64) -> Result<bool, InsertError> {
         self.insert_unique(&key)
     }
 
@@ -135,13 +135,13 @@ impl<F: Asked> Caller<F> {
         }
     }
 
-    pub(crate) fn insert(&mut self, key: u64) -> Result<(), Full> {
+    pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
         let result = self.filter.insert(key);
         self.write_down(key, Event::Insert(result));
         result
     }
 
-    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, Full> {
+    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
         let result = self.filter.insert_unique(key);
         self.write_down(key, Event::InsertUnique(result));
         result

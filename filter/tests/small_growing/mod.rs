@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{Class, Full};
+use filter::{Class, InsertError};
 
 use super::small::{Asked, Identity};
 
@@ -15,12 +15,12 @@ impl Asked for Growing {
     /// More than any test inserts: it grows.
     const MOST: u64 = 1_000;
 
-    fn insert(&self, key: u64) -> Result<(), Full> {
-        self.insert(&key).map_err(|_| Full)
+    fn insert(&self, key: u64) -> Result<(), InsertError> {
+        self.insert(&key).map_err(|_| InsertError::Full)
     }
 
-    fn insert_unique(&self, key: u64) -> Result<bool, Full> {
-        self.insert_unique(&key).map_err(|_| Full)
+    fn insert_unique(&self, key: u64) -> Result<bool, InsertError> {
+        self.insert_unique(&key).map_err(|_| InsertError::Full)
     }
 
     fn count(&self, key: u64) -> usize {

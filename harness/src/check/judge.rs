@@ -10,7 +10,6 @@
 
 use std::fmt;
 
-use filter::Full;
 use filter::history::{self, Call, Failure, Specification, Violation};
 use filter::specification::{Event, OfClass, OneClass, WholeTable};
 use rayon::prelude::*;
@@ -137,8 +136,8 @@ impl Specification for NoFalseNegatives {
     fn apply(&self, &copies: &u64, event: &Event) -> Option<u64> {
         match *event {
             Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)) => Some(copies + 1),
-            Event::Insert(Err(Full))
-            | Event::InsertUnique(Ok(false) | Err(Full))
+            Event::Insert(Err(_))
+            | Event::InsertUnique(Ok(false) | Err(_))
             | Event::Contains(true) => Some(copies),
             Event::Count(count) => (count >= copies).then_some(copies),
             Event::Contains(false) | Event::Remove(false) => (copies == 0).then_some(copies),

@@ -3,9 +3,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::GrowingCuckooFilter;
-use filter::growing::InsertError;
-use filter::{BuildError, Class, Full};
+use filter::{BuildError, Class, GrowingCuckooFilter, InsertError};
 
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
@@ -76,10 +74,10 @@ impl Subject for Growing {
         self.filter.remove(key)
     }
 
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, Full> {
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         self.filter
             .insert_unique(key)
-            .map_err(|_: InsertError| Full)
+            .map_err(|_| InsertError::Full)
     }
 
     fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::{BuildError, Class, CuckooFilter, Full};
+use filter::{BuildError, Class, CuckooFilter, InsertError};
 
 use crate::subject::{Operations, Subject};
 
@@ -57,7 +57,7 @@ impl Subject for LockFree {
         self.0.remove(key)
     }
 
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, Full> {
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         self.0.insert_unique(key)
     }
 

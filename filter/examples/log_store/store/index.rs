@@ -4,7 +4,7 @@
 //! takes about as many bytes however long it is. Offsets are found by other bits of the key's hash than the
 //! fingerprint is made of. What both of them take for the key is told apart by the log, which has the key itself.
 
-use filter::{CuckooFilter, Full, hashing};
+use filter::{CuckooFilter, InsertError, hashing};
 use hashbrown::HashTable;
 
 use anyhow::{Result, bail};
@@ -41,7 +41,7 @@ impl Index {
         )
     }
 
-    fn with_room(room: usize, live: &Live) -> Result<Result<Index, Full>> {
+    fn with_room(room: usize, live: &Live) -> Result<Result<Index, InsertError>> {
         let mut offsets = HashTable::new();
         if offsets
             .try_reserve(room, |_| unreachable!("it is empty"))
@@ -68,10 +68,10 @@ impl Index {
     }
 
     /// Adds a key that is not there.
-    pub(crate) fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), Full> {
+    pub(crate) fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), InsertError> {
         // Whoever is in the table could not be found again: the hashes are not kept.
         if self.offsets.len() == self.offsets.capacity() {
-            return Err(Full);
+            return Err(InsertError::Full);
         }
         self.filter.insert(key)?;
         let hash = self.hash(key);

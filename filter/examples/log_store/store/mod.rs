@@ -6,7 +6,6 @@ pub(crate) mod log;
 pub(crate) mod page;
 
 use anyhow::{Result, ensure};
-use filter::Full;
 
 use disk::Disk;
 use index::Index;
@@ -72,7 +71,7 @@ impl<D: Disk> Store<D> {
                 (Some(old), None) => self.index.remove(&change.key, old),
                 (None, None) => {}
                 (None, Some(_)) => {
-                    if let Err(Full) = self.index.insert(&change.key, offset) {
+                    if self.index.insert(&change.key, offset).is_err() {
                         // The log has all of the batch already.
                         self.index = Index::of(&self.log.live()?)?;
                         break;

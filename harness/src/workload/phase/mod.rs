@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use filter::specification::Event;
-use filter::{Class, Full};
+use filter::{Class, InsertError};
 
 use crate::subject::Subject;
 use crate::workload::keys::{KeyList, Keys};
@@ -182,7 +182,9 @@ impl<S: Subject> Measured for S {
     #[inline]
     fn call(&self, operation: Operation, key: u64) -> Event {
         match operation {
-            Operation::Insert => Event::Insert(self.insert(&key).then_some(()).ok_or(Full)),
+            Operation::Insert => {
+                Event::Insert(self.insert(&key).then_some(()).ok_or(InsertError::Full))
+            }
             Operation::InsertUnique => Event::InsertUnique(self.insert_unique(&key)),
             Operation::Contains => Event::Contains(self.contains(&key)),
             Operation::Count => Event::Count(self.count(&key)),

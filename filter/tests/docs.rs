@@ -1,0 +1,149 @@
+//! What the docs say: their links lead somewhere, also in docs that were made as the README says, and their table of
+//! layouts is true.
+#![cfg(not(kcas_loom))]
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use filter::layout::Layout;
+
+/// All that stands between `before` and the next double quote.
+fn quoted_after<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    let found = text.split(before).skip(1);
+    found.filter_map(|rest| rest.split_once('"').map(|(quoted, _)| quoted))
+}
+
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages.extend(self::pages(&path));
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
+/// `path` without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => assert!(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The compiler tells of links that it cannot resolve, but not of those into crates whose docs are not made, nor of
+/// sections that are not there.
+#[test]
+fn no_link_is_dead() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
+    // What was made with other flags would be found, too.
+    let _ = fs::remove_dir_all(target.join("doc"));
+    let made = Command::new(env!("CARGO"))
+        .args(["doc", "--no-deps", "-p", "filter", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{messages}");
+    let pages = pages(&target.join("doc").join("filter"));
+    assert!(pages.len() > 50, "{pages:?}");
+    let mut read = HashMap::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        read.insert(page, text);
+    }
+    let mut dead = Vec::new();
+    for (page, text) in &read {
+        let links: HashSet<&str> = quoted_after(text, "<a href=\"")
+            .chain(quoted_after(text, " href=\""))
+            .collect();
+        for link in links {
+            if link.contains("://") {
+                continue;
+            }
+            let (path, section) = link.split_once('#').unwrap_or((link, ""));
+            let aim = match path {
+                "" => page.clone(),
+                path => plain(&page.parent().unwrap().join(path)),
+            };
+            let has_section = || {
+                // Lines of source code are not in the page, but made when it is shown.
+                let known = read
+                    .get(&aim)
+                    .map(|text| section.is_empty() || text.contains(&format!("id=\"{section}\"")));
+                known.unwrap_or(true)
+            };
+            if !aim.is_file() || !has_section() {
+                dead.push(format!(
+                    "{} → {link}",
+                    page.strip_prefix(&target).unwrap().display()
+                ));
+            }
+        }
+    }
+    dead.sort();
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+/// The columns of a row, if `line` is one of the table of layouts.
+fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
+    let mut columns = line.strip_prefix("//! | [`Filter")?.split('|');
+    let name = columns.next()?.split('`').next()?;
+    let (slots, bits) = name.split_once('x')?;
+    let numbers: Vec<f64> = columns
+        .filter_map(|column| column.trim().replace(',', "").parse().ok())
+        .collect();
+    let layout = (slots.parse().unwrap(), bits.parse().unwrap());
+    Some((layout, numbers.try_into().unwrap()))
+}
+
+#[test]
+fn the_table_of_layouts_is_true() {
+    let source = include_str!("../src/layouts.rs");
+    let mut told: HashMap<_, _> = source.lines().filter_map(row).collect();
+    fn check<const SLOTS: usize, const BITS: usize>(
+        told: &mut HashMap<(usize, usize), [f64; 4]>,
+        source: &str,
+    ) {
+        let declared = format!("CuckooFilter<{SLOTS}, {BITS}, S>;");
+        assert!(source.contains(&declared), "{declared}");
+        let row = told.remove(&(SLOTS, BITS)).expect("it is in the table");
+        let [one_in, bits, load, timestamp] = row;
+        let expected = 1.0 / Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
+        let off = (one_in / expected - 1.0).abs();
+        assert!(
+            off < 0.005,
+            "{SLOTS}×{BITS}: one in {expected}, not {one_in}"
+        );
+        let off = (bits - Layout::<SLOTS, BITS>::BITS_A_KEY).abs();
+        assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
+        assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
+        assert_eq!(timestamp, Layout::<SLOTS, BITS>::TIMESTAMP_BITS as f64);
+    }
+    macro_rules! check {
+        ($($slots:literal $bits:literal,)+) => {
+            $(check::<$slots, $bits>(&mut told, source);)+
+        };
+    }
+    check! {
+        8 7, 7 8, 6 8, 6 9, 5 10, 5 11, 4 8, 4 12, 4 13, 4 14, 3 16, 3 18, 2 24, 2 28,
+    }
+    assert!(told.is_empty(), "layouts that have no type: {told:?}");
+    let types = source.matches("pub type").count();
+    assert_eq!(types, 14, "types that are not in the table");
+}

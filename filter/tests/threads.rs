@@ -1,0 +1,216 @@
+//! More live threads than may insert and remove: the first of them are served, the others are told, and nothing is lost.
+#![cfg(not(kcas_loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::thread;
+
+use filter::growing::{self, GrowingCuckooFilter};
+use filter::{CuckooFilter, FittedFilter, InsertError, MAX_THREADS, TooManyThreads};
+
+/// Live threads of the whole process count, so tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+const THREADS: usize = 5_000;
+
+const TOLD: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
+
+/// In all of them fingerprints are so long that no two of the keys here are of one class.
+struct Filters {
+    fixed: CuckooFilter<2, 24>,
+    fitted: FittedFilter,
+    growing: GrowingCuckooFilter,
+}
+
+/// The keys that a thread inserts: one by each way.
+fn keys(thread: usize) -> [usize; 4] {
+    [0, 1, 2, 3].map(|way| 4 * thread + way)
+}
+
+impl Filters {
+    fn new() -> Filters {
+        let builder = CuckooFilter::builder().capacity(4 * THREADS);
+        Filters {
+            fixed: builder.layout().build().unwrap(),
+            fitted: builder.false_positive_rate(1e-6).build().unwrap(),
+            growing: GrowingCuckooFilter::new(),
+        }
+    }
+
+    /// Inserts four keys into each filter, each in another way: whether this thread was served. It is in all or none.
+    fn insert(&self, thread: usize) -> bool {
+        let [plain, unique, batch, unique_batch] = keys(thread);
+        let mut told = vec![self.fixed.insert(&plain), self.fitted.insert(&plain)];
+        let is_new = |new: bool| assert!(new, "two keys are of one class");
+        told.push(self.fixed.insert_unique(&unique).map(is_new));
+        told.push(self.fitted.insert_unique(&unique).map(is_new));
+        let (mut results, mut new) = ([Ok(()); 2], [Ok(true); 2]);
+        self.fixed.insert_batch(&[batch], &mut results[..1]);
+        self.fitted.insert_batch(&[batch], &mut results[1..]);
+        self.fixed
+            .insert_unique_batch(&[unique_batch], &mut new[..1]);
+        self.fitted
+            .insert_unique_batch(&[unique_batch], &mut new[1..]);
+        told.extend(results);
+        told.extend(new.map(|result| result.map(is_new)));
+        let growing = keys(thread).map(|key| match self.growing.insert_unique(&key) {
+            Ok(new) => Ok(is_new(new)),
+            Err(growing::InsertError::TooManyThreads(error)) => Err(error.into()),
+            Err(other) => panic!("{other}"),
+        });
+        told.extend(growing);
+        assert!(told.iter().all(|result| *result == told[0]), "{told:?}");
+        assert!(told[0].is_ok() || told[0] == TOLD, "{:?}", told[0]);
+        told[0].is_ok()
+    }
+
+    fn has(&self, key: usize) -> bool {
+        let (fixed, fitted) = (self.fixed.contains(&key), self.fitted.contains(&key));
+        fixed && fitted && self.growing.contains(&key)
+    }
+
+    /// Removes the keys of a thread, as it may: it is not one too many.
+    fn remove(&self, thread: usize) {
+        let [plain, unique, batches @ ..] = keys(thread);
+        let mut removed = [false; 4];
+        self.fixed.remove_batch(&batches, &mut removed[..2]);
+        self.fitted.remove_batch(&batches, &mut removed[2..]);
+        assert_eq!(removed, [true; 4]);
+        for key in [plain, unique] {
+            assert!(self.fixed.remove(&key) && self.fitted.remove(&key));
+        }
+        assert!(keys(thread).iter().all(|key| self.growing.remove(key)));
+    }
+}
+
+#[test]
+fn more_threads_than_there_are_ids_are_told() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let filters = Filters::new();
+    let all_tried = Barrier::new(THREADS);
+    let served: Vec<bool> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|number| {
+                let (filters, all_tried) = (&filters, &all_tried);
+                let run = move || {
+                    let served = filters.insert(number);
+                    all_tried.wait();
+                    // All ids are held from here on, until the first thread ends.
+                    served
+                };
+                let small = thread::Builder::new().stack_size(128 * 1024);
+                small.spawn_scoped(scope, run).unwrap()
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let told = served.iter().filter(|served| !**served).count();
+    assert_eq!(told, THREADS - MAX_THREADS);
+    let held = 4 * MAX_THREADS;
+    assert_eq!((filters.fixed.len(), filters.fitted.len()), (held, held));
+    let of_served = (0..THREADS).filter(|&thread| served[thread]);
+    for thread in of_served.clone() {
+        assert!(keys(thread).into_iter().all(|key| filters.has(key)));
+    }
+    // Ids have come back.
+    thread::scope(|scope| {
+        for thread in (0..THREADS).filter(|&thread| !served[thread]) {
+            let filters = &filters;
+            let late = scope.spawn(move || {
+                assert!(filters.insert(thread));
+                filters.remove(thread);
+            });
+            late.join().unwrap();
+        }
+    });
+    of_served.for_each(|thread| filters.remove(thread));
+    assert!(filters.fixed.is_empty() && filters.fitted.is_empty());
+}
+
+#[test]
+fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let filters = Filters::new();
+    thread::scope(|scope| {
+        let inserter = scope.spawn(|| filters.insert(0));
+        assert!(inserter.join().unwrap());
+    });
+    let (registered, tried) = (Barrier::new(MAX_THREADS + 1), Barrier::new(MAX_THREADS + 1));
+    thread::scope(|scope| {
+        let hold = || {
+            assert_eq!(filter::register_thread(), Ok(()));
+            registered.wait();
+            tried.wait();
+            // This thread is sure of its id.
+            assert!(!filters.fixed.remove("absent"));
+        };
+        for _ in 0..MAX_THREADS {
+            let small = thread::Builder::new().stack_size(128 * 1024);
+            small.spawn_scoped(scope, hold).unwrap();
+        }
+        registered.wait();
+        let one_too_many = scope.spawn(|| {
+            assert_eq!(filter::register_thread(), Err(TooManyThreads));
+            assert!(!filters.insert(1));
+            assert!(keys(0).into_iter().all(|key| filters.has(key)));
+            assert_eq!((filters.fixed.count(&0), filters.fixed.len()), (1, 4));
+            let panics = |call: &dyn Fn()| {
+                let message = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+                let message = message.downcast_ref::<String>().unwrap();
+                assert!(message.contains("4096 live threads"), "{message}");
+            };
+            panics(&|| assert!(filters.fixed.remove(&0)));
+            panics(&|| assert!(filters.growing.remove(&0)));
+            panics(&|| filters.fixed.remove_batch(&[0, 1], &mut [false; 2]));
+            assert!(keys(0).into_iter().all(|key| filters.has(key)));
+        });
+        let result = one_too_many.join();
+        tried.wait();
+        result.unwrap();
+    });
+}
+
+/// A thread that is being torn down has no id of its own, and claims one for each call: one alone, also for an insert
+/// that takes a chain of shifts.
+#[test]
+fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    static FILTER: std::sync::LazyLock<CuckooFilter> =
+        std::sync::LazyLock::new(|| CuckooFilter::builder().buckets(1_000).build().unwrap());
+    static TOLD: Mutex<Vec<Result<(), InsertError>>> = Mutex::new(Vec::new());
+    struct AtExit;
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            // Until it is full: most of the last inserts take chains.
+            let results = (0..3_900).map(|key| FILTER.insert(&key)).collect();
+            *TOLD.lock().unwrap() = results;
+        }
+    }
+    thread_local! {
+        static AT_EXIT: AtExit = const { AtExit };
+    }
+    let (registered, ended) = (Barrier::new(MAX_THREADS), Barrier::new(MAX_THREADS));
+    thread::scope(|scope| {
+        for _ in 0..MAX_THREADS - 1 {
+            let hold = || {
+                assert_eq!(filter::register_thread(), Ok(()));
+                registered.wait();
+                ended.wait();
+            };
+            let small = thread::Builder::new().stack_size(128 * 1024);
+            small.spawn_scoped(scope, hold).unwrap();
+        }
+        registered.wait();
+        let ending = scope.spawn(|| {
+            // Registered first, so that its id is given back first.
+            AT_EXIT.with(|_| ());
+            assert_eq!(filter::register_thread(), Ok(()));
+        });
+        let result = ending.join();
+        ended.wait();
+        result.unwrap();
+    });
+    let told = TOLD.lock().unwrap();
+    let refused = told.iter().filter(|result| result.is_err()).count();
+    assert_eq!((told.len(), refused), (3_900, 0));
+}
