@@ -133,8 +133,7 @@ fn contains_slowly<const SLOTS: usize, const BITS: usize>(
 
 /// How many copies the class of `location` has.
 ///
-/// Progress: lock-free; it starts again only when its first bucket changed. Linearization point: the last
-/// read of the second bucket, at which the first one was as it was read before and after.
+/// Progress and linearization point: as [`both`].
 pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
@@ -145,14 +144,27 @@ pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
         second,
     } = location;
     let count = |word| Layout::<SLOTS, BITS>::count(word, fingerprint);
+    if first == second {
+        return count(buckets.read(first));
+    }
+    let [first_word, second_word] = both(buckets, first, second);
+    count(first_word) + count(second_word)
+}
+
+/// The words of two buckets at one moment.
+///
+/// Progress: lock-free; it starts again only when the first bucket changed. Linearization point: the last
+/// read of the second bucket, at which the first one was as it was read before and after.
+pub(crate) fn both<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    first: usize,
+    second: usize,
+) -> [u64; 2] {
     loop {
         let first_word = buckets.read(first);
-        if first == second {
-            return count(first_word);
-        }
         let second_word = buckets.read(second);
         if buckets.read(first) == first_word {
-            return count(first_word) + count(second_word);
+            return [first_word, second_word];
         }
     }
 }
