@@ -41,10 +41,17 @@
 //!
 //! **What it costs.** Where nobody writes, two passes over the table, and the copy's memory. Otherwise the number of
 //! reads is limited ([`PASSES`]), and so is memory: one table for the words, half of one at most for the list of
-//! changed buckets, and one for the suspect classes; or three in all while a list moves to a larger place.
-//! Where that is not enough, everything is begun again, within the same limit of reads; in the end it is
-//! [`TooBusy`](SnapshotError::TooBusy). Rounds become shorter because they take less time the fewer buckets are left,
-//! and fewer of them change meanwhile.
+//! changed buckets, and one for the suspect classes, or one and a half while that list moves to a larger place. When it
+//! is full, classes leave it that are right as of now. Where that makes too little room, or the copy has none for what it
+//! must hold, everything is begun again, within the same limit of reads; and in the end it is
+//! [`TooBusy`](SnapshotError::TooBusy).
+//!
+//! Rounds become shorter: the fewer buckets are left, the less time a round takes, and the fewer of them change meanwhile.
+//! But where there are more threads than cores, this one loses its core now and then, and all that is hot has
+//! changed when it is back; and rounds over so many changed buckets, which take longer than passes over unchanged ones,
+//! are interrupted again. To begin again is better then. So with the first half of the reads, a second pass that
+//! finds more than a sixteenth of the buckets changed is given up at once; the other half is for filters in which so much
+//! changes always.
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{Geometry, Location};
@@ -60,8 +67,11 @@ const PASSES: usize = 32;
 /// in the middle of one is back.
 const MORE_READS: usize = 1 << 12;
 
-/// Places for suspect classes that a small table may take, too.
-const LEAST_SUSPECTS: usize = 1 << 10;
+/// Buckets that may have changed at first in half of the attempts, besides a sixteenth of all.
+const FEW: usize = 1 << 6;
+
+/// Places of a list that even a small table may have, and that are taken at once.
+const LEAST_ENTRIES: usize = 1 << 10;
 
 /// Why a filter could not be copied. The filter itself is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,9 +105,14 @@ pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
     let number = buckets.geometry().buckets();
-    let mut reads = Reads(PASSES.saturating_mul(number).saturating_add(MORE_READS));
+    let all = PASSES.saturating_mul(number).saturating_add(MORE_READS);
+    let mut reads = Reads(all);
     loop {
-        match attempt(buckets, &mut reads) {
+        let most_changed = match reads.0 > all / 2 {
+            true => number.min(number / 16 + FEW),
+            false => number,
+        };
+        match attempt(buckets, &mut reads, most_changed) {
             Err(SnapshotError::TooBusy) if reads.0 > 0 => {}
             result => return result,
         }
@@ -116,12 +131,14 @@ impl Reads {
     }
 }
 
-/// A copy, unless too much changed meanwhile: [`TooBusy`](SnapshotError::TooBusy).
+/// A copy, unless too much changed meanwhile, more buckets than `most_changed` for example:
+/// [`TooBusy`](SnapshotError::TooBusy).
 fn attempt<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     reads: &mut Reads,
+    most_changed: usize,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
-    let (words, suspects) = Reading::of(buckets, reads)?;
+    let (words, suspects) = Reading::of(buckets, reads, most_changed)?;
     // Each is counted at most twice, by three reads.
     reads.spend(6 * suspects.len())?;
     let copy = Buckets::from_words(words);
@@ -134,6 +151,7 @@ fn attempt<const SLOTS: usize, const BITS: usize>(
 /// Steps 1 to 3.
 struct Reading<'a, const SLOTS: usize, const BITS: usize> {
     buckets: &'a Buckets<SLOTS, BITS>,
+    reads: &'a mut Reads,
     /// The last word of each bucket.
     words: Vec<u64>,
     suspects: List<Suspect>,
@@ -143,7 +161,8 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
     /// The words, and the suspect classes, each once.
     fn of(
         buckets: &'a Buckets<SLOTS, BITS>,
-        reads: &mut Reads,
+        reads: &'a mut Reads,
+        most_changed: usize,
     ) -> Result<(Vec<u64>, Vec<Suspect>), SnapshotError> {
         let number = buckets.geometry().buckets();
         reads.spend(2 * number)?;
@@ -154,10 +173,11 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         words.extend((0..number).map(|bucket| buckets.read(bucket)));
         let mut reading = Reading {
             buckets,
+            reads,
             words,
-            suspects: List::of_at_most(number.max(LEAST_SUSPECTS), number),
+            suspects: List::of_at_most(number.max(LEAST_ENTRIES), number),
         };
-        let mut changed = List::<u32>::of_at_most(number, number);
+        let mut changed = List::<u32>::of_at_most(most_changed, number);
         for bucket in 0..number {
             if reading.read_again(bucket)? {
                 // There are at most 2^32.
@@ -166,7 +186,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         }
         let mut changed = changed.entries;
         while pairs(changed.len()) > number / 2 {
-            reads.spend(changed.len())?;
+            reading.reads.spend(changed.len())?;
             let mut left = 0;
             for at in 0..changed.len() {
                 let bucket = changed[at];
@@ -177,28 +197,31 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
             }
             changed.truncate(left);
         }
-        reads.spend(3 * pairs(changed.len()))?;
+        reading.reads.spend(3 * pairs(changed.len()))?;
         for (at, &first) in changed.iter().enumerate() {
             for &second in &changed[at + 1..] {
                 reading.read_both([first as usize, second as usize])?;
             }
         }
-        let Reading {
-            words, suspects, ..
-        } = reading;
-        Ok((words, suspects.each_once()))
+        let mut suspects = reading.suspects.entries;
+        suspects.sort_unstable();
+        suspects.dedup();
+        Ok((reading.words, suspects))
     }
 
     /// Reads a bucket once more; whether it has changed.
     fn read_again(&mut self, bucket: usize) -> Result<bool, SnapshotError> {
         let word = self.buckets.read(bucket);
-        let former = std::mem::replace(&mut self.words[bucket], word);
+        let former = self.words[bucket];
+        if word == former {
+            return Ok(false);
+        }
+        self.words[bucket] = word;
         for fingerprint in different::<SLOTS, BITS>(former, word) {
             let other = self.buckets.geometry().other(fingerprint, bucket);
-            self.suspects
-                .push(Suspect::new(fingerprint, [bucket, other]))?;
+            self.suspect(fingerprint, [bucket, other])?;
         }
-        Ok(word != former)
+        Ok(true)
     }
 
     /// Step 3, of these two.
@@ -208,11 +231,42 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         for (bucket, other, word) in [(first, second, words[0]), (second, first, words[1])] {
             for fingerprint in different::<SLOTS, BITS>(self.words[bucket], word) {
                 if self.buckets.geometry().other(fingerprint, bucket) == other {
-                    self.suspects.push(Suspect::new(fingerprint, pair))?;
+                    self.suspect(fingerprint, pair)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn suspect(&mut self, fingerprint: u64, pair: [usize; 2]) -> Result<(), SnapshotError> {
+        if self.suspects.is_full() {
+            self.acquit()?;
+        }
+        self.suspects.push(Suspect::new(fingerprint, pair))
+    }
+
+    /// Makes room in the list: a class that the words hold as often as the table does now is right, until one of its
+    /// buckets is read otherwise again.
+    fn acquit(&mut self) -> Result<(), SnapshotError> {
+        let suspects = &mut self.suspects.entries;
+        suspects.sort_unstable();
+        suspects.dedup();
+        self.reads.spend(3 * suspects.len())?;
+        suspects.retain(|suspect| {
+            let class = suspect.location(self.buckets.geometry());
+            let held =
+                |bucket: usize| Layout::<SLOTS, BITS>::count(self.words[bucket], class.fingerprint);
+            let elsewhere = match class.first == class.second {
+                true => 0,
+                false => held(class.second),
+            };
+            held(class.first) + elsewhere != lookup::count(self.buckets, class)
+        });
+        // If that made little room, it would soon be done again.
+        match suspects.len() > self.suspects.most / 8 * 7 {
+            true => Err(SnapshotError::TooBusy),
+            false => Ok(()),
+        }
     }
 }
 
@@ -265,7 +319,7 @@ struct List<T> {
     buckets: usize,
 }
 
-impl<T: Ord> List<T> {
+impl<T> List<T> {
     fn of_at_most(most: usize, buckets: usize) -> Self {
         List {
             entries: Vec::new(),
@@ -274,33 +328,29 @@ impl<T: Ord> List<T> {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.entries.len() == self.most
+    }
+
     fn push(&mut self, entry: T) -> Result<(), SnapshotError> {
-        if self.entries.len() == self.most {
-            self.entries.sort_unstable();
-            self.entries.dedup();
-            // If that made little room, it would soon be done again.
-            if self.entries.len() > self.most / 4 * 3 {
-                return Err(SnapshotError::TooBusy);
-            }
+        if self.is_full() {
+            return Err(SnapshotError::TooBusy);
         }
         let length = self.entries.len();
         if length == self.entries.capacity() {
-            let more = length.max(LEAST_SUSPECTS).min(self.most - length);
-            self.entries
-                .try_reserve_exact(more)
-                .map_err(|_| SnapshotError::OutOfMemory {
+            // While it moves, both places are taken: together no more than one and a half times the limit.
+            let room = match length < self.most / 4 {
+                true => (2 * length).max(LEAST_ENTRIES.min(self.most)),
+                false => self.most,
+            };
+            self.entries.try_reserve_exact(room - length).map_err(|_| {
+                SnapshotError::OutOfMemory {
                     buckets: self.buckets,
-                })?;
+                }
+            })?;
         }
         self.entries.push(entry);
         Ok(())
-    }
-
-    /// The entries, each once, in order.
-    fn each_once(mut self) -> Vec<T> {
-        self.entries.sort_unstable();
-        self.entries.dedup();
-        self.entries
     }
 }
 
@@ -379,17 +429,73 @@ mod tests {
         }
     }
 
-    /// A list that is full of duplicates goes on without them; one that is not is too long.
+    /// What the words hold as often as the table is no longer suspect, and everything else still is.
+    #[test]
+    fn who_is_right_is_acquitted() {
+        let geometry = Geometry::<4, 12>::new(7);
+        let buckets = Buckets::try_new(geometry).unwrap();
+        let class = |fingerprint| {
+            let first = fingerprint as usize % 7;
+            let second = geometry.other(fingerprint, first);
+            Suspect::new(fingerprint, [first, second])
+        };
+        let location = |fingerprint| class(fingerprint).location(&geometry);
+        (1..=20).for_each(|f| update::insert(&buckets, location(f)).unwrap());
+        let mut reads = Reads(1_000);
+        let mut reading = Reading {
+            buckets: &buckets,
+            reads: &mut reads,
+            words: (0..7).map(|bucket| buckets.read(bucket)).collect(),
+            suspects: List::of_at_most(16, 7),
+        };
+        // Seen to be gone, to be new, and to be there twice.
+        (1..=5).for_each(|f| assert!(update::remove(&buckets, location(f))));
+        (21..=23).for_each(|f| update::insert(&buckets, location(f)).unwrap());
+        update::insert(&buckets, location(10)).unwrap();
+        (0..7).for_each(|bucket| assert!(reading.read_again(bucket).is_ok()));
+        let mut noted = reading.suspects.entries.clone();
+        noted.sort();
+        noted.dedup();
+        let mut expected = Vec::from_iter((1..=5).chain([10]).chain(21..=23).map(class));
+        expected.sort();
+        assert_eq!(noted, expected);
+        // Not seen: one comes, one of two goes, one that was noted comes back, and one that was not goes.
+        update::insert(&buckets, location(24)).unwrap();
+        assert!(update::remove(&buckets, location(10)));
+        update::insert(&buckets, location(1)).unwrap();
+        assert!(update::remove(&buckets, location(20)));
+        let mut wrong = Vec::from_iter([24, 10, 1, 20].map(class));
+        for &suspect in wrong.iter().cycle().take(100) {
+            let Location {
+                fingerprint,
+                first,
+                second,
+            } = suspect.location(&geometry);
+            reading.suspect(fingerprint, [first, second]).unwrap();
+        }
+        reading.acquit().unwrap();
+        wrong.sort();
+        assert_eq!(reading.suspects.entries, wrong);
+        // A list in which nobody is acquitted is too long.
+        reading.suspects.most = 4;
+        assert_eq!(reading.suspect(25, [0, 0]), Err(SnapshotError::TooBusy));
+    }
+
+    /// While a list moves to a larger place, both are taken.
     #[test]
     fn lists_are_limited() {
-        let mut list = List::of_at_most(1_000, 77);
-        for n in 0..100_000_u32 {
-            list.push(n % 700).unwrap();
-            assert!(list.entries.capacity() <= 1_000);
+        for most in [1, 1_000, 1_024, 4_000, 100_000] {
+            let mut list = List::of_at_most(most, 77);
+            let mut capacities = vec![0];
+            while !list.is_full() {
+                list.push(7_u64).unwrap();
+                capacities.push(list.entries.capacity());
+            }
+            capacities.dedup();
+            assert_eq!(list.push(7), Err(SnapshotError::TooBusy));
+            assert_eq!(capacities.last(), Some(&most));
+            let both = capacities.windows(2).map(|moved| moved[0] + moved[1]);
+            assert!(both.max().unwrap() <= most + most / 2, "{capacities:?}");
         }
-        assert_eq!(list.each_once(), Vec::from_iter(0..700));
-        let mut list = List::of_at_most(1_000, 77);
-        let refused = (0..100_000_u32).find_map(|n| list.push(n).err().map(|error| (n, error)));
-        assert_eq!(refused, Some((1_000, SnapshotError::TooBusy)));
     }
 }
