@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use ahash::RandomState;
 use anyhow::{Context, Result};
 use clap::Parser;
-use filter::CuckooFilter;
+use filter::{Builder, CuckooFilter};
 use indicatif::HumanBytes;
 
 /// Writes the lines of B that A surely lacks.
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         HumanBytes(a.len() as u64),
         HumanBytes(sent.len() as u64)
     );
-    let filter = Summary::from_bytes_with_hasher(&sent, hasher(options.seed))?;
+    let filter = builder(options.seed).load(&sent)?;
 
     let missing: Vec<&[u8]> = lines(&b).filter(|line| !filter.contains(line)).collect();
     eprintln!(
@@ -68,19 +68,14 @@ fn main() -> Result<()> {
     }
 }
 
-type Summary = CuckooFilter<4, 12, RandomState>;
-
-/// Both services must hash alike: with another one, the bytes are refused.
-fn hasher(seed: u64) -> RandomState {
-    RandomState::with_seeds(seed, 1, 2, 3)
+/// Both services must hash alike: with another hasher, the bytes are refused.
+fn builder(seed: u64) -> Builder<4, 12, RandomState> {
+    CuckooFilter::builder().unmixed_hasher(RandomState::with_seeds(seed, 1, 2, 3))
 }
 
 /// What A sends instead of its keys.
 fn summary(keys: &[u8], seed: u64) -> Result<Vec<u8>> {
-    let filter = CuckooFilter::builder()
-        .capacity(lines(keys).count().max(1))
-        .unmixed_hasher(hasher(seed))
-        .build()?;
+    let filter = builder(seed).capacity(lines(keys).count().max(1)).build()?;
     for line in lines(keys) {
         // Unique: a line that occurs often would take more copies than there is room for.
         filter.insert_unique(line)?;

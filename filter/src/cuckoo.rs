@@ -1,5 +1,6 @@
 //! The public type: [`CuckooFilter`], and how one is built.
 
+use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use kcas::OutOfMemory;
@@ -36,7 +37,6 @@ use crate::{batch, lookup, update};
 /// assert!(seen.remove("https://example.org/a"));
 /// assert_eq!(seen.len(), 1);
 /// ```
-#[derive(Debug)]
 pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
     pub(crate) buckets: Buckets<SLOTS, BITS>,
     pub(crate) length: Length,
@@ -63,15 +63,28 @@ impl From<Location> for Class {
     }
 }
 
-impl Class {
-    /// Where its keys may live; which bucket their hashes name is not known.
-    pub(crate) fn location(self) -> Location {
-        let [first, second] = self.buckets;
-        Location {
-            fingerprint: self.fingerprint,
-            first,
-            second,
-        }
+/// One line: the layout, the size, and what it takes; neither the table nor the hasher, whose seeds may be secret.
+impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS, BITS, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe("CuckooFilter", self.memory_bytes(), f)
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+    /// What `Debug` shows, of a filter of this name that takes so many bytes.
+    pub(crate) fn describe(
+        &self,
+        name: &str,
+        memory_bytes: usize,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        f.debug_struct(name)
+            .field("slots", &SLOTS)
+            .field("bits", &BITS)
+            .field("buckets", &self.buckets.geometry().buckets())
+            .field("len", &self.len())
+            .field("memory_bytes", &memory_bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -472,6 +485,9 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
 
     /// Another hasher, any that tells keys apart: its hashes are [mixed](crate::hashing::mix), so that they
     /// need not be good in all their bits.
+    ///
+    /// To load a filter that was saved, the same hasher is needed, with the same seeds: std's `RandomState` cannot
+    /// show its own ([`saved`](crate::saved#hashers)).
     pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }

@@ -1,5 +1,6 @@
 //! A filter whose layout is chosen at run time, by the false positive rate that is asked for.
 
+use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 
@@ -38,7 +39,6 @@ macro_rules! fitted {
         /// assert_eq!(seen.layout(), (5, 10)); // five slots of ten bits
         /// # Ok(()) }
         /// ```
-        #[derive(Debug)]
         pub struct FittedFilter<S = FixedState> {
             /// What lookups need to know of the layout: with it they need not ask which one it is.
             shape: Shape,
@@ -46,7 +46,6 @@ macro_rules! fitted {
         }
 
         /// The filter itself, whose layout is known again wherever it is taken out.
-        #[derive(Debug)]
         enum Fitted<S> {
             $($variant(CuckooFilter<$slots, $bits, S>),)+
         }
@@ -72,40 +71,44 @@ macro_rules! fitted {
             };
         }
 
-        impl<S: BuildHasher> FittedFilter<S> {
-            /// [`CuckooFilter::from_bytes_with_hasher`].
+        /// Loading: in the layout that was saved, if it is wrong no more often than asked for, and is one of those that are
+        /// chosen for a rate; otherwise it is refused as [`LoadError::Layout`]. The size is the one that was saved, too.
+        impl<S: BuildHasher> FittedBuilder<S> {
+            /// As [`Builder::load`].
             ///
             /// # Errors
             /// As there.
             ///
             /// # Panics
             /// As there.
-            pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
-                match Header::of(bytes)?.layout() {
-                    $(($slots, $bits) => {
-                        let load = CuckooFilter::<$slots, $bits, S>::from_bytes_with_hasher;
-                        load(bytes, hasher).map(FittedFilter::from)
-                    })+
-                    (slots, bits) => Err(LoadError::Layout { slots, bits }),
-                }
+            pub fn load(self, bytes: &[u8]) -> Result<FittedFilter<S>, LoadError> {
+                let (slots, bits) = Header::of(bytes)?.layout();
+                $(
+                    if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
+                        let builder = Builder::<$slots, $bits, S>::new(None, self.hasher);
+                        return builder.load(bytes).map(FittedFilter::from);
+                    }
+                )+
+                Err(LoadError::Layout { slots, bits })
             }
 
-            /// [`CuckooFilter::read_from_with_hasher`].
+            /// As [`Builder::load_from`].
             ///
             /// # Errors
             /// As there.
             ///
             /// # Panics
             /// As there.
-            pub fn read_from_with_hasher(mut reader: impl Read, hasher: S) -> Result<Self, LoadError> {
+            pub fn load_from(self, mut reader: impl Read) -> Result<FittedFilter<S>, LoadError> {
                 let header = Header::of(&mut reader)?;
-                match header.layout() {
-                    $(($slots, $bits) => {
-                        let filter = header.read_rest::<$slots, $bits, S>(reader, hasher)?;
-                        Ok(FittedFilter::from(filter))
-                    })+
-                    (slots, bits) => Err(LoadError::Layout { slots, bits }),
-                }
+                let (slots, bits) = header.layout();
+                $(
+                    if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
+                        let filter = header.read_rest::<$slots, $bits, S>(reader, self.hasher)?;
+                        return Ok(FittedFilter::from(filter));
+                    }
+                )+
+                Err(LoadError::Layout { slots, bits })
             }
         }
 
@@ -113,7 +116,7 @@ macro_rules! fitted {
             /// Builds in the first layout that meets the rate.
             fn build_smallest(self) -> Result<FittedFilter<S>, FitError> {
                 $(
-                    if Layout::<$slots, $bits>::FALSE_POSITIVE_RATE <= self.rate {
+                    if self.allows::<$slots, $bits>() {
                         return self.build_in::<$slots, $bits>().map(FittedFilter::from);
                     }
                 )+
@@ -232,6 +235,11 @@ impl<S> FittedBuilder<S> {
         }
     }
 
+    /// Whether this layout is wrong no more often than asked for.
+    fn allows<const SLOTS: usize, const BITS: usize>(&self) -> bool {
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE <= self.rate
+    }
+
     fn no_such_rate(&self) -> FitError {
         FitError::Rate {
             wished: self.rate,
@@ -265,6 +273,14 @@ fn greatest(end: usize, fits: impl Fn(usize) -> bool) -> usize {
         }
     }
     low
+}
+
+/// One line, as that of [`CuckooFilter`].
+impl<S> fmt::Debug for FittedFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory_bytes = self.memory_bytes();
+        each!(&self.filter, filter => filter.describe("FittedFilter", memory_bytes, f))
+    }
 }
 
 impl<S: BuildHasher> FittedFilter<S> {
@@ -376,29 +392,24 @@ impl<S: BuildHasher> FittedFilter<S> {
     }
 }
 
-/// Loading: in the layout that was saved. A layout that is chosen for no rate, such as that of
-/// [`Filter4x8`](crate::layouts::Filter4x8), is refused as [`LoadError::Layout`].
-impl<S: BuildHasher + Default> FittedFilter<S> {
-    /// [`CuckooFilter::from_bytes`].
+/// Loading, with the default hasher and in whatever layout was saved; by a [`FittedBuilder`] with others.
+impl FittedFilter {
+    /// [`FittedBuilder::load`], of a filter that was built with the default hasher.
     ///
     /// # Errors
-    /// As there.
-    ///
-    /// # Panics
-    /// As there.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        FittedFilter::from_bytes_with_hasher(bytes, S::default())
+    /// [`LoadError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<FittedFilter, LoadError> {
+        CuckooFilter::builder().false_positive_rate(1.0).load(bytes)
     }
 
-    /// [`CuckooFilter::read_from`].
+    /// [`FittedBuilder::load_from`], of a filter that was built with the default hasher.
     ///
     /// # Errors
-    /// As there.
-    ///
-    /// # Panics
-    /// As there.
-    pub fn read_from(reader: impl Read) -> Result<Self, LoadError> {
-        FittedFilter::read_from_with_hasher(reader, S::default())
+    /// [`LoadError`].
+    pub fn read_from(reader: impl Read) -> Result<FittedFilter, LoadError> {
+        CuckooFilter::builder()
+            .false_positive_rate(1.0)
+            .load_from(reader)
     }
 }
 

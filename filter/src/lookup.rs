@@ -133,16 +133,28 @@ fn contains_slowly<const SLOTS: usize, const BITS: usize>(
 
 /// How many copies the class of `location` has.
 ///
-/// Progress: lock-free; it starts again only when its first bucket changed. Linearization point: the last
-/// read of the second bucket, at which the first one was as it was read before and after.
+/// Progress and linearization point: as [`both`].
 pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> usize {
+    count_in::<SLOTS, BITS>(location, both(buckets, location.first, location.second))
+}
+
+/// The words of two buckets at one moment.
+///
+/// Progress: lock-free; it starts again only when the first bucket changed. Linearization point: the last
+/// read of the second bucket, at which the first one was as it was read before and after.
+pub(crate) fn both<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    first: usize,
+    second: usize,
+) -> [u64; 2] {
     loop {
-        let words = [location.first, location.second].map(|bucket| buckets.read(bucket));
-        if buckets.read(location.first) == words[0] {
-            return count_in::<SLOTS, BITS>(location, words);
+        let first_word = buckets.read(first);
+        let second_word = buckets.read(second);
+        if buckets.read(first) == first_word {
+            return [first_word, second_word];
         }
     }
 }

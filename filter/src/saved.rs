@@ -5,12 +5,12 @@
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
 //! | 0 | 8 | `cuckoof` and a line feed |
-//! | 8 | 4 | version of this format: 1 |
+//! | 8 | 4 | version of this format: 2 |
 //! | 12 | 2 | slots of a bucket |
 //! | 14 | 2 | bits of a fingerprint |
 //! | 16 | 8 | number of buckets, at least 1 |
 //! | 24 | 8 | number of fingerprints in the table |
-//! | 32 | 8 | what the hasher makes of known keys, by which another hasher is told |
+//! | 32 | 8 | what the hasher makes of known keys, by which another [hasher](#hashers) is told |
 //! | 40 | 8 | checksum of the 40 bytes before |
 //! | 48 | 8 × buckets | the buckets' words, with the timestamps 0 ([`layout`](crate::layout)) |
 //! | then | 8 | checksum of all bytes before, but for the first checksum |
@@ -19,6 +19,42 @@
 //! row; of what else can go wrong, all but one case in 2^64. They guard against accidents, not against somebody
 //! who forges a file: what the words say is checked as well, so that a forged file is a filter of other keys at
 //! worst.
+//!
+//! Version 1 had the same fields, but fewer known keys: hashers that differ were taken for one. It is refused.
+//!
+//! # Hashers
+//!
+//! A filter knows its keys by their hashes alone. So it can be loaded with the hasher that it was built with, and with no
+//! other: with the same seeds, mixed or not as it was ([`Builder::hasher`], [`Builder::unmixed_hasher`]), and where
+//! it gives the same hashes. What it makes of some known keys is saved, and whatever makes something else of them is
+//! refused. The known keys are numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple, and
+//! an enum; and machines whose pointers have another width are refused in any case.
+//!
+//! **What cannot be seen**: a key type of yours that hashes other things than it did, because a field was added or its
+//! `Hash` was written anew; or a hasher that differs for other keys than those known ones. Such a filter is loaded,
+//! and denies keys that are in it. Give what you save a version of its own when your key type changes.
+//!
+//! **Random seeds.** A filter with a hasher whose seeds nobody knows, such as std's `RandomState`, can be saved; but it can be
+//! loaded only while a clone of that hasher is alive, in the same process. Where strangers choose the keys and the filter
+//! shall be loaded elsewhere, draw the seeds of a hasher that takes them, and keep them as you keep a key: apart from
+//! the filter, and secret.
+//!
+//! ```
+//! use ahash::RandomState;
+//! use filter::{CuckooFilter, LoadError};
+//!
+//! let seeds: [u64; 4] = rand::random(); // to be stored in a safe place
+//! let hasher = || RandomState::with_seeds(seeds[0], seeds[1], seeds[2], seeds[3]);
+//! let seen = CuckooFilter::builder().capacity(1_000).hasher(hasher()).build()?;
+//! seen.insert("key")?;
+//! let bytes = seen.to_bytes()?;
+//!
+//! let loaded = CuckooFilter::builder().hasher(hasher()).load(&bytes)?;
+//! assert!(loaded.contains("key"));
+//! let other = CuckooFilter::builder().hasher(RandomState::new()).load(&bytes);
+//! assert!(matches!(other, Err(LoadError::Hasher)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
@@ -26,14 +62,14 @@ use std::io::{self, Read, Write};
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::cuckoo::CuckooFilter;
+use crate::cuckoo::{Builder, CuckooFilter};
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::length::Length;
 use crate::snapshot::{self, SnapshotError};
 
 const MAGIC: [u8; 8] = *b"cuckoof\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 48;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -63,16 +99,16 @@ pub enum LoadError {
     /// A version of the format that this code does not know.
     #[error(
         "the filter was saved in version {found} of the format, and only {VERSION} is known here: load it \
-         with a later release"
+         with the release that saved it, or build it anew from the keys"
     )]
     Version {
         /// The version found.
         found: u32,
     },
-    /// The filter that was saved has another layout.
+    /// The filter that was saved has another layout than was asked for.
     #[error(
-        "the saved filter has {slots} slots of {bits} bits a bucket, and this type has another layout: load \
-         it as CuckooFilter<{slots}, {bits}, _>"
+        "the saved filter has {slots} slots of {bits} bits a bucket, and another layout was asked for: load \
+         it with CuckooFilter::builder().layout::<{slots}, {bits}>()"
     )]
     Layout {
         /// Slots of a bucket in the saved filter.
@@ -81,10 +117,11 @@ pub enum LoadError {
         bits: u16,
     },
     /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it gives
-    /// other results.
+    /// other results ([`saved`](crate::saved#hashers)).
     #[error(
         "the filter was saved with a hasher that gives other hashes: load it with the hasher and the seeds \
-         that it was built with, on the same kind of machine, or build it anew from the keys"
+         that it was built with, by hasher() or unmixed_hasher() as then, on the same kind of machine; or \
+         build it anew from the keys"
     )]
     Hasher,
     /// The bytes end too early.
@@ -149,16 +186,22 @@ pub enum LoadError {
 /// was in the filter throughout is in the copy, and what was in it at no moment is not. The module `snapshot`
 /// tells how, and why.
 ///
-/// A call costs two passes over the table, a second table in memory, and two or three loads more for each key
-/// in a bucket that changed meanwhile.
+/// **Time.** Where nobody writes, a call makes two passes over the table. Where others do, buckets that changed are read
+/// again, and their keys counted: at most as many reads as 32 passes make (and 4,096 more, in small tables), and as
+/// many inserts into the copy as keys changed. If that is not enough, the call gives up
+/// ([`SnapshotError::TooBusy`]).
+///
+/// **Memory.** One table for the copy, while nobody writes; at most three in all where others do, two of which
+/// are given back at the end; and some KiB. [`to_bytes`](Self::to_bytes) takes one for the bytes, after that.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// A filter of its own with the same contents.
     ///
-    /// Progress: lock-free; it reads a bucket again only when others changed it.
+    /// Progress: lock-free, and limited as told above; a read is made again only when others changed its bucket. No
+    /// linearization point: each class has one of its own.
     ///
     /// # Errors
-    /// [`SnapshotError`], when there is no memory; or no room, in a filter full to the brim in which others
-    /// keep changing keys.
+    /// [`SnapshotError`]: when there is no memory; or when others change the filter so quickly that no copy comes about,
+    /// or it is full to the brim, and the copy has no room for keys that came and went meanwhile.
     ///
     /// # Panics
     /// When the copy needs a chain of shifts, and more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
@@ -185,20 +228,46 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     ///
     /// # Panics
     /// As [`to_bytes`](Self::to_bytes).
-    pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
-        let buckets = snapshot::copy(&self.buckets)?;
+    pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
+        let copy = snapshot::copy(&self.buckets)?;
+        Ok(self.write_copy(&copy, writer)?)
+    }
+
+    /// The filter as bytes, for [`load`](Builder::load): those that [`saved`](crate::saved) describes. With them,
+    /// keep what you need to make the [hasher](crate::saved#hashers) again.
+    ///
+    /// # Errors
+    /// As [`try_clone`](Self::try_clone).
+    ///
+    /// # Panics
+    /// As [`try_clone`](Self::try_clone); and when the hasher panics: numbers, strings, slices, a tuple and an enum are
+    /// hashed, to know the hasher again.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        let copy = snapshot::copy(&self.buckets)?;
+        // Only now: what was needed for copying is free again.
+        let buckets = copy.geometry().buckets();
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        self.write_copy(&copy, &mut bytes)
+            .expect("a vector takes every byte");
+        Ok(bytes)
+    }
+
+    fn write_copy(&self, copy: &Buckets<SLOTS, BITS>, mut writer: impl Write) -> io::Result<()> {
         let header = Header {
             slots: SLOTS as u16,
             bits: BITS as u16,
-            buckets: buckets.geometry().buckets() as u64,
-            length: buckets.occupied() as u64,
+            buckets: copy.geometry().buckets() as u64,
+            length: copy.occupied() as u64,
             hasher: probe(&self.hasher),
         };
         let (bytes, mut digest) = header.to_bytes();
         writer.write_all(&bytes)?;
         let mut chunk = [0; CHUNK_BYTES];
-        let mut words = (0..buckets.geometry().buckets())
-            .map(|bucket| Layout::<SLOTS, BITS>::slots(buckets.read(bucket)))
+        let mut words = (0..copy.geometry().buckets())
+            .map(|bucket| Layout::<SLOTS, BITS>::slots(copy.read(bucket)))
             .peekable();
         while words.peek().is_some() {
             let mut filled = 0;
@@ -210,71 +279,16 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
             writer.write_all(&chunk[..filled])?;
         }
         writer.write_all(&digest.finalize().to_le_bytes())?;
-        writer.flush()?;
-        Ok(())
-    }
-
-    /// The filter as bytes, for [`from_bytes`](Self::from_bytes): those that [`saved`](crate::saved) describes.
-    ///
-    /// # Errors
-    /// As [`try_clone`](Self::try_clone).
-    ///
-    /// # Panics
-    /// As [`try_clone`](Self::try_clone); and when the hasher panics: integers and strings are hashed, to know the
-    /// hasher again.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        let buckets = self.buckets.geometry().buckets();
-        let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
-            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-        match self.write_to(&mut bytes) {
-            Ok(()) => Ok(bytes),
-            Err(SaveError::Snapshot(error)) => Err(error),
-            Err(SaveError::Io(error)) => unreachable!("a vector takes every byte: {error}"),
-        }
-    }
-
-    /// [`from_bytes`](Self::from_bytes), of a filter that was built with another hasher than the default one of
-    /// its type.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// As [`to_bytes`](Self::to_bytes).
-    pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
-        let mut rest = bytes;
-        let header = Header::of(&mut rest)?;
-        header.check::<SLOTS, BITS>(&hasher)?;
-        let table = header.bytes() - HEADER_BYTES as u64;
-        match (rest.len() as u64).checked_sub(table) {
-            None => Err(header.truncated()),
-            Some(0) => header.read_table(rest, header.buckets as usize, hasher),
-            Some(excess) => Err(LoadError::TooLong { excess }),
-        }
-    }
-
-    /// [`read_from`](Self::read_from), of a filter that was built with another hasher than the default one of its
-    /// type.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// As [`to_bytes`](Self::to_bytes).
-    pub fn read_from_with_hasher(mut reader: impl Read, hasher: S) -> Result<Self, LoadError> {
-        Header::of(&mut reader)?.read_rest(reader, hasher)
+        writer.flush()
     }
 }
 
-/// Loading.
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilter<SLOTS, BITS, S> {
-    /// The filter that was saved as these bytes.
+/// Loading, in the default layout and with the default hasher; by a [`Builder`] in others.
+impl CuckooFilter {
+    /// [`Builder::load`], of a filter that was built in the default layout and with the default hasher.
     ///
-    /// What is loaded is the filter that was saved, or an error: damage, another layout and another hasher
-    /// are all found. Nothing is allocated before the length of `bytes` is known to be right, and no more than
-    /// that but for some KiB that every filter has.
+    /// # Errors
+    /// [`LoadError`].
     ///
     /// ```
     /// use filter::{CuckooFilter, LoadError};
@@ -283,12 +297,43 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilt
     /// seen.insert("https://example.org/a")?;
     /// let mut bytes = seen.to_bytes()?;
     ///
-    /// let loaded: CuckooFilter = CuckooFilter::from_bytes(&bytes)?;
+    /// let loaded = CuckooFilter::from_bytes(&bytes)?;
     /// assert!(loaded.contains("https://example.org/a"));
     ///
     /// bytes[100] ^= 1;
-    /// let damaged = CuckooFilter::<4, 12>::from_bytes(&bytes);
+    /// let damaged = CuckooFilter::from_bytes(&bytes);
     /// assert!(matches!(damaged, Err(LoadError::Corrupt { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
+        CuckooFilter::builder().load(bytes)
+    }
+
+    /// [`Builder::load_from`], of a filter that was built in the default layout and with the default hasher.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn read_from(reader: impl Read) -> Result<CuckooFilter, LoadError> {
+        CuckooFilter::builder().load_from(reader)
+    }
+}
+
+/// Loading: with the layout and the hasher of this builder, which must be those that the filter was built with. It has the
+/// size that it was saved with, whatever this builder says.
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS, S> {
+    /// The filter that was saved as these bytes.
+    ///
+    /// What is loaded is the filter that was saved, or an error: damage, another layout and another
+    /// [hasher](crate::saved#hashers) are all found. Nothing is allocated before the length of `bytes` is known to be
+    /// right, and no more than that but for some KiB that every filter has.
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// // As small as possible, and saved twice: once it is there, it is loaded.
+    /// let builder = CuckooFilter::builder().layout::<6, 8>().capacity(1_000);
+    /// let bytes = builder.build()?.to_bytes()?;
+    /// assert!(builder.load(&bytes)?.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -296,13 +341,21 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilt
     /// [`LoadError`].
     ///
     /// # Panics
-    /// As [`to_bytes`](Self::to_bytes).
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        CuckooFilter::from_bytes_with_hasher(bytes, S::default())
+    /// When the hasher panics: as [`to_bytes`](CuckooFilter::to_bytes).
+    pub fn load(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        let mut rest = bytes;
+        let header = Header::of(&mut rest)?;
+        header.check::<SLOTS, BITS>(&self.hasher)?;
+        let table = header.bytes() - HEADER_BYTES as u64;
+        match (rest.len() as u64).checked_sub(table) {
+            None => Err(header.truncated()),
+            Some(0) => header.read_table(rest, header.buckets as usize, self.hasher),
+            Some(excess) => Err(LoadError::TooLong { excess }),
+        }
     }
 
-    /// The filter that was saved here: [`from_bytes`](Self::from_bytes), from a file for example. `reader` needs
-    /// no buffer of its own; nothing is read past the filter's end.
+    /// The filter that was saved here: [`load`](Self::load), from a file for example. `reader` needs no buffer of
+    /// its own; nothing is read past the filter's end.
     ///
     /// Memory grows with what arrives, whatever the header claims: at most to three times as much for a moment, and
     /// 16 KiB.
@@ -311,9 +364,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> CuckooFilt
     /// [`LoadError`].
     ///
     /// # Panics
-    /// As [`to_bytes`](Self::to_bytes).
-    pub fn read_from(reader: impl Read) -> Result<Self, LoadError> {
-        CuckooFilter::read_from_with_hasher(reader, S::default())
+    /// As [`load`](Self::load).
+    pub fn load_from(
+        self,
+        mut reader: impl Read,
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        Header::of(&mut reader)?.read_rest(reader, self.hasher)
     }
 }
 
@@ -350,9 +406,12 @@ impl Header {
         // What tells that this is a filter, and of which version, comes first: other versions may go on
         // otherwise.
         let mut bytes = [0; HEADER_BYTES];
-        read_exact(&mut reader, &mut bytes[..8], shortest)?;
-        if bytes[..8] != MAGIC {
-            return Err(LoadError::NotAFilter);
+        // Byte by byte: what begins otherwise is not a filter, even if it ends at once.
+        for (byte, expected) in bytes.iter_mut().zip(MAGIC) {
+            read_exact(&mut reader, std::slice::from_mut(byte), shortest)?;
+            if *byte != expected {
+                return Err(LoadError::NotAFilter);
+            }
         }
         read_exact(&mut reader, &mut bytes[8..12], shortest)?;
         let version = u32::from_le_bytes(field(&bytes, 8));
@@ -501,13 +560,29 @@ fn read_exact(reader: &mut impl Read, bytes: &mut [u8], whole: u64) -> Result<()
 fn probe(hasher: &impl BuildHasher) -> u64 {
     let mut digest = CRC.digest();
     let mut note = |hash: u64| digest.update(&hash.to_le_bytes());
+    // The keys' own `Hash` may depend on it, as that of paths does.
+    note(size_of::<usize>() as u64);
     for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
         note(hasher.hash_one(number));
     }
-    // Hashers treat short and long strings differently.
+    // Each type reaches a hasher by another of its functions.
+    macro_rules! note_as {
+        ($($type:ty)+) => {
+            $(note(hasher.hash_one(0x0123_4567_89ab_cdef_1032_5476_98ba_dcfe_u128 as $type));)+
+        };
+    }
+    note_as!(u8 u16 u32 u128 usize i8 i16 i32 i64 i128 isize);
+    // Hashers treat short and long strings differently, and strings not as bytes, before which their length is hashed.
     let long = "the quick brown fox jumps over the lazy dog, and then the dog jumps over the quick brown fox";
     for length in [0, 3, 7, 15, 31, 63, 90] {
         note(hasher.hash_one(&long[..length]));
+        note(hasher.hash_one(&long.as_bytes()[..length]));
     }
+    // The bytes in memory, in whatever order they have there.
+    note(hasher.hash_one([1_u32, 2, 3].as_slice()));
+    note(hasher.hash_one((1_u16, "two", 3_u64)));
+    // Before a variant's value, its number is hashed.
+    note(hasher.hash_one(Some(1_u32)));
+    note(hasher.hash_one(None::<u32>));
     digest.finalize()
 }

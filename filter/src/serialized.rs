@@ -6,9 +6,10 @@ use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde::{de, ser};
 
-use crate::cuckoo::CuckooFilter;
+use crate::cuckoo::{Builder, CuckooFilter};
 
-/// With the feature `serde`. As [`to_bytes`](CuckooFilter::to_bytes): others may insert and remove meanwhile.
+/// With the feature `serde`. As [`to_bytes`](CuckooFilter::to_bytes), in time, memory and errors, too: others may insert
+/// and remove meanwhile.
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Serialize
     for CuckooFilter<SLOTS, BITS, S>
 {
@@ -18,12 +19,13 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Serialize
     }
 }
 
-/// With the feature `serde`. As [`from_bytes`](CuckooFilter::from_bytes).
+/// With the feature `serde`. As [`load`](Builder::load).
 impl<'de, const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> Deserialize<'de>
     for CuckooFilter<SLOTS, BITS, S>
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes: Vec<u8> = serde_bytes::deserialize(deserializer)?;
-        CuckooFilter::from_bytes(&bytes).map_err(de::Error::custom)
+        let builder = Builder::new(None, S::default());
+        builder.load(&bytes).map_err(de::Error::custom)
     }
 }

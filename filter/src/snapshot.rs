@@ -1,14 +1,16 @@
 //! A copy of the table, taken while others write.
 //!
 //! Reading every bucket once is not enough: a fingerprint that moves, from a bucket that is still to be read to
-//! one that was read before, would be in neither. So the copy is made in three steps:
+//! one that was read before, would be in neither. So the copy is made in four steps:
 //!
 //! ```text
 //! 1. read every bucket, in order
 //! 2. read every bucket again, in the same order; then those that had changed, again and again,
-//!    until one or none has changed since it was last read. The copy has the last word of each.
-//! 3. count in the table, as a lookup does, every class that has a fingerprint in any word that was
-//!    read of a bucket that changed; make the copy hold it as often
+//!    until few are left. The copy has the last word of each.
+//! 3. read the words of each two of those that are left, both at one moment
+//! 4. some classes are suspect: a fingerprint that two successive words of a bucket hold differently often, or
+//!    the word in the copy and the one of step 3. Count these in the table, as a lookup does, and make the
+//!    copy hold them as often
 //! ```
 //!
 //! **What the copy holds.** Of each class as many copies as there were at some moment of the call (at different
@@ -16,152 +18,362 @@
 //! is not.
 //!
 //! **Why.** Every change that adds a fingerprint to a bucket advances its timestamp, so a word that is read twice
-//! and is the same was the same in between ([`layout`](crate::layout#when-a-timestamp-wraps) tells what a
-//! timestamp's width has to do with it; a copy takes longer than a lookup, and a bucket that is hammered sees
-//! more additions meanwhile). Take a class with the buckets A and B.
+//! and is the same was the same in between. (That is said modulo the timestamp's width, and a copy takes longer
+//! than a lookup: when a bucket is hammered throughout, one read in 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS)
+//! may take it for unchanged by chance. [`layout`](crate::layout#when-a-timestamp-wraps) tells more.)
 //!
-//! - *Neither had changed when it was read the second time.* Every second read comes after every first one. So
-//!   at the later of the two first reads both were as they were copied: the copy is right as of then.
-//! - *In some round of rereading both took part, A had changed and B had not.* Both rounds, this one
-//!   and the one before it, went through the buckets in the same order. If A comes before B, then A's second read
-//!   lies between both of B's; otherwise A's first one does. Call what was read of A then a: at that
-//!   moment the class had as many copies as a and B's word have together. If the fingerprint is in a, or
-//!   in any other word of A, the class is counted in step 3, and the copy is right as of then. If it is in none of
-//!   them, then it is not in a, either, nor in the last word of A, and B's word alone is right.
-//! - There is no third case. A bucket leaves the rounds when it has not changed, and the rounds end when at most
-//!   one is left: so one of A and B leaves before the other, or both at once, or they are the same bucket,
-//!   of which any word is right. Those that leave at once, having changed before, are as in the first case,
-//!   with the last two rounds instead of the first two.
+//! A class that is counted in step 4 is right as of that count. Take one that is not, with the buckets A and B.
+//! It is not suspect: so its fingerprint is equally often in all words that steps 1 and 2 read of A,
+//! and in all that they read of B.
 //!
-//! What step 3 does to one class does not touch the number of copies of another.
+//! - *A and B are the same bucket.* Every word of it is right as of when it was read.
+//! - *In some round of step 2, both were read again, and neither had changed.* Both rounds, this one and the one
+//!   before it, went through the buckets in the same order, and the one was over when the other began. So at the
+//!   later of the two former reads both were as they are in the copy.
+//! - *In some round, both were read again, A had changed, and B had not.* If A comes before B, then A's
+//!   second read lies between both of B's; otherwise A's first one does. At that moment B was as it is in the copy,
+//!   and A had the fingerprint as often as it has in the copy.
+//! - *Both had changed in every round*, and so both are left. At the moment at which step 3 read both, each had the
+//!   fingerprint as often as in the copy, or the class would be suspect.
+//!
+//! There is no other case: a bucket leaves the rounds when it has not changed. What step 4 does to one class does not
+//! touch the number of copies of another.
+//!
+//! **What it costs.** Where nobody writes, two passes over the table, and the copy's memory. Otherwise the number of
+//! reads is limited ([`PASSES`]), and so is memory: one table for the words, half of one at most for the list of
+//! changed buckets, and one for the suspect classes, or one and a half while that list moves to a larger place. When it
+//! is full, classes leave it that are right as of now. Where that makes too little room, or the copy has none for what it
+//! must hold, everything is begun again, within the same limit of reads; and in the end it is
+//! [`TooBusy`](SnapshotError::TooBusy).
+//!
+//! Rounds become shorter: the fewer buckets are left, the less time a round takes, and the fewer of them change meanwhile.
+//! But where there are more threads than cores, this one loses its core now and then, and all that is hot has
+//! changed when it is back; and rounds over so many changed buckets, which take longer than passes over unchanged ones,
+//! are interrupted again. To begin again is better then. So with the first half of the reads, a second pass that
+//! finds more than a sixteenth of the buckets changed is given up at once; the other half is for filters in which so much
+//! changes always.
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::cuckoo::Class;
-use crate::hashing::Location;
+use crate::hashing::{Geometry, Location};
 use crate::layout::Layout;
 use crate::lookup;
 use crate::update::{self, InsertError};
 
-/// How often a copy is begun again before it is given up.
-const ATTEMPTS: usize = 16;
+/// How many buckets a copy may read: so many times as many as there are. (A count that must start again,
+/// because a bucket changed between its three reads, is not counted again.)
+const PASSES: usize = 32;
+
+/// Reads that are allowed besides: in a small table, some passes are over before a thread that was interrupted
+/// in the middle of one is back.
+const MORE_READS: usize = 1 << 12;
+
+/// Buckets that may have changed at first in half of the attempts, besides a sixteenth of all.
+const FEW: usize = 1 << 6;
+
+/// Places of a list that even a small table may have, and that are taken at once.
+const LEAST_ENTRIES: usize = 1 << 10;
 
 /// Why a filter could not be copied. The filter itself is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// There is no memory for the copy.
-    #[error("no memory to copy a table of {buckets} buckets, 8 bytes each")]
+    /// There is no memory for the copy, or for what making it takes.
+    #[error(
+        "no memory to copy a table of {buckets} buckets, 8 bytes each: up to three times as much is needed \
+         while others change the filter"
+    )]
     OutOfMemory {
         /// How many buckets the table has.
         buckets: usize,
     },
-    /// The table is so full, and was changed so quickly, that the keys of different moments which the copy
-    /// needs found no room in it, several times in a row.
+    /// The table was changed so quickly that no copy came about within the work that is allowed for one; or it is so
+    /// full that the keys of different moments, which the copy needs, found no room in it.
     #[error(
-        "the filter is too full to be copied while it is changed so quickly: try again when fewer \
-         threads insert and remove, or build it with a larger capacity"
+        "the filter is changed too quickly to be copied, or too full for it: try again when fewer threads \
+         insert and remove, or build it with a larger capacity"
     )]
     TooBusy,
 }
 
 /// A copy of the table, as the module's docs tell it.
 ///
-/// Progress: lock-free; a bucket is read again only when another thread changed it, or has changed another
-/// one, since it was last read. No linearization point: each class has one of its own.
+/// Progress: lock-free; the number of reads is limited, but that one which finds its bucket changed meanwhile may be
+/// made again. No linearization point: each class has one of its own.
 ///
 /// # Panics
 /// When the copy needs a chain of shifts, and more than `MAX_THREADS` live threads insert or remove.
 pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
-    for _ in 0..ATTEMPTS {
-        let Reading { words, classes } = Reading::of(buckets)?;
-        let copy = Buckets::from_words(words);
-        let wanted = classes.into_iter().map(|location| {
-            let copies = lookup::count(buckets, location);
-            (location, copies)
-        });
-        if adjust(&copy, wanted).is_ok() {
-            return Ok(copy);
+    let number = buckets.geometry().buckets();
+    let all = PASSES.saturating_mul(number).saturating_add(MORE_READS);
+    let mut reads = Reads(all);
+    loop {
+        let most_changed = match reads.0 > all / 2 {
+            true => number.min(number / 16 + FEW),
+            false => number,
+        };
+        match attempt(buckets, &mut reads, most_changed) {
+            Err(SnapshotError::TooBusy) if reads.0 > 0 => {}
+            result => return result,
         }
     }
-    Err(SnapshotError::TooBusy)
 }
 
-/// Steps 1 and 2.
-struct Reading {
+/// How many buckets may still be read.
+struct Reads(usize);
+
+impl Reads {
+    /// Takes so many; when there are fewer, there are none any more.
+    fn spend(&mut self, reads: usize) -> Result<(), SnapshotError> {
+        let left = self.0.checked_sub(reads);
+        self.0 = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(SnapshotError::TooBusy)
+    }
+}
+
+/// A copy, unless too much changed meanwhile, more buckets than `most_changed` for example:
+/// [`TooBusy`](SnapshotError::TooBusy).
+fn attempt<const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    reads: &mut Reads,
+    most_changed: usize,
+) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
+    let (words, suspects) = Reading::of(buckets, reads, most_changed)?;
+    // Each is counted at most twice, by three reads.
+    reads.spend(6 * suspects.len())?;
+    let copy = Buckets::from_words(words);
+    match adjust(&copy, suspects, |class| lookup::count(buckets, class)) {
+        Ok(()) => Ok(copy),
+        Err(_no_room) => Err(SnapshotError::TooBusy),
+    }
+}
+
+/// Steps 1 to 3.
+struct Reading<'a, const SLOTS: usize, const BITS: usize> {
+    buckets: &'a Buckets<SLOTS, BITS>,
+    reads: &'a mut Reads,
     /// The last word of each bucket.
     words: Vec<u64>,
-    /// The classes in any word of a bucket that changed, each once.
-    classes: Vec<Location>,
+    suspects: List<Suspect>,
 }
 
-impl Reading {
-    fn of<const SLOTS: usize, const BITS: usize>(
-        buckets: &Buckets<SLOTS, BITS>,
-    ) -> Result<Reading, SnapshotError> {
+impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
+    /// The words, and the suspect classes, each once.
+    fn of(
+        buckets: &'a Buckets<SLOTS, BITS>,
+        reads: &'a mut Reads,
+        most_changed: usize,
+    ) -> Result<(Vec<u64>, Vec<Suspect>), SnapshotError> {
         let number = buckets.geometry().buckets();
+        reads.spend(2 * number)?;
         let mut words = Vec::new();
         words
             .try_reserve_exact(number)
             .map_err(|_| SnapshotError::OutOfMemory { buckets: number })?;
         words.extend((0..number).map(|bucket| buckets.read(bucket)));
-        let mut classes = Vec::new();
-        let mut read_again = |bucket: &usize| {
-            let word = buckets.read(*bucket);
-            let former = std::mem::replace(&mut words[*bucket], word);
-            if word == former {
-                return false;
-            }
-            classes.extend(classes_in(buckets, *bucket, former));
-            classes.extend(classes_in(buckets, *bucket, word));
-            true
+        let mut reading = Reading {
+            buckets,
+            reads,
+            words,
+            suspects: List::of_at_most(number.max(LEAST_ENTRIES), number),
         };
-        let mut changed: Vec<usize> = (0..number).filter(&mut read_again).collect();
-        while changed.len() > 1 {
-            changed.retain(&mut read_again);
+        let mut changed = List::<u32>::of_at_most(most_changed, number);
+        for bucket in 0..number {
+            if reading.read_again(bucket)? {
+                // There are at most 2^32.
+                changed.push(bucket as u32)?;
+            }
         }
-        classes.sort_unstable();
-        classes.dedup();
-        let classes = classes.into_iter().map(Class::location).collect();
-        Ok(Reading { words, classes })
+        let mut changed = changed.entries;
+        while pairs(changed.len()) > number / 2 {
+            reading.reads.spend(changed.len())?;
+            let mut left = 0;
+            for at in 0..changed.len() {
+                let bucket = changed[at];
+                if reading.read_again(bucket as usize)? {
+                    changed[left] = bucket;
+                    left += 1;
+                }
+            }
+            changed.truncate(left);
+        }
+        reading.reads.spend(3 * pairs(changed.len()))?;
+        for (at, &first) in changed.iter().enumerate() {
+            for &second in &changed[at + 1..] {
+                reading.read_both([first as usize, second as usize])?;
+            }
+        }
+        let mut suspects = reading.suspects.entries;
+        suspects.sort_unstable();
+        suspects.dedup();
+        Ok((reading.words, suspects))
+    }
+
+    /// Reads a bucket once more; whether it has changed.
+    fn read_again(&mut self, bucket: usize) -> Result<bool, SnapshotError> {
+        let word = self.buckets.read(bucket);
+        let former = self.words[bucket];
+        if word == former {
+            return Ok(false);
+        }
+        self.words[bucket] = word;
+        for fingerprint in different::<SLOTS, BITS>(former, word) {
+            let other = self.buckets.geometry().other(fingerprint, bucket);
+            self.suspect(fingerprint, [bucket, other])?;
+        }
+        Ok(true)
+    }
+
+    /// Step 3, of these two.
+    fn read_both(&mut self, pair: [usize; 2]) -> Result<(), SnapshotError> {
+        let [first, second] = pair;
+        let words = lookup::both(self.buckets, first, second);
+        for (bucket, other, word) in [(first, second, words[0]), (second, first, words[1])] {
+            for fingerprint in different::<SLOTS, BITS>(self.words[bucket], word) {
+                if self.buckets.geometry().other(fingerprint, bucket) == other {
+                    self.suspect(fingerprint, pair)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn suspect(&mut self, fingerprint: u64, pair: [usize; 2]) -> Result<(), SnapshotError> {
+        if self.suspects.is_full() {
+            self.acquit()?;
+        }
+        self.suspects.push(Suspect::new(fingerprint, pair))
+    }
+
+    /// Makes room in the list: a class that the words hold as often as the table does now is right, until one of its
+    /// buckets is read otherwise again.
+    fn acquit(&mut self) -> Result<(), SnapshotError> {
+        let suspects = &mut self.suspects.entries;
+        suspects.sort_unstable();
+        suspects.dedup();
+        self.reads.spend(3 * suspects.len())?;
+        suspects.retain(|suspect| {
+            let class = suspect.location(self.buckets.geometry());
+            let held =
+                |bucket: usize| Layout::<SLOTS, BITS>::count(self.words[bucket], class.fingerprint);
+            let elsewhere = match class.first == class.second {
+                true => 0,
+                false => held(class.second),
+            };
+            held(class.first) + elsewhere != lookup::count(self.buckets, class)
+        });
+        // If that made little room, it would soon be done again.
+        match suspects.len() > self.suspects.most / 8 * 7 {
+            true => Err(SnapshotError::TooBusy),
+            false => Ok(()),
+        }
     }
 }
 
-/// The classes of the fingerprints in a bucket's word.
-fn classes_in<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
-    bucket: usize,
-    word: u64,
-) -> impl Iterator<Item = Class> {
-    let fingerprints = (0..SLOTS).map(move |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
-    fingerprints.filter(|&f| f != 0).map(move |fingerprint| {
-        Class::from(Location {
-            fingerprint,
-            first: bucket,
-            second: buckets.geometry().other(fingerprint, bucket),
-        })
-    })
+/// How many pairs there are of so many.
+fn pairs(number: usize) -> usize {
+    number.saturating_mul(number.saturating_sub(1)) / 2
 }
 
-/// Makes a copy that nobody else sees hold each of these classes as often as told; `Full` when there is no room.
+/// The fingerprints that two words of a bucket do not hold equally often; some of them several times.
+fn different<const SLOTS: usize, const BITS: usize>(
+    former: u64,
+    word: u64,
+) -> impl Iterator<Item = u64> {
+    let in_slots =
+        |word| (0..SLOTS).map(move |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
+    let count = Layout::<SLOTS, BITS>::count;
+    in_slots(former)
+        .chain(in_slots(word))
+        .filter(move |&fingerprint| fingerprint != 0)
+        .filter(move |&fingerprint| count(former, fingerprint) != count(word, fingerprint))
+}
+
+/// A class in one number: the lower one of its buckets, and the fingerprint. Neither has more than 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Suspect(u64);
+
+impl Suspect {
+    fn new(fingerprint: u64, [first, second]: [usize; 2]) -> Suspect {
+        Suspect((first.min(second) as u64) << 32 | fingerprint)
+    }
+
+    fn location<const SLOTS: usize, const BITS: usize>(
+        self,
+        geometry: &Geometry<SLOTS, BITS>,
+    ) -> Location {
+        let (first, fingerprint) = ((self.0 >> 32) as usize, self.0 & u64::from(u32::MAX));
+        Location {
+            fingerprint,
+            first,
+            second: geometry.other(fingerprint, first),
+        }
+    }
+}
+
+/// A list that takes memory as it needs it, up to a limit.
+struct List<T> {
+    entries: Vec<T>,
+    most: usize,
+    /// For the error.
+    buckets: usize,
+}
+
+impl<T> List<T> {
+    fn of_at_most(most: usize, buckets: usize) -> Self {
+        List {
+            entries: Vec::new(),
+            most,
+            buckets,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() == self.most
+    }
+
+    fn push(&mut self, entry: T) -> Result<(), SnapshotError> {
+        if self.is_full() {
+            return Err(SnapshotError::TooBusy);
+        }
+        let length = self.entries.len();
+        if length == self.entries.capacity() {
+            // While it moves, both places are taken: together no more than one and a half times the limit.
+            let room = match length < self.most / 4 {
+                true => (2 * length).max(LEAST_ENTRIES.min(self.most)),
+                false => self.most,
+            };
+            self.entries.try_reserve_exact(room - length).map_err(|_| {
+                SnapshotError::OutOfMemory {
+                    buckets: self.buckets,
+                }
+            })?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+/// Makes a copy that nobody else sees hold each of these classes as often as counted; an error when there is no room.
 fn adjust<const SLOTS: usize, const BITS: usize>(
     copy: &Buckets<SLOTS, BITS>,
-    wanted: impl Iterator<Item = (Location, usize)>,
+    mut classes: Vec<Suspect>,
+    count: impl Fn(Location) -> usize,
 ) -> Result<(), InsertError> {
-    // What is too many goes first, so that there is room for what is missing.
-    let mut missing = Vec::new();
-    for (location, copies) in wanted {
-        let held = lookup::count(copy, location);
+    // Takes away what is too many; how many are missing.
+    let lower = |class: Location| {
+        let (copies, held) = (count(class), lookup::count(copy, class));
         for _ in copies..held {
-            update::remove(copy, location);
+            update::remove(copy, class);
         }
-        if held < copies {
-            missing.push((location, copies - held));
-        }
-    }
-    for (location, copies) in missing {
-        for _ in 0..copies {
-            update::insert(copy, location)?;
+        copies.saturating_sub(held)
+    };
+    // First everywhere, so that there is room for what is missing.
+    classes.retain(|class| lower(class.location(copy.geometry())) > 0);
+    for class in classes {
+        let class = class.location(copy.geometry());
+        for _ in 0..lower(class) {
+            update::insert(copy, class)?;
         }
     }
     Ok(())
@@ -170,23 +382,120 @@ fn adjust<const SLOTS: usize, const BITS: usize>(
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;
-
-    fn location(fingerprint: u64) -> Location {
-        Location {
-            fingerprint,
-            first: 0,
-            second: 0,
-        }
-    }
+    use crate::hashing::MAX_BUCKETS;
 
     #[test]
     fn adjusting_takes_away_before_it_adds() {
         let copy = Buckets::<2, 24>::from_words(vec![5 | 5 << 24]);
-        let wanted = [(location(7), 1), (location(5), 1)];
-        assert_eq!(adjust(&copy, wanted.into_iter()), Ok(()));
-        assert_eq!(lookup::count(&copy, location(5)), 1);
-        assert_eq!(lookup::count(&copy, location(7)), 1);
-        let too_many = [(location(9), 1)];
-        assert_eq!(adjust(&copy, too_many.into_iter()), Err(InsertError::Full));
+        let adjust_to = |wanted: &[(u64, usize)]| {
+            let classes = wanted.iter().map(|&(class, _)| Suspect::new(class, [0, 0]));
+            let counted = |class: Location| {
+                let wanted = wanted.iter().find(|&&(f, _)| f == class.fingerprint);
+                wanted.expect("nothing else is counted").1
+            };
+            adjust(&copy, classes.collect(), counted)
+        };
+        let held = |fingerprint| {
+            lookup::count(
+                &copy,
+                Suspect::new(fingerprint, [0, 0]).location(copy.geometry()),
+            )
+        };
+        assert!(adjust_to(&[(7, 1), (5, 1)]).is_ok());
+        assert_eq!((held(5), held(7)), (1, 1));
+        assert!(adjust_to(&[(9, 1)]).is_err());
+        assert!(adjust_to(&[(9, 2), (7, 0), (5, 0)]).is_ok());
+        assert_eq!((held(5), held(7), held(9)), (0, 0, 2));
+    }
+
+    /// Every class has its number, also the last one of the largest table with the longest fingerprints.
+    #[test]
+    fn a_suspect_is_its_class() {
+        for buckets in [1, 2, 7, 1 << 20, MAX_BUCKETS] {
+            let geometry = Geometry::<1, 32>::new(buckets);
+            for fingerprint in [1, 2, 77_777, u64::from(u32::MAX)] {
+                for bucket in [0, buckets / 2, buckets - 1] {
+                    let other = geometry.other(fingerprint, bucket);
+                    let class = Suspect::new(fingerprint, [bucket, other]);
+                    assert_eq!(class, Suspect::new(fingerprint, [other, bucket]));
+                    let expected = Location {
+                        fingerprint,
+                        first: bucket.min(other),
+                        second: bucket.max(other),
+                    };
+                    assert_eq!(class.location(&geometry), expected);
+                }
+            }
+        }
+    }
+
+    /// What the words hold as often as the table is no longer suspect, and everything else still is.
+    #[test]
+    fn who_is_right_is_acquitted() {
+        let geometry = Geometry::<4, 12>::new(7);
+        let buckets = Buckets::try_new(geometry).unwrap();
+        let class = |fingerprint| {
+            let first = fingerprint as usize % 7;
+            let second = geometry.other(fingerprint, first);
+            Suspect::new(fingerprint, [first, second])
+        };
+        let location = |fingerprint| class(fingerprint).location(&geometry);
+        (1..=20).for_each(|f| update::insert(&buckets, location(f)).unwrap());
+        let mut reads = Reads(1_000);
+        let mut reading = Reading {
+            buckets: &buckets,
+            reads: &mut reads,
+            words: (0..7).map(|bucket| buckets.read(bucket)).collect(),
+            suspects: List::of_at_most(16, 7),
+        };
+        // Seen to be gone, to be new, and to be there twice.
+        (1..=5).for_each(|f| assert!(update::remove(&buckets, location(f))));
+        (21..=23).for_each(|f| update::insert(&buckets, location(f)).unwrap());
+        update::insert(&buckets, location(10)).unwrap();
+        (0..7).for_each(|bucket| assert!(reading.read_again(bucket).is_ok()));
+        let mut noted = reading.suspects.entries.clone();
+        noted.sort();
+        noted.dedup();
+        let mut expected = Vec::from_iter((1..=5).chain([10]).chain(21..=23).map(class));
+        expected.sort();
+        assert_eq!(noted, expected);
+        // Not seen: one comes, one of two goes, one that was noted comes back, and one that was not goes.
+        update::insert(&buckets, location(24)).unwrap();
+        assert!(update::remove(&buckets, location(10)));
+        update::insert(&buckets, location(1)).unwrap();
+        assert!(update::remove(&buckets, location(20)));
+        let mut wrong = Vec::from_iter([24, 10, 1, 20].map(class));
+        for &suspect in wrong.iter().cycle().take(100) {
+            let Location {
+                fingerprint,
+                first,
+                second,
+            } = suspect.location(&geometry);
+            reading.suspect(fingerprint, [first, second]).unwrap();
+        }
+        reading.acquit().unwrap();
+        wrong.sort();
+        assert_eq!(reading.suspects.entries, wrong);
+        // A list in which nobody is acquitted is too long.
+        reading.suspects.most = 4;
+        assert_eq!(reading.suspect(25, [0, 0]), Err(SnapshotError::TooBusy));
+    }
+
+    /// While a list moves to a larger place, both are taken.
+    #[test]
+    fn lists_are_limited() {
+        for most in [1, 1_000, 1_024, 4_000, 100_000] {
+            let mut list = List::of_at_most(most, 77);
+            let mut capacities = vec![0];
+            while !list.is_full() {
+                list.push(7_u64).unwrap();
+                capacities.push(list.entries.capacity());
+            }
+            capacities.dedup();
+            assert_eq!(list.push(7), Err(SnapshotError::TooBusy));
+            assert_eq!(capacities.last(), Some(&most));
+            let both = capacities.windows(2).map(|moved| moved[0] + moved[1]);
+            assert!(both.max().unwrap() <= most + most / 2, "{capacities:?}");
+        }
     }
 }

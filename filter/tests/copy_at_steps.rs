@@ -4,7 +4,7 @@ mod small;
 
 use std::sync::Arc;
 
-use filter::SnapshotError;
+use filter::{CuckooFilter, SnapshotError};
 use kcas::steps::with_hook;
 use small::{BUCKETS, Small, holding, key};
 
@@ -13,35 +13,120 @@ fn copy_with(filter: &Small, hook: impl FnMut(u64) + 'static) -> Result<Small, S
     with_hook(hook, || filter.try_clone())
 }
 
-/// One copy of a class hops to the class's other bucket before each of some steps, for each choice of these steps among
-/// the first 14, which are four rounds and more. It is once in every copy; and so are keys that stay.
+/// All ways to choose two of the buckets.
+const PAIRS: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)];
+
+/// One copy of each of some classes hops to the class's other bucket before each of some steps, for each choice of these
+/// steps among the first 14. Each is once in every copy; and so are keys that stay.
+fn hop_at_any_steps<const N: usize>(hopping: [[u64; 2]; N], staying: &[u64]) {
+    const STEPS: u32 = 14;
+    let all = Vec::from_iter(hopping.iter().map(|pair| &pair[0]).chain(staying).copied());
+    for choice in 0u32..1 << STEPS {
+        let filter = holding(&all);
+        let others = Arc::clone(&filter);
+        let mut hops = 0;
+        let copy = copy_with(&filter, move |step| {
+            if step < u64::from(STEPS) && choice >> step & 1 == 1 {
+                for keys in hopping {
+                    assert_eq!(others.insert(&keys[(hops + 1) % 2]), Ok(()));
+                    assert!(others.remove(&keys[hops % 2]));
+                }
+                hops += 1;
+            }
+        });
+        let copy = copy.unwrap();
+        for key in &all {
+            assert_eq!(copy.count(key), 1, "{key:#x}, hops {choice:b}");
+        }
+        assert_eq!(copy.len(), all.len());
+    }
+}
+
+/// Two buckets change: both are read at one moment.
 #[test]
 fn a_key_that_hops_at_any_steps_is_copied_once() {
-    const STEPS: u32 = 14;
-    let mut copies = 0;
-    for (here, there) in [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)] {
-        for choice in 0u32..1 << STEPS {
-            let hopping = [key(here, there, 0), key(there, here, 0)];
-            let staying = [key(here, there, 1), key(there, there, 0)];
-            let filter = holding(&[hopping[0], staying[0], staying[1]]);
-            let others = Arc::clone(&filter);
-            let mut hops = 0;
-            let copy = copy_with(&filter, move |step| {
-                if step < u64::from(STEPS) && choice >> step & 1 == 1 {
-                    assert_eq!(others.insert(&hopping[(hops + 1) % 2]), Ok(()));
-                    assert!(others.remove(&hopping[hops % 2]));
-                    hops += 1;
-                }
-            });
-            let copy = copy.unwrap();
-            for key in [hopping[0], staying[0], staying[1]] {
-                assert_eq!(copy.count(&key), 1, "{key:#x}, hops {choice:b}");
+    for (here, there) in PAIRS {
+        hop_at_any_steps(
+            [[key(here, there, 0), key(there, here, 0)]],
+            &[key(here, there, 1), key(there, there, 0)],
+        );
+    }
+}
+
+/// All three buckets change: they are read again and again.
+#[test]
+fn two_keys_that_hop_at_any_steps_are_copied_once() {
+    for (here, there) in PAIRS {
+        let third = 3 - here - there;
+        hop_at_any_steps(
+            [
+                [key(here, there, 0), key(there, here, 0)],
+                [key(third, here, 0), key(here, third, 0)],
+            ],
+            &[key(there, there, 0)],
+        );
+    }
+}
+
+fn filter_of(buckets: usize) -> Arc<CuckooFilter> {
+    Arc::new(CuckooFilter::builder().buckets(buckets).build().unwrap())
+}
+
+/// Buckets change all over the table before each step: the number of steps is limited.
+#[test]
+fn a_copy_that_comes_to_no_end_is_given_up() {
+    for buckets in [30, 1_000] {
+        let filter = filter_of(buckets);
+        let others = Arc::clone(&filter);
+        let most = 32 * buckets as u64 + 4_096;
+        let hook = move |step| {
+            assert!(step < most, "it goes on after {most} steps");
+            for key in 16 * step..16 * (step + 1) {
+                others.insert(&key).unwrap();
+                assert!(others.remove(&key));
             }
-            assert_eq!(copy.len(), 3);
-            copies += 1;
+        };
+        let copy = with_hook(hook, || filter.try_clone());
+        assert_eq!(copy.unwrap_err(), SnapshotError::TooBusy, "{buckets}");
+    }
+}
+
+/// So much changes between the first and the second read that the list of it is too long: the copy is begun again, and
+/// takes no more than three tables at any time.
+#[test]
+fn a_table_that_is_replaced_meanwhile_takes_no_more_than_three() {
+    const BUCKETS: u64 = 1 << 14;
+    const KEYS: u64 = 2 * BUCKETS;
+    for (times, copied) in [(0, true), (1, true), (3, true), (u64::MAX, false)] {
+        let filter = filter_of(BUCKETS as usize);
+        (0..KEYS).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
+        let others = Arc::clone(&filter);
+        let mut replaced = 0;
+        let hook = move |step| {
+            if step % BUCKETS == 0 && step > 0 && replaced < times {
+                for key in 0..KEYS {
+                    assert!(others.remove(&(replaced, key)));
+                    others.insert(&(replaced + 1, key)).unwrap();
+                }
+                replaced += 1;
+            }
+        };
+        let mut copy = None;
+        let measured = allocation_counter::measure(|| {
+            copy = Some(with_hook(hook, || filter.try_clone()));
+        });
+        let tables = measured.bytes_max as f64 / (8 * BUCKETS) as f64;
+        println!("replaced {times} times: {tables:.2} tables");
+        assert!(tables < 3.2, "{measured:?}");
+        match copy.unwrap() {
+            Ok(copy) => {
+                assert!(copied);
+                assert_eq!(copy.len() as u64, KEYS);
+                assert!((0..KEYS).all(|key| copy.contains(&(times, key))));
+            }
+            Err(error) => assert_eq!((error, copied), (SnapshotError::TooBusy, false)),
         }
     }
-    println!("{copies} copies, each with hops at other steps");
 }
 
 /// Keys of three classes, two of which are in a table that is always full. Between the second reads of the

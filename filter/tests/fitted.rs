@@ -2,11 +2,10 @@
 #![cfg(not(kcas_loom))]
 
 use std::collections::HashSet;
+use std::hash::RandomState;
 
 use filter::layout::Layout;
-use filter::{
-    BuildError, CuckooFilter, FitError, FittedFilter, FixedState, InsertError, LoadError,
-};
+use filter::{BuildError, CuckooFilter, FitError, FittedFilter, InsertError, LoadError};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 fn fitted(n: usize, rate: f64) -> FittedFilter {
@@ -243,7 +242,7 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
         filter.write_to(&mut written).unwrap();
         assert_eq!(bytes, written);
         for loaded in [
-            FittedFilter::<FixedState>::from_bytes(&bytes).unwrap(),
+            FittedFilter::from_bytes(&bytes).unwrap(),
             FittedFilter::read_from(&bytes[..]).unwrap(),
         ] {
             assert_eq!((loaded.layout(), loaded.len()), (filter.layout(), 100));
@@ -252,7 +251,7 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
             assert!(found.iter().all(|&found| found));
             assert_eq!(loaded.class(&7), filter.class(&7));
         }
-        let cut = FittedFilter::<FixedState>::read_from(&bytes[..bytes.len() - 1]);
+        let cut = FittedFilter::read_from(&bytes[..bytes.len() - 1]);
         assert!(matches!(cut, Err(LoadError::Truncated { .. })));
     }
     let bytes = CuckooFilter::builder()
@@ -262,6 +261,64 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
         .unwrap()
         .to_bytes()
         .unwrap();
-    let error = FittedFilter::<FixedState>::from_bytes(&bytes).unwrap_err();
+    let error = FittedFilter::from_bytes(&bytes).unwrap_err();
     assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
+    let error = FittedFilter::read_from(&bytes[..]).unwrap_err();
+    assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
+}
+
+/// A builder with a hasher loads what one with the same hasher has saved, unless it is wrong more often than asked for.
+#[test]
+fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
+    let builder = |rate| CuckooFilter::builder().false_positive_rate(rate);
+    let hasher = RandomState::new();
+    let mixed = |rate| builder(rate).hasher(hasher.clone());
+    let filter = mixed(0.01).capacity(100).build().unwrap();
+    filter.insert("key").unwrap();
+    let bytes = filter.to_bytes().unwrap();
+    for loaded in [
+        mixed(0.01).load(&bytes),
+        mixed(0.3).load(&bytes),
+        mixed(0.01).load_from(&bytes[..]),
+    ] {
+        let loaded = loaded.unwrap();
+        assert!(loaded.contains("key"));
+        assert_eq!(loaded.layout(), (5, 10));
+    }
+    for refused in [
+        mixed(0.009).load(&bytes),
+        mixed(0.009).load_from(&bytes[..]),
+        mixed(f64::NAN).load(&bytes),
+    ] {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, LoadError::Layout { slots: 5, bits: 10 }));
+    }
+    let unmixed = builder(0.01).unmixed_hasher(hasher.clone()).load(&bytes);
+    assert!(matches!(unmixed, Err(LoadError::Hasher)));
+    let other = builder(0.01).hasher(RandomState::new()).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
+}
+
+/// A million words in a log help nobody.
+#[test]
+fn debug_is_one_short_line() {
+    let typed = CuckooFilter::with_capacity(1_000_000);
+    typed.insert("key").unwrap();
+    let fitted = fitted(1_000_000, 0.01);
+    for (text, parts) in [
+        (
+            format!("{typed:?}"),
+            ["CuckooFilter {", "slots: 4, bits: 12", "len: 1,"],
+        ),
+        (
+            format!("{fitted:?}"),
+            ["FittedFilter {", "slots: 5, bits: 10", "len: 0,"],
+        ),
+    ] {
+        assert!(text.len() < 200, "{} characters", text.len());
+        assert!(!text.contains('\n'));
+        for part in parts {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 }

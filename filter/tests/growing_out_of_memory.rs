@@ -1,58 +1,10 @@
 //! When the allocator refuses the next table of a filter that grows, nothing is lost, and it grows when there is memory again.
 #![cfg(not(kcas_loom))]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod limited;
 
 use filter::growing::{GrowingCuckooFilter, InsertError};
-
-/// The system's allocator, but for what is too large for the current thread.
-struct Limited;
-
-#[global_allocator]
-static ALLOCATOR: Limited = Limited;
-
-std::thread_local! {
-    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-impl Limited {
-    fn allows(&self, layout: Layout) -> bool {
-        layout.size() <= MOST.get()
-    }
-}
-
-// SAFETY: all is handed to the system's allocator, or refused with a null pointer, as is allowed at any time.
-unsafe impl GlobalAlloc for Limited {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match self.allows(layout) {
-            // SAFETY: as the caller promises.
-            true => unsafe { System.alloc(layout) },
-            false => std::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        match self.allows(layout) {
-            // SAFETY: as the caller promises.
-            true => unsafe { System.alloc_zeroed(layout) },
-            false => std::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: it came from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// What `action` does while nothing of more than so many bytes is to be had.
-fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
-    MOST.set(most);
-    let result = action();
-    MOST.set(usize::MAX);
-    result
-}
+use limited::with_most;
 
 /// Inserts keys from `from` on until one is refused: it, and why.
 fn fill(filter: &GrowingCuckooFilter, from: u64) -> (u64, InsertError) {

@@ -354,6 +354,25 @@ fn copy_of_a_key_that_hops() {
     }
 }
 
+/// The same of one that hops three times, and so may be in neither bucket at each of two looks at both.
+#[test]
+fn copy_of_a_key_that_hops_on() {
+    let (here, there) = (key(1, 0, 0), key(0, 1, 0));
+    explore("copy_of_a_key_that_hops_on", 5, 1, move || {
+        let filter = holding(&[here]);
+        let writer = caller(&filter, 1, move |writer| {
+            for (from, to) in [(here, there), (there, here), (here, there)] {
+                assert_eq!(writer.insert(to), Ok(()));
+                assert!(writer.remove(from));
+            }
+        });
+        let mut mine = Caller::new(&filter, 0);
+        let copy = mine.try_clone(&[here]);
+        all_present(&copy, &[here]);
+        explained(&[here], [mine, writer.join().unwrap()]);
+    });
+}
+
 /// A copy of a filter in which a chain moves a key: nothing that stays is missing, nothing is there twice.
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {

@@ -2,7 +2,7 @@
 //! never more memory than the bytes account for.
 #![cfg(not(kcas_loom))]
 
-use std::hash::{BuildHasher, DefaultHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher, RandomState};
 use std::io::{self, Read};
 
 use crc::{CRC_64_XZ, Crc};
@@ -110,18 +110,19 @@ fn the_format_stays() {
     let bytes = filter.to_bytes().unwrap();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let parts = [
-        "6375636b6f6f660a01000000",
+        "6375636b6f6f660a02000000",
         "02001800",
         "0200000000000000",
         "0200000000000000",
-        "ee61e0ac741d5a76",
-        "51fa34854df5418b",
+        "726c22bb41a26ec6",
+        "ccadea2467c78178",
         "efcdab0000000000",
         "5634120000000000",
-        "8c08a6b6bc3f7215",
+        "3af76a3c6b4d4904",
     ];
     assert_eq!(hex, parts.concat());
-    let loaded: CuckooFilter<2, 24, Plain> = CuckooFilter::from_bytes(&bytes).unwrap();
+    let builder = CuckooFilter::builder().layout::<2, 24>();
+    let loaded = builder.unmixed_hasher(Plain).load(&bytes).unwrap();
     assert!(loaded.contains_hash(0x0000_0000_00ab_cdef));
 }
 
@@ -159,7 +160,7 @@ fn every_length_but_the_right_one_is_an_error() {
     println!("{} lengths, all refused", bytes.len() + 99);
     // A reader may go on with something else.
     let mut rest = &longer[..];
-    let _: CuckooFilter = CuckooFilter::read_from(&mut rest).unwrap();
+    CuckooFilter::read_from(&mut rest).unwrap();
     assert_eq!(rest.len(), 99);
 }
 
@@ -283,78 +284,183 @@ fn forged_contents_are_errors() {
 }
 
 #[test]
-fn another_type_is_an_error() {
+fn another_layout_is_an_error() {
     let bytes = filter_of(500).to_bytes().unwrap();
-    let other = CuckooFilter::<4, 13>::from_bytes(&bytes).unwrap_err();
-    assert!(
-        other
-            .to_string()
-            .contains("load it as CuckooFilter<4, 12, _>"),
-        "{other}"
-    );
-    let other = CuckooFilter::<4, 12, Plain>::from_bytes(&bytes).unwrap_err();
-    assert!(matches!(other, LoadError::Hasher), "{other}");
+    let builder = CuckooFilter::builder().layout::<4, 13>();
+    let other = builder.load(&bytes).unwrap_err();
+    let advice = "load it with CuckooFilter::builder().layout::<4, 12>()";
+    assert!(other.to_string().contains(advice), "{other}");
+}
+
+/// What was saved is loaded by a builder with the same hasher, given in the same way, and by no other.
+#[test]
+fn another_hasher_is_an_error() {
+    let default = CuckooFilter::with_capacity(10);
+    default.insert("key").unwrap();
+    let bytes = default.to_bytes().unwrap();
+    assert!(CuckooFilter::from_bytes(&bytes).unwrap().contains("key"));
+    assert!(CuckooFilter::read_from(&bytes[..]).unwrap().contains("key"));
+    let other = CuckooFilter::builder().hasher(Plain).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
 
     // The same type of hasher, with other seeds.
     let seeded = RandomState::new();
-    let filter = CuckooFilter::builder()
-        .capacity(10)
-        .unmixed_hasher(seeded.clone())
-        .build()
-        .unwrap();
+    let (seeded, others) = (|| seeded.clone(), RandomState::new);
+    let mixed = CuckooFilter::builder().capacity(10).hasher(seeded());
+    let filter = mixed.build().unwrap();
     filter.insert("key").unwrap();
     let bytes = filter.to_bytes().unwrap();
-    let other = CuckooFilter::<4, 12, _>::from_bytes_with_hasher(&bytes, RandomState::new());
+    let builder = CuckooFilter::builder;
+    let same = builder().hasher(seeded()).load(&bytes).unwrap();
+    assert!(same.contains("key"));
+    let same = builder().hasher(seeded()).load_from(&bytes[..]).unwrap();
+    assert!(same.contains("key"));
+    let other = builder().hasher(others()).load(&bytes);
     assert!(matches!(other, Err(LoadError::Hasher)));
-    let same = CuckooFilter::<4, 12, _>::from_bytes_with_hasher(&bytes, seeded.clone()).unwrap();
-    assert!(same.contains("key"));
-    let same = CuckooFilter::<4, 12, _>::read_from_with_hasher(&bytes[..], seeded).unwrap();
-    assert!(same.contains("key"));
+    let other = builder().unmixed_hasher(seeded()).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
+    let other = CuckooFilter::from_bytes(&bytes).unwrap_err();
+    assert!(matches!(other, LoadError::Hasher));
+
+    let unmixed = CuckooFilter::builder()
+        .capacity(10)
+        .unmixed_hasher(seeded());
+    let bytes = unmixed.build().unwrap().to_bytes().unwrap();
+    assert!(builder().unmixed_hasher(seeded()).load(&bytes).is_ok());
+    let other = builder().hasher(seeded()).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
 }
 
-/// A hasher that differs only for strings, or only for integers, is another one.
+/// A filter that was saved by an earlier release: its hasher was tried with fewer keys.
+#[test]
+fn another_version_is_an_error() {
+    let mut bytes = filter_of(5).to_bytes().unwrap();
+    for (version, bytes_of_it) in [(1, [1, 0, 0, 0]), (3, [3, 0, 0, 0])] {
+        bytes[8..12].copy_from_slice(&bytes_of_it);
+        let error = load_measured(&with_right_checksums(bytes.clone())).unwrap_err();
+        assert!(matches!(error, LoadError::Version { found } if found == version));
+        let text = error.to_string();
+        assert!(text.contains("with the release that saved it"), "{text}");
+    }
+}
+
+/// Hashes as the default hasher, but for what reaches it by this one of `Hasher`'s methods.
+struct Differs(&'static str);
+
+struct Hashes {
+    inner: <FixedState as BuildHasher>::Hasher,
+    differs: &'static str,
+}
+
+impl BuildHasher for Differs {
+    type Hasher = Hashes;
+    fn build_hasher(&self) -> Hashes {
+        Hashes {
+            inner: FixedState.build_hasher(),
+            differs: self.0,
+        }
+    }
+}
+
+macro_rules! hashes {
+    ($($method:ident: $type:ty,)+) => {
+        const METHODS: &[&str] = &[$(stringify!($method)),+];
+
+        impl Hasher for Hashes {
+            $(fn $method(&mut self, value: $type) {
+                self.inner.$method(value);
+                if self.differs == stringify!($method) {
+                    self.inner.write_u8(1);
+                }
+            })+
+            fn finish(&self) -> u64 {
+                self.inner.finish()
+            }
+        }
+    };
+}
+
+hashes! {
+    write: &[u8],
+    write_u8: u8,
+    write_u16: u16,
+    write_u32: u32,
+    write_u64: u64,
+    write_u128: u128,
+    write_usize: usize,
+    write_i8: i8,
+    write_i16: i16,
+    write_i32: i32,
+    write_i64: i64,
+    write_i128: i128,
+    write_isize: isize,
+}
+
+/// A hasher that differs for one kind of keys only is another one.
 #[test]
 fn a_hasher_that_differs_for_some_keys_is_another_one() {
-    struct Differs {
-        strings: bool,
-    }
-    struct Hashes {
-        inner: <FixedState as BuildHasher>::Hasher,
-        strings: bool,
-    }
-    impl BuildHasher for Differs {
-        type Hasher = Hashes;
-        fn build_hasher(&self) -> Hashes {
-            Hashes {
-                inner: FixedState.build_hasher(),
-                strings: self.strings,
-            }
-        }
-    }
-    impl std::hash::Hasher for Hashes {
+    let bytes = filter_of(5).to_bytes().unwrap();
+    let load = |differs| {
+        let builder = CuckooFilter::builder().unmixed_hasher(Differs(differs));
+        builder.load(&bytes)
+    };
+    assert_eq!(load("nowhere").unwrap().len(), 5);
+    let known: Vec<_> = METHODS
+        .iter()
+        .filter(|method| matches!(load(method), Err(LoadError::Hasher)))
+        .collect();
+    assert_eq!(known, Vec::from_iter(METHODS));
+}
+
+/// What a 32-bit machine makes of lengths, of numbers as wide as its pointers, and of which variant an enum is: the keys
+/// of a filter that was saved on a 64-bit one would all be denied there.
+#[test]
+fn a_filter_of_a_machine_of_another_width_is_refused() {
+    #[derive(Clone, Default)]
+    struct Narrow(DefaultHasher);
+    impl Hasher for Narrow {
         fn write(&mut self, bytes: &[u8]) {
-            self.inner.write(bytes);
-            if self.strings {
-                self.inner.write_u8(1);
-            }
+            self.0.write(bytes);
         }
-        fn write_u64(&mut self, number: u64) {
-            self.inner.write_u64(number);
-            if !self.strings {
-                self.inner.write_u8(1);
-            }
+        fn write_usize(&mut self, number: usize) {
+            self.0.write_u32(number as u32);
         }
-        fn write_u8(&mut self, number: u8) {
-            self.inner.write_u8(number);
+        fn write_isize(&mut self, number: isize) {
+            self.0.write_i32(number as i32);
         }
         fn finish(&self) -> u64 {
-            self.inner.finish()
+            self.0.finish()
         }
     }
-    let bytes = filter_of(5).to_bytes().unwrap();
-    for strings in [true, false] {
-        let other = CuckooFilter::<4, 12, _>::from_bytes_with_hasher(&bytes, Differs { strings });
-        assert!(matches!(other, Err(LoadError::Hasher)), "{strings}");
+    type There = BuildHasherDefault<Narrow>;
+    let filter = CuckooFilter::builder()
+        .capacity(1_000)
+        .hasher(Plain)
+        .build()
+        .unwrap();
+    (0..1_000_u32).for_each(|key| filter.insert(&key.to_le_bytes()[..]).unwrap());
+    let bytes = filter.to_bytes().unwrap();
+    let there = CuckooFilter::builder()
+        .hasher(There::default())
+        .load(&bytes);
+    if let Ok(there) = &there {
+        let denied = (0..1_000_u32).filter(|key| !there.contains(&key.to_le_bytes()[..]));
+        panic!("of 1,000 keys, {} are denied", denied.count());
+    }
+    assert!(matches!(there, Err(LoadError::Hasher)));
+}
+
+/// What is shorter than the first field and begins differently is no filter that was cut off.
+#[test]
+fn what_begins_differently_is_not_a_filter() {
+    let filter = filter_of(5).to_bytes().unwrap();
+    for text in ["h", "hello", "cuckoos", "cuckoof\r", "cuckoo filter"] {
+        let error = load_measured(text.as_bytes()).unwrap_err();
+        assert!(matches!(error, LoadError::NotAFilter), "{text}: {error}");
+    }
+    for length in 0..8 {
+        let error = load_measured(&filter[..length]).unwrap_err();
+        assert!(matches!(error, LoadError::Truncated { .. }), "{length}");
     }
 }
 
@@ -376,10 +482,10 @@ fn failures_of_readers_and_writers_are_passed_on() {
     let filter = filter_of(5_000);
     let bytes = filter.to_bytes().unwrap();
     for length in [0, 20, HEADER, 5_000, bytes.len() - 1] {
-        let error = CuckooFilter::<4, 12>::read_from(Failing(&bytes[..length])).unwrap_err();
+        let error = CuckooFilter::read_from(Failing(&bytes[..length])).unwrap_err();
         assert!(error.to_string().contains("unplugged"), "{error}");
     }
-    let slowly = CuckooFilter::<4, 12>::read_from(Failing(&bytes)).unwrap();
+    let slowly = CuckooFilter::read_from(Failing(&bytes)).unwrap();
     assert_eq!(slowly.len(), 5_000);
 
     let mut small = [0; 5_000];

@@ -1,0 +1,67 @@
+//! An allocator that refuses what a test wants refused, on the test's own thread.
+// Not every test that has this module uses all of it.
+#![allow(dead_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, but for what is too large for the current thread.
+struct Limited;
+
+#[global_allocator]
+static ALLOCATOR: Limited = Limited;
+
+std::thread_local! {
+    /// What is larger is refused,
+    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// after so many times.
+    static GRANTED: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Limited {
+    fn allows(&self, layout: Layout) -> bool {
+        layout.size() <= MOST.get() || {
+            let granted = GRANTED.get();
+            GRANTED.set(granted.saturating_sub(1));
+            granted > 0
+        }
+    }
+}
+
+// SAFETY: all is handed to the system's allocator, or refused with a null pointer, as is allowed at any time.
+unsafe impl GlobalAlloc for Limited {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match self.allows(layout) {
+            // SAFETY: as the caller promises.
+            true => unsafe { System.alloc(layout) },
+            false => std::ptr::null_mut(),
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match self.allows(layout) {
+            // SAFETY: as the caller promises.
+            true => unsafe { System.alloc_zeroed(layout) },
+            false => std::ptr::null_mut(),
+        }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: it came from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// What `action` does while nothing of more than so many bytes is to be had.
+pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
+    with_granted(most, 0, action)
+}
+
+/// What `action` does while what is of more than so many bytes is to be had so many times.
+pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
+    GRANTED.set(times);
+    MOST.set(most);
+    let result = action();
+    MOST.set(usize::MAX);
+    result
+}
