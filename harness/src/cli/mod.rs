@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::machine::Program;
 use crate::registry::Registry;
 
 mod check;
@@ -213,8 +214,14 @@ enum Ending {
 
 /// Runs the command line of this process over these subjects; returns the exit code: 0, 1 after an
 /// error or a violation, 2 after a wrong command line, 130 after Ctrl-C.
-pub fn main(registry: &Registry) -> ExitCode {
-    let cli = Cli::parse();
+///
+/// The description beside every result names `program`, which is [`program!()`](crate::program!).
+pub fn main(registry: &Registry, program: Program) -> ExitCode {
+    program.enter();
+    let command = Cli::command()
+        .name(program.name())
+        .version(program.version());
+    let cli = Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
     let ending = match cli.command {
         Command::Sweep {
             experiments,

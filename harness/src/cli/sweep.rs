@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
-use crate::machine::{self, Panel, Run, Sidecar};
+use crate::machine::{self, Panel, Run, Sidecar, Source};
 use crate::registry::Registry;
 use crate::results::outputs::Outputs;
 use crate::results::record::{COLUMNS, Row, Writer};
@@ -354,9 +354,10 @@ fn go_on(earlier: Earlier) -> (Sidecar, Writer, Vec<Row>) {
             "  note: the last of them was cut off in its middle and is measured again: {torn:?}"
         );
     }
-    if sidecar.source.modified {
+    let sources = [Some(&sidecar.harness), sidecar.program.as_ref()];
+    if !sources.into_iter().flatten().all(Source::is_as_committed) {
         eprintln!(
-            "  note: the source differs from its commit; whether it does so as before cannot be checked"
+            "  note: the source may differ from its commit; whether it does so as before cannot be checked"
         );
     }
     sidecar.run.resumed.push(machine::now());
