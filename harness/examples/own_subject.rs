@@ -5,9 +5,7 @@
 //! cargo run --release -p harness --example own_subject -- check --subject sharded-map
 //! ```
 //!
-//! In a project of your own, this file is `src/main.rs`, and `Cargo.toml` depends on `harness` (by path or git)
-//! and `anyhow`. For figures that you mean to show, take over `[profile.release]` from this repository's
-//! `Cargo.toml`.
+//! In a project of your own, this file is `src/main.rs`, and `own_subject.Cargo.toml` beside it is `Cargo.toml`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -94,5 +92,6 @@ impl Subject for ShardedMap {
 fn main() -> ExitCode {
     let mut registry = Registry::standard();
     registry.add::<ShardedMap>();
-    cli::main(&registry)
+    // So that what you measured is told to be yours: name, version and commit.
+    cli::main(&registry, harness::program!())
 }

@@ -274,3 +274,29 @@ fn one_round_is_no_claim_in_any_table() {
     }
     assert!(page.contains("no claim for want of rounds"), "{page}");
 }
+
+#[test]
+fn a_sidecar_names_the_program_that_measured_and_how_it_was_built() {
+    let place = Place::new();
+    place.write("keys.txt", lines(10));
+    let mine = place.path(&format!("mine{}", std::env::consts::EXE_SUFFIX));
+    fs::copy(assert_cmd::cargo::cargo_bin!("harness"), &mine).unwrap();
+    let mut command = Command::new(mine);
+    command.current_dir(place.0.path());
+    let arguments = ["describe", "--keys", "keys.txt", "--out", "out"];
+    command.args(arguments).assert().success();
+    let text = fs::read_to_string(place.path("out/describe.machine.toml")).unwrap();
+    let sidecar: toml::Table = text.parse().unwrap();
+    assert_eq!(
+        sidecar["run"]["command"].as_str(),
+        Some("mine describe --keys keys.txt --out out")
+    );
+    // The same program under another name.
+    assert_eq!(sidecar["program"], sidecar["harness"], "{text}");
+    assert_eq!(sidecar["program"]["name"].as_str(), Some("harness"));
+    assert!(sidecar.get("source").is_none(), "{text}");
+    for field in ["profile", "opt_level", "lto", "codegen_units"] {
+        let value = sidecar["compiler"][field].as_str().unwrap();
+        assert!(!value.is_empty(), "{field} in {text}");
+    }
+}

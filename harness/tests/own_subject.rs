@@ -1,5 +1,8 @@
 //! The example that adds a structure from outside the crate: it is right, and its experiment can be run.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -31,4 +34,42 @@ fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
 
     let experiment = Experiment::parse(include_str!("../examples/own_subject.toml")).unwrap();
     experiment.check_subjects(&registry).unwrap();
+}
+
+/// Cargo resolves it, offline, beside the example as its program, to this crate. (Building it would take minutes; the
+/// program is built as an example.)
+#[test]
+fn the_manifest_to_copy_makes_a_project() {
+    let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let repository = harness.parent().unwrap();
+    let manifest = fs::read_to_string(harness.join("examples/own_subject.Cargo.toml")).unwrap();
+    // A project in this repository, as the path tells; here it lies elsewhere.
+    let path = "path = \"../harness\"";
+    assert!(manifest.contains(path), "{manifest}");
+    let manifest = manifest.replace(path, &format!("path = {:?}", harness.to_str().unwrap()));
+    let place = tempfile::tempdir().unwrap();
+    let at = |name| place.path().join(name);
+    fs::write(at("Cargo.toml"), &manifest).unwrap();
+    fs::create_dir(at("src")).unwrap();
+    fs::copy(harness.join("examples/own_subject.rs"), at("src/main.rs")).unwrap();
+    fs::copy(repository.join("Cargo.lock"), at("Cargo.lock")).unwrap();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let resolved = Command::new(cargo)
+        .current_dir(place.path())
+        .args(["tree", "--offline", "--depth", "1", "--features", "steps"])
+        .args(["--prefix", "none"])
+        .output()
+        .unwrap();
+    assert!(resolved.status.success(), "{resolved:?}");
+    let tree = String::from_utf8(resolved.stdout).unwrap();
+    for package in [
+        "mine v0.1.0",
+        "anyhow v1.",
+        &format!("harness v{}", env!("CARGO_PKG_VERSION")),
+    ] {
+        assert!(tree.lines().any(|line| line.starts_with(package)), "{tree}");
+    }
+    let release = |text: &str| text.parse::<toml::Table>().unwrap()["profile"]["release"].clone();
+    let ours = fs::read_to_string(repository.join("Cargo.toml")).unwrap();
+    assert_eq!(release(&manifest), release(&ours));
 }

@@ -16,6 +16,7 @@ use super::{Ending, stop_on_ctrl_c};
 use crate::check::perturbation;
 use crate::check::recorder;
 use crate::check::{self, Found, MAX_THREADS, Report, Settings, Totals};
+use crate::machine;
 use crate::registry::{Entry, Registry};
 use crate::wording::{counted, large};
 
@@ -165,11 +166,12 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
 /// The command line that repeats a round.
 fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
+    let program = machine::executable();
     move |round| {
         let Settings { threads, seed, .. } = settings;
         let round = settings.round.unwrap_or(round);
         format!(
-            "  harness check --subject {name} --threads {threads} --seed {seed} --round {round} \
+            "  {program} check --subject {name} --threads {threads} --seed {seed} --round {round} \
              --seconds 60"
         )
     }

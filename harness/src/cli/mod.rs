@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::print::note;
+use crate::machine::Program;
 use crate::registry::Registry;
 
 mod check;
@@ -236,8 +237,17 @@ impl Command {
 /// Runs the command line of this process over these subjects; returns the exit code: 0, 1 after an
 /// error or a violation, 2 after a wrong command line, 130 after Ctrl-C. A standard output that is not read to its end is
 /// no error; one that cannot be written is, though the command still does all the rest.
-pub fn main(registry: &Registry) -> ExitCode {
-    let code = match Cli::try_parse() {
+///
+/// The description beside every result names `program`, which is [`program!()`](crate::program!).
+pub fn main(registry: &Registry, program: Program) -> ExitCode {
+    program.enter();
+    let command = Cli::command()
+        .name(program.name())
+        .version(program.version());
+    let parsed = command
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let code = match parsed {
         Ok(cli) => run(registry, cli.command),
         Err(message) => {
             print::message(&message);

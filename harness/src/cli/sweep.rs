@@ -14,7 +14,7 @@ use super::results::Written;
 use super::{Ending, results, stop_on_ctrl_c};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
-use crate::machine::{self, Panel, Run, Sidecar};
+use crate::machine::{self, Panel, Run, Sidecar, Source};
 use crate::registry::Registry;
 use crate::results::outputs::{self, Outputs};
 use crate::results::record::{COLUMNS, Row, Writer};
@@ -382,9 +382,10 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Write
     if sidecar.run.ended.take().is_some() {
         note!("  note: this run was complete once, and {missing} of its rows are missing now");
     }
-    if sidecar.source.modified {
+    let sources = [Some(&sidecar.harness), sidecar.program.as_ref()];
+    if !sources.into_iter().flatten().all(Source::is_as_committed) {
         note!(
-            "  note: the source differs from its commit; whether it does so as before cannot be checked"
+            "  note: the source may differ from its commit; whether it does so as before cannot be checked"
         );
     }
     sidecar.run.resumed.push(machine::now());

@@ -4,12 +4,12 @@
 //! elsewhere. It holds no host name, no user name and no directory: of every path only the file name.
 
 pub mod pinning;
+mod source;
 pub mod topology;
 
 use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ use sysinfo::{CpuRefreshKind, System};
 
 use crate::results::outputs;
 use crate::results::statistics::{Axis, Case};
+
+pub(crate) use source::executable;
+pub use source::{Modified, Program, Source};
 
 /// All that is known about a run. What cannot be found out says so, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,8 +31,12 @@ pub struct Sidecar {
     pub machine: Machine,
     /// The compiler.
     pub compiler: Compiler,
-    /// The source code.
-    pub source: Source,
+    /// The program that measured; descriptions of before it was recorded are of the harness itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Source>,
+    /// This crate, which the program may bring subjects of its own to.
+    #[serde(alias = "source")]
+    pub harness: Source,
     /// What each subject is, by its name.
     pub subjects: BTreeMap<String, String>,
     /// What the workloads' labels stand for.
@@ -137,8 +144,17 @@ pub struct Compiler {
     pub rustc: String,
     /// Compilation target.
     pub target: String,
-    /// Optimisation level, as in Cargo's profile.
+    /// Cargo's profile.
+    #[serde(default)]
+    pub profile: String,
+    /// Optimisation level, as in the profile.
     pub opt_level: String,
+    /// Link-time optimisation, as in the profile: `lto`.
+    #[serde(default)]
+    pub lto: String,
+    /// Codegen units of a crate, as in the profile.
+    #[serde(default)]
+    pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
     /// Whether threads could be stopped at any step, which makes every access to shared memory slower.
@@ -147,18 +163,6 @@ pub struct Compiler {
     /// Whether the filter asked the system for huge pages.
     #[serde(default)]
     pub huge_pages: bool,
-}
-
-/// The source code, as it lies where the program was compiled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Source {
-    /// Version of this package.
-    pub version: String,
-    /// The commit that is checked out.
-    pub commit: String,
-    /// Whether tracked files differ from that commit.
-    pub modified: bool,
 }
 
 impl Run {
@@ -197,7 +201,8 @@ impl Sidecar {
             run,
             machine: Machine::describe()?,
             compiler: Compiler::describe(),
-            source: Source::describe(),
+            program: Some(Source::of_program()),
+            harness: Source::of_harness(),
             subjects: BTreeMap::new(),
             workloads: Vec::new(),
             experiment: toml::Table::new(),
@@ -276,38 +281,14 @@ impl Compiler {
         Self {
             rustc: env!("HARNESS_RUSTC").into(),
             target: env!("HARNESS_TARGET").into(),
+            profile: env!("HARNESS_PROFILE").into(),
             opt_level: env!("HARNESS_OPT_LEVEL").into(),
+            lto: env!("HARNESS_LTO").into(),
+            codegen_units: env!("HARNESS_CODEGEN_UNITS").into(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
             steps: cfg!(feature = "steps"),
             huge_pages: cfg!(feature = "huge-pages"),
         }
-    }
-}
-
-impl Source {
-    /// Asks git about the directory this program was compiled from.
-    pub fn describe() -> Self {
-        let (commit, modified) = match git(&["rev-parse", "HEAD"]) {
-            Ok(commit) => {
-                let changes = git(&["status", "--porcelain", "--untracked-files=no"]);
-                (commit, changes.is_ok_and(|changes| !changes.is_empty()))
-            }
-            Err(reason) => (unknown(&reason), false),
-        };
-        Self {
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit,
-            modified,
-        }
-    }
-
-    /// The commit as a caption shows it: shortened, and with a note when files were modified.
-    pub fn short(&self) -> String {
-        let commit = match self.commit.split_once(':') {
-            Some((unknown, _reason)) => unknown,
-            None => self.commit.get(..10).unwrap_or(&self.commit),
-        };
-        format!("{commit}{}", if self.modified { " (modified)" } else { "" })
     }
 }
 
@@ -332,7 +313,7 @@ pub fn command_line() -> String {
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
     let arguments = without_directories(arguments.iter().map(String::as_str));
-    format!("harness {arguments}")
+    format!("{} {arguments}", executable())
 }
 
 /// Joins words, such as those of a command line, and shortens every path in them to its file name.
@@ -354,20 +335,6 @@ pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> Stri
 
 fn unknown(reason: &str) -> String {
     format!("unknown: {reason}")
-}
-
-fn git(arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(env!("CARGO_MANIFEST_DIR"))
-        .args(arguments)
-        .output()
-        .map_err(|_| "git is not installed".to_owned())?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    } else {
-        Err("the source is not in a git checkout with a commit".to_owned())
-    }
 }
 
 fn hypervisor() -> String {
@@ -423,7 +390,8 @@ mod tests {
             ),
             machine: Machine::describe().unwrap(),
             compiler: Compiler::describe(),
-            source: Source::describe(),
+            program: Some(Source::of_program()),
+            harness: Source::of_harness(),
             subjects: BTreeMap::new(),
             workloads: vec![Panel {
                 label: "lookup-hit".into(),
@@ -451,10 +419,27 @@ mod tests {
             }
         }
         let old = toml::to_string(&sidecar()).unwrap();
-        let later = ["load_average", "core_list", "huge_pages", "rounds = 2"];
+        let later = [
+            "load_average",
+            "core_list",
+            "huge_pages",
+            "rounds = 2",
+            "profile",
+            "lto",
+            "codegen_units",
+            "name",
+        ];
         let is_old = |line: &&str| !later.iter().any(|later| line.starts_with(later));
-        let old: Vec<&str> = old.lines().filter(is_old).collect();
-        let read: Sidecar = toml::from_str(&old.join("\n")).unwrap();
+        let mut old: toml::Table = (old.lines().filter(is_old).collect::<Vec<_>>())
+            .join("\n")
+            .parse()
+            .unwrap();
+        old.remove("program");
+        let source = old.remove("harness").unwrap();
+        old.insert("source".into(), source);
+        let read: Sidecar = toml::from_str(&old.to_string()).unwrap();
+        assert_eq!((&read.program, &*read.harness.name), (&None, "harness"));
+        assert_eq!(read.compiler.lto, "");
         assert_eq!(
             (read.run.ended, read.machine.huge_pages),
             (None, String::new())
@@ -502,18 +487,5 @@ mod tests {
             ]),
             "sweep a.toml --out=x --keys c.txt"
         );
-    }
-
-    #[test]
-    fn a_commit_is_shortened_for_captions() {
-        let source = |commit: &str, modified| Source {
-            version: String::new(),
-            commit: commit.into(),
-            modified,
-        };
-        let full = "0123456789abcdef0123456789abcdef01234567";
-        assert_eq!(source(full, false).short(), "0123456789");
-        assert_eq!(source(full, true).short(), "0123456789 (modified)");
-        assert_eq!(source("unknown: no git", false).short(), "unknown");
     }
 }

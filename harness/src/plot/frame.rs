@@ -63,7 +63,7 @@ impl Frame {
 pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     let (machine, run) = (&sidecar.machine, &sidecar.run);
     format!(
-        "{}, {}{}{}. {}. Commit {}. {}.",
+        "{}, {}{}{}. {}. {}. {}.",
         machine.processor,
         counted(machine.cores, "core"),
         match machine.threads_per_core {
@@ -81,7 +81,23 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
             .split(" (")
             .next()
             .unwrap_or_default(),
-        sidecar.source.short(),
+        sources(sidecar),
         run.started.split('T').next().unwrap_or_default(),
     )
+}
+
+/// What measured: the commit of the harness, and before it the program if it is another.
+fn sources(sidecar: &Sidecar) -> String {
+    let harness = &sidecar.harness;
+    match &sidecar.program {
+        Some(program) if program != harness => format!(
+            "{} {}, commit {}; {}, commit {}",
+            program.name,
+            program.version.split(':').next().unwrap_or_default(),
+            program.short(),
+            harness.name,
+            harness.short()
+        ),
+        _ => format!("Commit {}", harness.short()),
+    }
 }

@@ -85,7 +85,7 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
 pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
     let now = Sidecar::describe(before.run.clone(), &[])?;
     let same = now.machine == before.machine && now.compiler == before.compiler;
-    Ok(same && now.source == before.source)
+    Ok(same && now.harness == before.harness && now.program == before.program)
 }
 
 /// In what a run differs from an earlier one: the fields of the sidecar that both must have the same.
@@ -172,7 +172,7 @@ mod tests {
             now.experiment["rounds"] = 3.into();
             now.experiment.insert("minutes".into(), 1.into());
             now.experiment.remove("threads");
-            now.source.commit = "another".into();
+            now.harness.commit = "another".into();
             now.machine.kernel = "newer".into();
             now.compiler.flags = "-C target-cpu=native".into();
             now.run.pinning = "not at all".into();
@@ -182,7 +182,7 @@ mod tests {
             "experiment.rounds was 2, is 3",
             "experiment.minutes was nothing, is 1",
             "experiment.threads was [1, 2], is nothing",
-            "source.commit was ",
+            "harness.commit was ",
             "machine.kernel was ",
             "compiler.flags was \"",
             "run.pinning was \"in order\", is \"not at all\"",

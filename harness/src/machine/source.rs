@@ -1,0 +1,293 @@
+//! Which program measured, and which source it was compiled from. What cannot be found out says so, and why.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::unknown;
+
+/// A program that has this crate's command line: [`program!`](crate::program!) makes one, for
+/// [`cli::main`](crate::cli::main). Descriptions of results name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    name: &'static str,
+    version: &'static str,
+    directory: &'static str,
+}
+
+/// The one that runs.
+static PROGRAM: OnceLock<Program> = OnceLock::new();
+
+/// The [`Program`](crate::machine::Program) that this is compiled into: its name, its version, and the directory of
+/// its `Cargo.toml`, where git is asked for the commit.
+#[macro_export]
+macro_rules! program {
+    () => {
+        $crate::machine::Program::new(
+            match option_env!("CARGO_BIN_NAME") {
+                Some(name) => name,
+                None => env!("CARGO_PKG_NAME"),
+            },
+            env!("CARGO_PKG_VERSION"),
+            env!("CARGO_MANIFEST_DIR"),
+        )
+    };
+}
+
+impl Program {
+    /// A program whose `Cargo.toml` is in this directory.
+    pub const fn new(name: &'static str, version: &'static str, directory: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            directory,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its version.
+    pub fn version(&self) -> &'static str {
+        self.version
+    }
+
+    /// From now on it is the one that runs, unless there is one already.
+    pub(crate) fn enter(self) {
+        _ = PROGRAM.set(self);
+    }
+}
+
+/// The source code of a program or a library, as it lies where that was compiled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// What is compiled from it.
+    #[serde(default = "harness")]
+    pub name: String,
+    /// Version of the package.
+    pub version: String,
+    /// The commit that is checked out.
+    pub commit: String,
+    /// Whether files differ from that commit.
+    pub modified: Modified,
+}
+
+/// Whether files differ from the commit that is checked out: tracked ones, or Rust files beside them that are not
+/// tracked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Modified {
+    /// It is known.
+    Known(bool),
+    /// It is not, for this reason.
+    Unknown(String),
+}
+
+/// What old descriptions do not name.
+fn harness() -> String {
+    env!("CARGO_PKG_NAME").into()
+}
+
+impl Source {
+    /// That of this crate.
+    pub fn of_harness() -> Self {
+        let (version, directory) = (env!("CARGO_PKG_VERSION"), env!("CARGO_MANIFEST_DIR"));
+        Self::lying_in(Path::new(directory), harness(), version)
+    }
+
+    /// That of the program that runs, if it said what it is.
+    pub fn of_program() -> Self {
+        match PROGRAM.get() {
+            Some(program) => {
+                let directory = Path::new(program.directory);
+                Self::lying_in(directory, program.name.into(), program.version)
+            }
+            None => {
+                let reason =
+                    "the program did not say; it calls `cli::main` with `harness::program!()`";
+                Self {
+                    name: executable(),
+                    version: unknown(reason),
+                    commit: unknown(reason),
+                    modified: Modified::Unknown(unknown(reason)),
+                }
+            }
+        }
+    }
+
+    /// Asks git about the package in this directory.
+    fn lying_in(directory: &Path, name: String, version: &str) -> Self {
+        let git = |arguments: &[&str]| git(directory, arguments);
+        // A repository around it that does not hold it has no commit of it.
+        let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
+        let commit = tracked.and_then(|_| git(&["rev-parse", "--verify", "HEAD"]));
+        let modified = commit.clone().and_then(|_| {
+            let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+            let new = git(&["ls-files", "--others", "--exclude-standard", "--", "*.rs"])?;
+            Ok(!changed.is_empty() || !new.is_empty())
+        });
+        Self {
+            name,
+            version: version.to_owned(),
+            commit: commit.unwrap_or_else(|reason| unknown(&reason)),
+            modified: match modified {
+                Ok(modified) => Modified::Known(modified),
+                Err(reason) => Modified::Unknown(unknown(&reason)),
+            },
+        }
+    }
+
+    /// Whether it is certain that the commit tells all.
+    pub fn is_as_committed(&self) -> bool {
+        self.modified == Modified::Known(false)
+    }
+
+    /// The commit as a caption shows it: shortened, and with a note when files were modified.
+    pub fn short(&self) -> String {
+        let Some(commit) = self.commit.get(..10).filter(|_| !self.commit.contains(':')) else {
+            return "unknown".into();
+        };
+        let note = match self.modified {
+            Modified::Known(false) => "",
+            Modified::Known(true) => " (modified)",
+            Modified::Unknown(_) => " (perhaps modified)",
+        };
+        format!("{commit}{note}")
+    }
+}
+
+/// What this process was started as, without directory and ending.
+pub(crate) fn executable() -> String {
+    let started_as = env::args_os().next().unwrap_or_default();
+    let name = Path::new(&started_as).file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new("git");
+    // They would name another repository, as within a hook.
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        command.env_remove(variable);
+    }
+    let output = command
+        .arg("-C")
+        .arg(directory)
+        .args(arguments)
+        .output()
+        .map_err(|_| "git is not installed".to_owned())?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err("the source is not in a git checkout with a commit of it".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A package in a repository of its own.
+    struct Package(tempfile::TempDir);
+
+    impl Package {
+        fn new() -> Self {
+            let package = Self(tempfile::tempdir().unwrap());
+            package.git(&["init", "--quiet"]);
+            package.write("Cargo.toml");
+            package.write("main.rs");
+            package
+        }
+
+        fn git(&self, arguments: &[&str]) -> String {
+            git(self.0.path(), arguments).unwrap()
+        }
+
+        fn write(&self, name: &str) {
+            std::fs::write(self.0.path().join(name), name).unwrap();
+        }
+
+        fn commit(&self, files: &[&str]) -> String {
+            self.git(&[&["add"], files].concat());
+            let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+            let commit = ["commit", "--quiet", "--message", "all", "--no-gpg-sign"];
+            self.git(&[&person[..], &commit].concat());
+            self.git(&["rev-parse", "HEAD"])
+        }
+
+        fn source(&self) -> Source {
+            Source::lying_in(self.0.path(), "mine".into(), "0.3.0")
+        }
+    }
+
+    #[test]
+    fn a_program_is_named_by_its_own_commit() {
+        let package = Package::new();
+        let commit = package.commit(&["Cargo.toml", "main.rs"]);
+        let source = package.source();
+        assert_eq!((&*source.name, &*source.version), ("mine", "0.3.0"));
+        assert_eq!(source.commit, commit);
+        assert_ne!(source.commit, Source::of_harness().commit);
+        assert!(source.is_as_committed());
+        // What a run leaves is no modification.
+        package.write("tiny.csv");
+        assert!(package.source().is_as_committed());
+        package.write("new.rs");
+        assert_eq!(package.source().modified, Modified::Known(true));
+        std::fs::remove_file(package.0.path().join("new.rs")).unwrap();
+        std::fs::write(package.0.path().join("main.rs"), "other").unwrap();
+        assert_eq!(package.source().modified, Modified::Known(true));
+    }
+
+    #[test]
+    fn what_is_not_committed_has_no_commit() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let fresh = Package::new();
+        let around = Package::new();
+        // A repository around the package, of something else.
+        around.commit(&["main.rs"]);
+        for directory in [nowhere.path(), fresh.0.path(), around.0.path()] {
+            let source = Source::lying_in(directory, "mine".into(), "0.3.0");
+            assert!(source.commit.starts_with("unknown: "), "{source:?}");
+            let Modified::Unknown(reason) = &source.modified else {
+                panic!("{source:?}");
+            };
+            assert!(reason.starts_with("unknown: "), "{source:?}");
+            assert_eq!(source.short(), "unknown");
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_say_what_it_is_has_the_name_of_its_file() {
+        let source = Source::of_program();
+        assert!(source.name.starts_with("harness-"), "{source:?}");
+        for unknown in [&source.version, &source.commit] {
+            assert!(unknown.contains("harness::program!()"), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_shortened_for_captions() {
+        let source = |commit: &str, modified| Source {
+            name: String::new(),
+            version: String::new(),
+            commit: commit.into(),
+            modified,
+        };
+        let full = "0123456789abcdef0123456789abcdef01234567";
+        let known = Modified::Known;
+        assert_eq!(source(full, known(false)).short(), "0123456789");
+        assert_eq!(source(full, known(true)).short(), "0123456789 (modified)");
+        let unknown = Modified::Unknown("unknown: why".into());
+        assert_eq!(
+            source(full, unknown).short(),
+            "0123456789 (perhaps modified)"
+        );
+        assert_eq!(source("unknown: no git", known(false)).short(), "unknown");
+    }
+}
