@@ -22,6 +22,10 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         "--out: the figure {} must have the ending .svg",
         out.display()
     );
+    let rows = AnyRows::read(csv).map_err(|error| match error.is::<NoResults>() {
+        true => anyhow!("{error}; {DRAWN}"),
+        false => error,
+    })?;
     let sidecar = if beside.sidecar.exists() {
         Some(Sidecar::read(&beside.sidecar)?)
     } else {
@@ -31,10 +35,6 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         );
         None
     };
-    let rows = AnyRows::read(csv).map_err(|error| match error.is::<NoResults>() {
-        true => anyhow!("{error}; {DRAWN}"),
-        false => error,
-    })?;
     ensure!(
         !rows.is_empty(),
         "{} has a header but no rows to draw",
