@@ -19,7 +19,8 @@ use crate::layout::Layout;
 /// The default hasher: ahash with fixed seeds, so that runs repeat.
 ///
 /// Whoever lets strangers choose the keys should seed a hasher at random instead
-/// ([`Builder::hasher`](crate::Builder::hasher)): with known seeds they can choose keys that collide.
+/// ([`Builder::hasher`](crate::Builder::hasher)): with known seeds they can choose keys that collide. If the filter is to
+/// be saved, the seeds must be kept ([`saved`](crate::saved#hashers)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 

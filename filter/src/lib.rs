@@ -65,7 +65,8 @@
 //! - **Size is fixed** (but for [`GrowingCuckooFilter`]'s). Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
 //! - **Strangers' keys.** The default hasher, [`FixedState`], makes runs repeat: who knows it can choose keys
 //!   that are wrongly found, or that fill two buckets. Where strangers choose the keys, give
-//!   [`Builder::hasher`] one with random seeds. A hasher must be good in all of its 64 bits ([`hashing`]).
+//!   [`Builder::hasher`] one with random seeds, and keep the seeds if the filter is to be saved: it can be loaded with
+//!   them only ([`saved`](saved#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
 //!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)).
@@ -170,12 +171,17 @@
 //! # Saving and loading
 //!
 //! [`to_bytes`](CuckooFilter::to_bytes) and [`write_to`](CuckooFilter::write_to) save a filter,
-//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it; with the feature
-//! `serde`, filters are serialized as the same bytes. Others may go on inserting and removing: what was in the filter
-//! throughout the call is in the copy, and what was in it at no moment is not. The bytes tell version, layout,
-//! size and hasher and carry checksums ([`saved`] describes them, byte for byte): what is damaged or belongs to
-//! another type or hasher is refused with an error that says so ([`LoadError`]). Saving takes a second
-//! table's memory meanwhile.
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it, and
+//! [`Builder::load`] one with another layout or hasher; with the feature `serde`, filters are serialized as the same
+//! bytes. The bytes tell version, layout, size and hasher and carry checksums ([`saved`] describes them, byte for byte):
+//! what is damaged, or was built with another layout or hasher, is refused with an error that says so ([`LoadError`]).
+//! A filter whose hasher has random seeds that nobody kept, as std's `RandomState` has, can be saved, but not loaded in
+//! another process ([`saved`](saved#hashers)).
+//!
+//! Others may go on inserting and removing: what was in the filter throughout the call is in the copy, and what was in it
+//! at no moment is not. Saving takes a second table's memory, for the copy. While others write it may take three in
+//! all, and up to 32 passes over the table; where that is not enough, as when many threads change all buckets all the
+//! time, it is refused ([`SnapshotError::TooBusy`]).
 //!
 //! # Memory
 //!

@@ -20,24 +20,23 @@
 //! who forges a file: what the words say is checked as well, so that a forged file is a filter of other keys at
 //! worst.
 //!
-//! Version 1 had the same fields, but fewer known keys: hashers that differ were taken for one. It is refused.
+//! Version 1 had the same fields, but hashed fewer known keys, so that some hashers could not be told apart. It is refused.
 //!
 //! # Hashers
 //!
-//! A filter knows its keys by their hashes alone. So it can be loaded with the hasher that it was built with, and with no
-//! other: with the same seeds, mixed or not as it was ([`Builder::hasher`], [`Builder::unmixed_hasher`]), and where
-//! it gives the same hashes. What it makes of some known keys is saved, and whatever makes something else of them is
-//! refused. The known keys are numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple, and
-//! an enum; and machines whose pointers have another width are refused in any case.
+//! A filter knows its keys by their hashes alone. So it can be loaded only with the hasher that it was built with: of the
+//! same type, with the same seeds, and given by the same function ([`Builder::hasher`] or
+//! [`Builder::unmixed_hasher`]). Its hashes of some known keys are saved, and a hasher that gives others is refused. The
+//! known keys are numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple and an enum. A
+//! machine whose pointers have another width is refused in any case.
 //!
-//! **What cannot be seen**: a key type of yours that hashes other things than it did, because a field was added or its
-//! `Hash` was written anew; or a hasher that differs for other keys than those known ones. Such a filter is loaded,
-//! and denies keys that are in it. Give what you save a version of its own when your key type changes.
+//! **What cannot be seen.** Your key type may hash other things than it did, because it has a new field or its `Hash` has
+//! changed; or a hasher may differ for some keys, but not for the known ones. Then the filter is loaded, and denies keys
+//! that are in it. When your key type changes, build the filter anew.
 //!
-//! **Random seeds.** A filter with a hasher whose seeds nobody knows, such as std's `RandomState`, can be saved; but it can be
-//! loaded only while a clone of that hasher is alive, in the same process. Where strangers choose the keys and the filter
-//! shall be loaded elsewhere, draw the seeds of a hasher that takes them, and keep them as you keep a key: apart from
-//! the filter, and secret.
+//! **Random seeds.** A filter whose hasher has seeds that nobody knows, as std's `RandomState` has, can be saved, but only
+//! a clone of that hasher can load it, in the same process. If strangers choose the keys and the filter is to be loaded
+//! elsewhere, take a hasher that is given its seeds, draw them at random, and store them in a place that is secret.
 //!
 //! ```
 //! use ahash::RandomState;
@@ -184,24 +183,25 @@ pub enum LoadError {
 /// Others may insert and remove meanwhile. Then the copy holds of each class ([`Class`](crate::Class)) as many
 /// copies as the filter held at some moment of the call, and these moments may differ from class to class. So what
 /// was in the filter throughout is in the copy, and what was in it at no moment is not. The module `snapshot`
-/// tells how, and why.
+/// explains how, and why.
 ///
-/// **Time.** Where nobody writes, a call makes two passes over the table. Where others do, buckets that changed are read
-/// again, and their keys counted: at most as many reads as 32 passes make (and 4,096 more, in small tables), and as
-/// many inserts into the copy as keys changed. If that is not enough, the call gives up
+/// **Time.** While nobody writes, a call makes two passes over the table. While others write, it reads the buckets that
+/// changed again, and counts their keys. In all it reads at most as often as 32 passes do, and 4,096 times more,
+/// and inserts at most as many keys into the copy as there are buckets. If that is not enough, the call gives up
 /// ([`SnapshotError::TooBusy`]).
 ///
-/// **Memory.** One table for the copy, while nobody writes; at most three in all where others do, two of which
-/// are given back at the end; and some KiB. [`to_bytes`](Self::to_bytes) takes one for the bytes, after that.
+/// **Memory.** While nobody writes, one table, for the copy. While others write, at most three in all, two of which
+/// are given back at the end. Some KiB come in addition: counters, and lists of small tables.
+/// [`to_bytes`](Self::to_bytes) takes one table for the bytes, when the other two have been given back.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// A filter of its own with the same contents.
     ///
-    /// Progress: lock-free, and limited as told above; a read is made again only when others changed its bucket. No
-    /// linearization point: each class has one of its own.
+    /// Progress: lock-free. The number of reads is limited, as described above; the few loads of one read are made again
+    /// when others change the bucket between them. No linearization point: each class has one of its own.
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is no memory; or when others change the filter so quickly that no copy comes about,
-    /// or it is full to the brim, and the copy has no room for keys that came and went meanwhile.
+    /// [`SnapshotError`]: when there is no memory; when others change the filter so quickly that the limit is reached;
+    /// or when it is full to the brim, and the copy has no room for keys that came and went meanwhile.
     ///
     /// # Panics
     /// When the copy needs a chain of shifts, and more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
@@ -233,8 +233,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         Ok(self.write_copy(&copy, writer)?)
     }
 
-    /// The filter as bytes, for [`load`](Builder::load): those that [`saved`](crate::saved) describes. With them,
-    /// keep what you need to make the [hasher](crate::saved#hashers) again.
+    /// The filter as bytes, for [`load`](Builder::load): those that [`saved`](crate::saved) describes. To load them you
+    /// need the same [hasher](crate::saved#hashers): keep its seeds, too.
     ///
     /// # Errors
     /// As [`try_clone`](Self::try_clone).
@@ -330,10 +330,11 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     /// ```
     /// use filter::CuckooFilter;
     ///
-    /// // As small as possible, and saved twice: once it is there, it is loaded.
-    /// let builder = CuckooFilter::builder().layout::<6, 8>().capacity(1_000);
-    /// let bytes = builder.build()?.to_bytes()?;
-    /// assert!(builder.load(&bytes)?.is_empty());
+    /// let builder = CuckooFilter::builder().layout::<6, 8>();
+    /// let seen = builder.capacity(1_000).build()?;
+    /// seen.insert("key")?;
+    /// let bytes = seen.to_bytes()?;
+    /// assert!(builder.load(&bytes)?.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

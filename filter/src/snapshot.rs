@@ -8,9 +8,9 @@
 //! 2. read every bucket again, in the same order; then those that had changed, again and again,
 //!    until few are left. The copy has the last word of each.
 //! 3. read the words of each two of those that are left, both at one moment
-//! 4. some classes are suspect: a fingerprint that two successive words of a bucket hold differently often, or
-//!    the word in the copy and the one of step 3. Count these in the table, as a lookup does, and make the
-//!    copy hold them as often
+//! 4. a class is suspect if its fingerprint is not equally often in two successive words of a bucket, or in the
+//!    word of the copy and in that of step 3. Count the suspect classes in the table, as a lookup does, and
+//!    make the copy hold them as often
 //! ```
 //!
 //! **What the copy holds.** Of each class as many copies as there were at some moment of the call (at different
@@ -42,8 +42,8 @@
 //! **What it costs.** Where nobody writes, two passes over the table, and the copy's memory. Otherwise the number of
 //! reads is limited ([`PASSES`]), and so is memory: one table for the words, half of one at most for the list of
 //! changed buckets, and one for the suspect classes, or one and a half while that list moves to a larger place. When it
-//! is full, classes leave it that are right as of now. Where that makes too little room, or the copy has none for what it
-//! must hold, everything is begun again, within the same limit of reads; and in the end it is
+//! is full, those that are right as of now are taken out. When that makes too little room, or the copy has no room for
+//! what it must hold, everything begins again, within the same limit of reads. In the end it is
 //! [`TooBusy`](SnapshotError::TooBusy).
 //!
 //! Rounds become shorter: the fewer buckets are left, the less time a round takes, and the fewer of them change meanwhile.
@@ -59,12 +59,11 @@ use crate::layout::Layout;
 use crate::lookup;
 use crate::update::{self, InsertError};
 
-/// How many buckets a copy may read: so many times as many as there are. (A count that must start again,
-/// because a bucket changed between its three reads, is not counted again.)
+/// A copy may read as many buckets as so many passes over the table. (When the three reads of a pair or of a count
+/// must be made again, because a bucket changed between them, they count once.)
 const PASSES: usize = 32;
 
-/// Reads that are allowed besides: in a small table, some passes are over before a thread that was interrupted
-/// in the middle of one is back.
+/// And so many more: in a small table, 32 passes take no time.
 const MORE_READS: usize = 1 << 12;
 
 /// Buckets that may have changed at first in half of the attempts, besides a sixteenth of all.
@@ -85,8 +84,8 @@ pub enum SnapshotError {
         /// How many buckets the table has.
         buckets: usize,
     },
-    /// The table was changed so quickly that no copy came about within the work that is allowed for one; or it is so
-    /// full that the keys of different moments, which the copy needs, found no room in it.
+    /// The table was changed so quickly that the limit of reads was reached; or it is so full that the copy had no room
+    /// for keys of different moments, which it needs.
     #[error(
         "the filter is changed too quickly to be copied, or too full for it: try again when fewer threads \
          insert and remove, or build it with a larger capacity"
@@ -96,8 +95,8 @@ pub enum SnapshotError {
 
 /// A copy of the table, as the module's docs tell it.
 ///
-/// Progress: lock-free; the number of reads is limited, but that one which finds its bucket changed meanwhile may be
-/// made again. No linearization point: each class has one of its own.
+/// Progress: lock-free; the number of reads is limited, as [`PASSES`] says. No linearization point: each class has one of
+/// its own.
 ///
 /// # Panics
 /// When the copy needs a chain of shifts, and more than `MAX_THREADS` live threads insert or remove.
@@ -131,8 +130,8 @@ impl Reads {
     }
 }
 
-/// A copy, unless too much changed meanwhile, more buckets than `most_changed` for example:
-/// [`TooBusy`](SnapshotError::TooBusy).
+/// A copy, or [`TooBusy`](SnapshotError::TooBusy) when too much changed meanwhile: for example more buckets than
+/// `most_changed` between the first two passes.
 fn attempt<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     reads: &mut Reads,
@@ -245,8 +244,8 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         self.suspects.push(Suspect::new(fingerprint, pair))
     }
 
-    /// Makes room in the list: a class that the words hold as often as the table does now is right, until one of its
-    /// buckets is read otherwise again.
+    /// Makes room in the list: a class that the words hold as often as the table does is right as of now. When a word
+    /// of it changes, it is suspect again.
     fn acquit(&mut self) -> Result<(), SnapshotError> {
         let suspects = &mut self.suspects.entries;
         suspects.sort_unstable();
@@ -431,7 +430,7 @@ mod tests {
 
     /// What the words hold as often as the table is no longer suspect, and everything else still is.
     #[test]
-    fn who_is_right_is_acquitted() {
+    fn classes_that_are_right_are_acquitted() {
         let geometry = Geometry::<4, 12>::new(7);
         let buckets = Buckets::try_new(geometry).unwrap();
         let class = |fingerprint| {

@@ -338,7 +338,7 @@ fn unique_insert_with_a_chain() {
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore("copy_of_a_key_that_hops", 5, 11_000, move || {
+        explore("copy_of_a_key_that_hops", 5, 12_000, move || {
             let filter = holding(&[here]);
             let writer = caller(&filter, 1, move |writer| {
                 assert_eq!(writer.insert(there), Ok(()));
@@ -358,7 +358,7 @@ fn copy_of_a_key_that_hops() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore("copy_of_a_key_that_hops_on", 5, 1, move || {
+    explore("copy_of_a_key_that_hops_on", 5, 31_000, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             for (from, to) in [(here, there), (there, here), (here, there)] {
@@ -377,7 +377,7 @@ fn copy_of_a_key_that_hops_on() {
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("copy_of_a_key_that_a_chain_moves", 3, 2_700, move || {
+        explore("copy_of_a_key_that_a_chain_moves", 3, 2_600, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
             let writer = caller(&filter, 1, move |writer| {

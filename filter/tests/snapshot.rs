@@ -234,9 +234,9 @@ fn copies_under_churn_are_limited_in_memory() {
     copies_under_churn(200_000, &churn, usize::MAX, DURATION / 3);
 }
 
-/// The table of the module `saved`'s docs: a measurement, which takes a minute or two.
+/// A measurement, which the README sums up.
 #[test]
-#[ignore = "a measurement, for a release build"]
+#[ignore = "takes a minute or two, and a release build"]
 fn the_cost_of_a_copy_under_churn() {
     let churn = [1, 2, 4, 8]
         .into_iter()
