@@ -488,7 +488,7 @@ mod tests {
             skew: crate::workload::MAX_SKEW,
         };
         let error = complaint_about::<DROPS_ONE>(workload);
-        assert!(error.contains("it lost a key: 1 keys"), "{error}");
+        assert!(error.contains("it lost a key: 1 of the keys"), "{error}");
     }
 
     #[test]

@@ -212,7 +212,7 @@ mod tests {
         }
         let error = Claims::of("roofline").unwrap_err().to_string();
         assert!(
-            error.contains("\"roofline\", but for lock-free, "),
+            error.contains("\"roofline\"; known are lock-free, "),
             "{error}"
         );
     }
