@@ -76,10 +76,10 @@ macro_rules! fitted {
             /// [`CuckooFilter::from_bytes_with_hasher`].
             ///
             /// # Errors
-            /// As there.
+            /// As for the typed filter.
             ///
             /// # Panics
-            /// As there.
+            /// As for the typed filter.
             pub fn from_bytes_with_hasher(bytes: &[u8], hasher: S) -> Result<Self, LoadError> {
                 match Header::of(bytes)?.layout() {
                     $(($slots, $bits) => {
@@ -93,10 +93,10 @@ macro_rules! fitted {
             /// [`CuckooFilter::read_from_with_hasher`].
             ///
             /// # Errors
-            /// As there.
+            /// As for the typed filter.
             ///
             /// # Panics
-            /// As there.
+            /// As for the typed filter.
             pub fn read_from_with_hasher(mut reader: impl Read, hasher: S) -> Result<Self, LoadError> {
                 let header = Header::of(&mut reader)?;
                 match header.layout() {
@@ -271,7 +271,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert(key))
@@ -280,7 +280,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     #[inline]
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique(key))
@@ -300,7 +300,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::remove`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         each!(&self.filter, filter => filter.remove(key))
@@ -309,7 +309,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::contains_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
         each!(&self.filter, filter => filter.contains_batch(keys, found));
     }
@@ -317,7 +317,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         each!(&self.filter, filter => filter.insert_batch(keys, results));
     }
@@ -325,7 +325,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_unique_batch<T: Hash>(
         &self,
         keys: &[T],
@@ -337,7 +337,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::remove_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
         each!(&self.filter, filter => filter.remove_batch(keys, removed));
     }
@@ -350,10 +350,10 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::write_to`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
         each!(&self.filter, filter => filter.write_to(writer))
     }
@@ -361,10 +361,10 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::to_bytes`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         each!(&self.filter, filter => filter.to_bytes())
     }
@@ -382,10 +382,10 @@ impl<S: BuildHasher + Default> FittedFilter<S> {
     /// [`CuckooFilter::from_bytes`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         FittedFilter::from_bytes_with_hasher(bytes, S::default())
     }
@@ -393,10 +393,10 @@ impl<S: BuildHasher + Default> FittedFilter<S> {
     /// [`CuckooFilter::read_from`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn read_from(reader: impl Read) -> Result<Self, LoadError> {
         FittedFilter::read_from_with_hasher(reader, S::default())
     }
@@ -406,7 +406,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::insert_hash`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert_hash(hash))
     }
@@ -414,7 +414,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique_hash`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique_hash(hash))
     }
@@ -439,7 +439,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::remove_hash`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn remove_hash(&self, hash: u64) -> bool {
         each!(&self.filter, filter => filter.remove_hash(hash))
     }
