@@ -12,10 +12,14 @@
 //! cargo run --release -p filter --example admission -- urls.log # one key a line
 //! ```
 
+#[path = "shared/mod.rs"]
+mod shared;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -26,6 +30,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Zipf};
 
+use shared::{at_least_1, counted, ending, print};
+
 /// Replays requests through an LRU cache, and prints the hit rates with and without a doorkeeper that lets
 /// in only keys that were missed before.
 #[derive(Debug, Parser)]
@@ -34,16 +40,16 @@ struct Options {
     /// The requests, one key a line. By default they are drawn at random.
     log: Option<PathBuf>,
     /// How many keys the cache holds.
-    #[arg(long, default_value = "10000")]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = at_least_1)]
     cache: NonZeroUsize,
     /// How many missed keys the doorkeeper remembers; by default eight times as many as the cache holds.
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = at_least_1)]
     window: Option<NonZeroUsize>,
-    /// Number of requests to draw.
-    #[arg(long, default_value_t = 5_000_000, conflicts_with = "log")]
-    requests: usize,
+    /// Number of requests to draw; they are kept in memory, 8 bytes each.
+    #[arg(long, value_name = "N", default_value = "5000000", value_parser = at_least_1, conflicts_with = "log")]
+    requests: NonZeroUsize,
     /// Number of keys to draw from.
-    #[arg(long, default_value = "1000000", conflicts_with = "log")]
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = at_least_1, conflicts_with = "log")]
     keys: NonZeroUsize,
     /// How much more often the frequent keys are drawn: the exponent of the Zipf distribution.
     #[arg(long, default_value_t = 0.9, conflicts_with = "log")]
@@ -53,8 +59,11 @@ struct Options {
     seed: u64,
 }
 
-fn main() -> Result<()> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    ending(replay(Options::parse()))
+}
+
+fn replay(options: Options) -> Result<()> {
     let window = options.window.unwrap_or(
         options
             .cache
@@ -64,28 +73,34 @@ fn main() -> Result<()> {
         Some(log) => read(log)?,
         None => draw(&options)?,
     };
-    println!(
-        "{} requests, a cache of {} keys, a doorkeeper of {window}",
-        requests.len(),
-        options.cache
-    );
+    print(format_args!(
+        "{}, a cache of {}, a doorkeeper of {window}",
+        counted(requests.len() as u64, "request"),
+        counted(options.cache.get() as u64, "key")
+    ))?;
+    // More than there are requests would make no difference, and could not be had.
+    let most =
+        |number: NonZeroUsize| number.min(NonZeroUsize::new(requests.len()).unwrap_or(number));
+    let (cache, window) = (most(options.cache), most(window));
     let rate = |doorkeeper: &mut dyn Doorkeeper| -> Result<f64> {
-        let hits = hits(&requests, options.cache, doorkeeper)?;
+        let hits = hits(&requests, cache, doorkeeper)?;
         Ok(100.0 * hits as f64 / requests.len() as f64)
     };
-    println!(
+    print(format_args!(
         "{:6.2} % hits without a doorkeeper",
         rate(&mut EverythingEnters)?
-    );
+    ))?;
     let mut exact = ExactWindow::new(window);
-    println!("{:6.2} % hits with an exact doorkeeper", rate(&mut exact)?);
+    print(format_args!(
+        "{:6.2} % hits with an exact doorkeeper",
+        rate(&mut exact)?
+    ))?;
     let mut filter = FilterWindow::new(window)?;
-    println!(
+    print(format_args!(
         "{:6.2} % hits with a filter as doorkeeper, of {}",
         rate(&mut filter)?,
         HumanBytes(filter.filter.memory_bytes() as u64)
-    );
-    Ok(())
+    ))
 }
 
 /// The lines of a file, each distinct one as a number.
@@ -103,12 +118,16 @@ fn read(log: &PathBuf) -> Result<Vec<u64>> {
 }
 
 fn draw(options: &Options) -> Result<Vec<u64>> {
-    ensure!(options.requests > 0, "--requests must be 1 or more");
+    let mut requests = Vec::new();
+    let number = options.requests.get();
+    (requests.try_reserve_exact(number))
+        .with_context(|| format!("no memory for {number} requests: choose fewer --requests"))?;
     let zipf = Zipf::new(options.keys.get() as f64, options.skew)
         .with_context(|| format!("--skew cannot be {}", options.skew))?;
     let random = StdRng::seed_from_u64(options.seed);
     let keys = zipf.sample_iter(random).map(|key| key as u64);
-    Ok(keys.take(options.requests).collect())
+    requests.extend(keys.take(number));
+    Ok(requests)
 }
 
 /// How many of the requests find their key in the cache.

@@ -8,10 +8,14 @@
 //! cargo run --release -p filter --example difference -- keys-of-a.txt keys-of-b.txt > missing-in-a.txt
 //! ```
 
+#[path = "shared/mod.rs"]
+mod shared;
+
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ahash::RandomState;
 use anyhow::{Context, Result};
@@ -19,10 +23,12 @@ use clap::Parser;
 use filter::{Builder, CuckooFilter};
 use indicatif::HumanBytes;
 
+use shared::{counted, ending, tell};
+
 /// Writes the lines of B that A surely lacks.
 ///
 /// Only a filter of A's lines is asked, of about 17 bits a line. Every line that is written is missing in A;
-/// about one in five hundred that is missing is not written, and another one with another --seed.
+/// at most one in 512 that is missing is not written, and another one with another --seed.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
@@ -38,34 +44,36 @@ struct Options {
     verify: bool,
 }
 
-fn main() -> Result<()> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    ending(compare(Options::parse()))
+}
+
+fn compare(options: Options) -> Result<()> {
     let (a, b) = (read(&options.a)?, read(&options.b)?);
 
     let sent = summary(&a, options.seed)?;
-    eprintln!(
+    tell(format_args!(
         "A's {} are summarised in {}",
         HumanBytes(a.len() as u64),
         HumanBytes(sent.len() as u64)
-    );
+    ));
     let filter = builder(options.seed).load(&sent)?;
 
     let missing: Vec<&[u8]> = lines(&b).filter(|line| !filter.contains(line)).collect();
-    eprintln!(
-        "A surely lacks {} of B's {} lines",
+    tell(format_args!(
+        "A surely lacks {} of B's {}",
         missing.len(),
-        lines(&b).count()
-    );
+        counted(lines(&b).count() as u64, "line")
+    ));
     if options.verify {
         let exact: HashSet<&[u8]> = lines(&a).collect();
         let all = lines(&b).filter(|line| !exact.contains(line)).count();
-        eprintln!("{} that A lacks are not among them", all - missing.len());
+        tell(format_args!(
+            "{} that A lacks, too, and that the filter took for lines of A",
+            counted((all - missing.len()) as u64, "other")
+        ));
     }
-    match write(&missing) {
-        // Nobody reads on, as behind `| head`.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to the standard output"),
-    }
+    write(&missing).context("cannot write to the standard output")
 }
 
 /// Both services must hash alike: with another hasher, the bytes are refused.

@@ -77,10 +77,10 @@ macro_rules! fitted {
             /// As [`Builder::load`].
             ///
             /// # Errors
-            /// As there.
+            /// As for the typed filter.
             ///
             /// # Panics
-            /// As there.
+            /// As for the typed filter.
             pub fn load(self, bytes: &[u8]) -> Result<FittedFilter<S>, LoadError> {
                 let (slots, bits) = Header::of(bytes)?.layout();
                 $(
@@ -95,10 +95,10 @@ macro_rules! fitted {
             /// As [`Builder::load_from`].
             ///
             /// # Errors
-            /// As there.
+            /// As for the typed filter.
             ///
             /// # Panics
-            /// As there.
+            /// As for the typed filter.
             pub fn load_from(self, mut reader: impl Read) -> Result<FittedFilter<S>, LoadError> {
                 let header = Header::of(&mut reader)?;
                 let (slots, bits) = header.layout();
@@ -287,7 +287,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert(key))
@@ -296,7 +296,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     #[inline]
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique(key))
@@ -316,7 +316,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::remove`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         each!(&self.filter, filter => filter.remove(key))
@@ -325,7 +325,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::contains_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
         each!(&self.filter, filter => filter.contains_batch(keys, found));
     }
@@ -333,7 +333,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         each!(&self.filter, filter => filter.insert_batch(keys, results));
     }
@@ -341,7 +341,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_unique_batch<T: Hash>(
         &self,
         keys: &[T],
@@ -353,7 +353,7 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::remove_batch`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
         each!(&self.filter, filter => filter.remove_batch(keys, removed));
     }
@@ -366,10 +366,10 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::write_to`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
         each!(&self.filter, filter => filter.write_to(writer))
     }
@@ -377,10 +377,10 @@ impl<S: BuildHasher> FittedFilter<S> {
     /// [`CuckooFilter::to_bytes`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         each!(&self.filter, filter => filter.to_bytes())
     }
@@ -417,7 +417,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::insert_hash`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         each!(&self.filter, filter => filter.insert_hash(hash))
     }
@@ -425,7 +425,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::insert_unique_hash`].
     ///
     /// # Errors
-    /// As there.
+    /// As for the typed filter.
     pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         each!(&self.filter, filter => filter.insert_unique_hash(hash))
     }
@@ -450,7 +450,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::remove_hash`].
     ///
     /// # Panics
-    /// As there.
+    /// As for the typed filter.
     pub fn remove_hash(&self, hash: u64) -> bool {
         each!(&self.filter, filter => filter.remove_hash(hash))
     }

@@ -16,11 +16,12 @@ use ahash::RandomState;
 
 use crate::layout::Layout;
 
-/// The default hasher: ahash with fixed seeds, so that runs repeat.
+/// The default hasher: ahash with fixed seeds, so that runs of one program repeat. (Hashes differ between versions of
+/// ahash, and between programs that were compiled for processors with and without AES.)
 ///
-/// Whoever lets strangers choose the keys should seed a hasher at random instead
+/// Where strangers choose the keys, seed a hasher at random instead
 /// ([`Builder::hasher`](crate::Builder::hasher)): with known seeds they can choose keys that collide. If the filter is to
-/// be saved, the seeds must be kept ([`saved`](crate::saved#hashers)).
+/// be saved, keep the seeds ([`saved`](crate::saved#hashers)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 
@@ -44,8 +45,8 @@ impl BuildHasher for FixedState {
 /// the result depends on each bit of `hash`. Distinct stays distinct.
 ///
 /// The functions that take a hash, such as
-/// [`insert_hash`](crate::CuckooFilter::insert_hash), take it as it is: whoever makes hashes elsewhere, and is
-/// not sure of all their bits, mixes them with this first.
+/// [`insert_hash`](crate::CuckooFilter::insert_hash), take it as it is: if you make hashes elsewhere, and are
+/// not sure of all their bits, mix them with this first.
 #[inline]
 pub fn mix(hash: u64) -> u64 {
     // The finalizer of SplitMix64 (Stafford's thirteenth variant).
@@ -200,7 +201,7 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     }
 }
 
-/// [`Geometry::locate`], for who learns the layout at run time.
+/// [`Geometry::locate`], where the layout is known at run time only.
 #[inline]
 pub(crate) fn locate(hash: u64, max_fingerprint: u64, buckets: usize) -> Location {
     // Zero means "empty", so it becomes one. That one fingerprint is twice as frequent as the others

@@ -25,10 +25,10 @@
 //!
 //! A lookup takes some nanoseconds; only one that loses its core in the middle can see so many. While it
 //! is away, for some milliseconds say, threads would have to spend their time on that one bucket (where m
-//! buckets are used alike, 1 ms brings 32,768 / m additions) and stop at exactly a whole turn. So it takes a
+//! buckets are used alike, each of them brings 32,768 / m additions to one in 1 ms) and stop at exactly a whole turn. So it takes a
 //! handful of buckets or one key hammered without pause, and then still a coincidence: with 7 bits, one key
 //! hopping to and fro, its bucket hammered, and three times as many threads as cores, none of 8.2·10^9 lookups
-//! in a minute was fooled. That is no proof: who cannot bear the thought takes more timestamp bits.
+//! in a minute was fooled. That is no proof. Where even that is too much, take a layout with more timestamp bits.
 //! `filter/tests/timestamp_wrap.rs` makes that run, and shows with threads stopped at chosen steps that a whole
 //! turn fools a lookup and nothing less does.
 
@@ -170,7 +170,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         word & ((1 << Self::USED) - 1)
     }
 
-    /// The timestamp of `word`: how many fingerprints were added to the bucket so far, modulo
+    /// The timestamp of `word`: how many fingerprints were added to the bucket since the table was made, modulo
     /// 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
     #[inline]
     pub const fn timestamp(word: u64) -> u64 {
@@ -194,7 +194,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     }
 }
 
-/// What is to be known of a layout to find a fingerprint, as a value: for who learns the layout at run time.
+/// What is to be known of a layout to find a fingerprint, as a value, where the layout is known at run time only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// One in the lowest bit of every slot.

@@ -29,7 +29,8 @@ impl Length {
         }
     }
 
-    /// Adds `change` (wrapping) on behalf of the thread that holds `id`, and returns what its counter is then. Wait-free.
+    /// Adds `change` (wrapping) on behalf of the thread that holds `id`, and returns what its counter is then. Wait-free, but
+    /// for the allocator at the first use of a chunk.
     #[inline]
     pub fn add(&self, id: &ThreadId, change: u64) -> u64 {
         let chunk = self.chunks[id.index() / COUNTERS_PER_CHUNK].get_or_make();
@@ -41,7 +42,8 @@ impl Length {
         count
     }
 
-    /// The sum: exact when no operation is under way, otherwise near. Wait-free.
+    /// The sum: exact when no operation is under way; otherwise some of those that are count and others do not.
+    /// Wait-free.
     pub fn sum(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         // Relaxed: as in `add`.

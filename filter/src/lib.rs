@@ -41,16 +41,18 @@
 //! # Guarantees
 //!
 //! - **No key is denied** that was inserted and not removed, also while other keys shift it about.
-//! - **Linearizable**: each call takes effect at one moment between its start and its end. Each names it.
-//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
-//! - **One `true`**: of any number of threads that insert a class of keys with `insert_unique`, exactly one is
-//!   told that it was new.
+//! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its start and its end,
+//!   which its docs name. (A batch is not one call but many; `len` and a copy are no moment of the whole filter.)
+//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups of a fixed filter write nothing.
+//! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, no two are told that it was
+//!   new, unless it is removed in between; and one is, if there is room.
 //! - **A refused insert leaves the filter exactly as it was** ([`InsertError`]). Nothing is dropped to make room.
 //! - **Lookups, inserts and removes of a fixed filter do not allocate**, but for first uses: a thread's first insert
 //!   into a filter may make a chunk of counters, and its first chain of shifts a chunk of K-CAS records (one for every
 //!   32 threads that live at the same time). Building, copying and saving allocate, and so does a growing filter, at a
 //!   thread's first call and now and then when something is inserted or removed.
-//! - **No `unsafe`**, here or in `kcas`.
+//! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which frees the tables of the
+//!   filter that grows, and `huge-pages`, which the feature of this name takes.
 //!
 //! # Limits
 //!
@@ -63,13 +65,13 @@
 //!   denied. Remove only what you inserted. What `insert_unique` was told `true` for may be removed, once; a
 //!   `false` put nothing in that could be.
 //! - **Size is fixed** (but for [`GrowingCuckooFilter`]'s). Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
-//! - **Strangers' keys.** The default hasher, [`FixedState`], makes runs repeat: who knows it can choose keys
-//!   that are wrongly found, or that fill two buckets. Where strangers choose the keys, give
+//! - **Strangers' keys.** The default hasher, [`FixedState`], makes runs repeat: somebody who knows it can choose
+//!   keys that are wrongly found, or that fill two buckets. Where strangers choose the keys, give
 //!   [`Builder::hasher`] one with random seeds, and keep the seeds if the filter is to be saved: it can be loaded with
 //!   them only ([`saved`](saved#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
-//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
-//!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
-//!   ([`layout`](layout#when-a-timestamp-wraps)).
+//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup or a remove
+//!   that finds nothing, a count, a refused insert and a copy could be misled if a multiple of so many fell between two of
+//!   their loads ([`layout`](layout#when-a-timestamp-wraps)).
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the process together: one
 //!   that has done so counts until it ends. One more is told [`TooManyThreads`](InsertError::TooManyThreads) by an
 //!   insert, and panics in a remove, before anything changes; [`register_thread`] asks beforehand. Lookups do not count.
@@ -109,7 +111,8 @@
 //! # Ok::<(), InsertError>(())
 //! ```
 //!
-//! Of the distinct lines, half the error rate is dropped wrongly if they fill the filter: it is empty at first.
+//! Of the distinct lines, about half the error rate is dropped wrongly if they fill the filter, since it is empty at
+//! first.
 //!
 //! **Cache admission** (`--example admission`). A key may enter the cache when it is missed for the second
 //! time; the keys that were seen are forgotten one by one, the oldest first:
@@ -185,7 +188,7 @@
 //!
 //! # Memory
 //!
-//! A table is 8 bytes a bucket and takes memory from the system as it is filled. Tables of many megabytes gain from
+//! A table is 8 bytes a bucket, and takes a page of memory from the system when a key first comes to it. Tables of many megabytes gain from
 //! huge pages: the feature `huge-pages` asks Linux for them (a table that is loaded gets them little by
 //! little, as it is written before it can ask).
 //!
@@ -194,14 +197,15 @@
 //! A key's hash gives a **fingerprint** and two **buckets** where it may live ([`hashing`]). A bucket is one
 //! word: its slots, and a **timestamp** that counts what was added to it ([`layout`]).
 //!
-//! - **Lookups** read the first bucket, the second, and the first again: three loads, no write. The module
-//!   `lookup` tells why an unchanged timestamp proves that the key was absent.
+//! - **Lookups** read the first bucket, the second, and, where neither has the key, the first again: three loads, no
+//!   write. An unchanged timestamp proves that nothing was added to the first bucket meanwhile, so that the key was in
+//!   neither when the second was read.
 //! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a breadth-first
 //!   search ([`path`]) finds the shortest chain of fingerprints to shift, and *the whole chain is committed
 //!   by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one change places at one moment, so no
 //!   key is ever in no bucket, or in two.
-//! - **Unique inserts** are always a K-CAS: it changes one bucket, or a chain, and compares the other bucket,
-//!   where a copy could have been added meanwhile.
+//! - **Unique inserts** add by a K-CAS also where a bucket has room: it changes one bucket, or a chain, and compares the
+//!   other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
 //! # How it is checked

@@ -1,4 +1,4 @@
-//! Timestamped reads: three loads, no write.
+//! Timestamped reads: three loads at most while nobody changes the buckets, and no write.
 //!
 //! ```text
 //! 1. read the first bucket        match → present
@@ -76,7 +76,7 @@ pub(crate) fn contains_in<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// [`contains`], for who learns the layout at run time; `None` when an operation is under way on a bucket or
+/// [`contains`], where the layout is known at run time only; `None` when an operation is under way on a bucket or
 /// the first one changed.
 #[inline]
 pub(crate) fn contains_at_once(

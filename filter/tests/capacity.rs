@@ -97,8 +97,8 @@ fn false_positives_and_memory_at_a_million_keys() {
     assert!(rate >= 0.5 * theory, "{rate}: too good to be true");
 }
 
-/// The promise of `Builder::capacity`, for small tables, where chance is rough: fewer than one table in
-/// 10,000 refuses one of its keys. A margin that is too small shows at some of these sizes.
+/// The promise of `Builder::capacity`, for small tables, where chance is rough: of so many tables, no more than three
+/// refuse one of their keys. A margin that is too small shows at some of these sizes.
 #[test]
 fn small_tables_rarely_refuse() {
     keeps_the_promise::<4, 12>();

@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
 mod programs;
-use programs::{complaint, example, run};
+use programs::{complaint, example, misuse, run};
 
 fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = directory.path().join(name);
@@ -190,6 +190,143 @@ fn dedup_says_what_is_wrong() {
     assert!(complaint(&["-p", "7"]).contains("between 0 and 1"));
     let most = usize::MAX.to_string();
     assert!(complaint(&["--capacity", &most]).contains("choose --capacity"));
+    let misused = |arguments: &[&str]| misuse(example("dedup").args(arguments));
+    assert!(misused(&["--threads", "0"]).contains("0 is not in 1..=4096"));
+    assert!(misused(&["--threads", "4097"]).contains("4097 is not in 1..=4096"));
+    assert!(misused(&["--threads", "100000"]).contains("100000 is not in 1..=4096"));
+    assert!(misused(&["--capacity", "0"]).contains("it must be at least 1"));
+}
+
+#[test]
+fn dedup_takes_as_many_threads_as_a_filter_has_ids_for() {
+    let mut dedup = example("dedup");
+    let (written, messages) = run(dedup.args(["--threads", "4096"]), b"a\nb\na\n");
+    assert_eq!(sorted(&written), [b"a", b"b"]);
+    assert!(messages.contains("with 4096 threads"), "{messages}");
+}
+
+#[test]
+fn one_is_told_in_the_singular() {
+    let directory = TempDir::new().unwrap();
+    let one = file(&directory, "one", b"a\n");
+    let mut dedup = example("dedup");
+    let (_, messages) = run(dedup.args(["--threads", "1", "--verify"]).arg(&one), b"");
+    assert!(messages.starts_with("about 1 line, from"), "{messages}");
+    assert!(messages.contains("\n1 line (2 B) in "), "{messages}");
+    assert!(messages.contains(" with 1 thread: "), "{messages}");
+    assert!(
+        messages.contains("0 of 1 distinct line were dropped"),
+        "{messages}"
+    );
+    let mut difference = example("difference");
+    let (_, messages) = run(difference.args([&one, &one]), b"");
+    assert!(messages.contains("lacks 0 of B's 1 line\n"), "{messages}");
+    let mut admission = example("admission");
+    let (written, _) = run(admission.arg(&one).args(["--cache", "1"]), b"");
+    let written = String::from_utf8(written).unwrap();
+    assert!(
+        written.starts_with("1 request, a cache of 1 key,"),
+        "{written}"
+    );
+}
+
+/// Commands of all examples that write to the standard output; the store is made for it.
+fn writers(directory: &TempDir) -> Vec<Command> {
+    let (a, b) = (
+        file(directory, "a", b"a\n"),
+        file(directory, "b", b"a\nb\nc\n"),
+    );
+    let store = directory.path().join("store");
+    let log_store = |arguments: &[&dyn AsRef<Path>]| {
+        let mut command = example("log_store");
+        command.args(arguments.iter().map(|argument| argument.as_ref()));
+        command
+    };
+    run(&mut log_store(&[&"import", &store, &b]), b"");
+    let mut writers = vec![
+        log_store(&[&"export", &store]),
+        log_store(&[&"get", &store, &"1"]),
+        log_store(&[&"stats", &store]),
+        log_store(&[&"check", &store]),
+        log_store(&[&"compare", &store]),
+    ];
+    let mut command = example("dedup");
+    command.arg(&b);
+    writers.push(command);
+    let mut command = example("admission");
+    command.arg(&b);
+    writers.push(command);
+    let mut command = example("difference");
+    command.args([&a, &b]);
+    writers.push(command);
+    writers.push(log_store(&[
+        &"import",
+        &directory.path().join("other"),
+        &b,
+        &"--acks",
+    ]));
+    writers
+}
+
+#[test]
+fn nobody_reads_and_that_is_no_error() {
+    let directory = TempDir::new().unwrap();
+    for mut command in writers(&directory) {
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command
+            .stdin(Stdio::null())
+            .stdout(closed)
+            .output()
+            .unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{command:?}: {messages}");
+        for complaint in ["rror", "panicked"] {
+            assert!(!messages.contains(complaint), "{command:?}: {messages}");
+        }
+    }
+    // Nobody reads the acknowledgements, and yet all is imported.
+    let mut export = example("log_store");
+    export.arg("export").arg(directory.path().join("other"));
+    assert_eq!(run(&mut export, b"").0, b"a\nb\nc\n");
+    // Nor does anything die of what it has to tell when nobody reads that.
+    for mut command in writers(&directory) {
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command
+            .stdin(Stdio::null())
+            .stderr(closed)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command:?}");
+    }
+}
+
+/// A disk that is full is told in one line.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let directory = TempDir::new().unwrap();
+    for mut command in writers(&directory) {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {messages}");
+        let last = messages.lines().last().unwrap();
+        assert!(
+            last.starts_with("error: cannot "),
+            "{command:?}: {messages}"
+        );
+        assert!(
+            last.contains("No space left on device"),
+            "{command:?}: {messages}"
+        );
+        assert_eq!(
+            messages.matches("rror").count(),
+            2,
+            "{command:?}: {messages}"
+        );
+    }
 }
 
 /// Fifty keys are asked for in turn, each time after one that never comes again: too many for the cache, unless
@@ -223,7 +360,28 @@ fn admission_says_what_is_wrong() {
     let complaint = |arguments: &[&str]| complaint(example("admission").args(arguments));
     assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
     assert!(complaint(&["--skew=-1"]).contains("--skew"));
-    assert!(complaint(&["--requests", "0"]).contains("--requests"));
+    let most = usize::MAX.to_string();
+    assert!(complaint(&["--requests", &most]).contains("choose fewer --requests"));
+    let misused = |arguments: &[&str]| misuse(example("admission").args(arguments));
+    for option in ["--requests", "--cache", "--window", "--keys"] {
+        assert!(misused(&[option, "0"]).contains("it must be at least 1"));
+    }
+}
+
+/// More room than there are requests makes no difference, and takes no memory.
+#[test]
+fn admission_takes_any_size_of_cache_and_window() {
+    let directory = TempDir::new().unwrap();
+    let log = file(&directory, "log", b"a\na\na\n");
+    let most = usize::MAX.to_string();
+    let mut admission = example("admission");
+    admission
+        .arg(log)
+        .args(["--cache", &most, "--window", &most]);
+    let written = String::from_utf8(run(&mut admission, b"").0).unwrap();
+    assert_eq!(number(&written, " % hits without"), 66.67);
+    assert_eq!(number(&written, " % hits with an exact"), 33.33);
+    assert_eq!(number(&written, " % hits with a filter"), 33.33);
 }
 
 #[test]
@@ -246,8 +404,8 @@ fn difference_reports_only_what_is_missing() {
         let missing: HashSet<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
         assert!(missing.iter().all(|n| (20_000..40_000).contains(n)));
         let hidden = 20_000 - missing.len();
-        assert_eq!(number(&messages, " that A lacks are not"), hidden as f64);
-        // One in 530 when full.
+        assert_eq!(number(&messages, " others that A lacks"), hidden as f64);
+        // One in 512 when full.
         assert!((1..100).contains(&hidden), "{hidden}");
         missing
     };

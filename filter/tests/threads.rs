@@ -54,7 +54,10 @@ impl Filters {
         told.extend(results);
         told.extend(new.map(|result| result.map(is_new)));
         let growing = keys(thread).map(|key| match self.growing.insert_unique(&key) {
-            Ok(new) => Ok(is_new(new)),
+            Ok(new) => {
+                is_new(new);
+                Ok(())
+            }
             Err(growing::InsertError::TooManyThreads(error)) => Err(error.into()),
             Err(other) => panic!("{other}"),
         });

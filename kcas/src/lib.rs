@@ -21,17 +21,18 @@
 //! 3. **Release.** Each tag is replaced by the new value, or by the expected one if the operation failed.
 //!
 //! Anyone who meets a tag can carry its operation through all three phases; so a thread that stops
-//! anywhere stops nobody. Undisturbed it costs 3k + 1 compare-and-swaps.
+//! anywhere stops nobody. Undisturbed it costs 3k + 1 compare-and-swaps. (One word needs none of this, and costs one.)
 //!
 //! **Why installing takes two steps.** A helper may be slow: by the time it installs a tag, the operation
 //! may be decided and released, and the word may hold its expected value again. So the tag goes in by a
 //! *double-compare-single-swap* (DCSS) that is conditional on "undecided": the helper first puts a tag of
 //! its own into the word, an *installation*; then it reads the status; then it turns the installation into
-//! the operation's tag, or back into the value. Whoever meets an installation can finish it. Each
-//! installation has a tag that no other ever has, so finishing it late does no harm.
+//! the operation's tag, or back into the value. Every thread that meets an installation can finish it. Each
+//! installation has a tag that no other has (until its number of 50 bits wraps, which takes a thread years), so finishing
+//! it late does no harm.
 //!
 //! **Descriptors are reused.** A tag is (thread, sequence number). Each thread owns one record for its
-//! K-CAS and its installation, and overwrites it with the next ones. Who reads a record checks the
+//! K-CAS and its installation, and overwrites it with the next ones. A thread that reads a record checks the
 //! sequence number afterwards: if it has moved on, that operation is over, and its tag has left the word.
 //! Nothing is allocated or reclaimed; memory is bounded by the greatest number of threads that ever lived
 //! at the same time.

@@ -42,7 +42,7 @@ thread_static! {
 
 /// The id that the current thread holds: below [`MAX_THREADS`], and no other live thread's.
 ///
-/// It cannot leave its thread, so whoever is shown one may write what is kept under it.
+/// It cannot leave its thread, so a function that gets one may write what is kept under it.
 #[derive(Debug)]
 pub struct ThreadId {
     index: usize,
@@ -57,7 +57,7 @@ pub struct ThreadId {
 pub struct TooManyThreads;
 
 /// Claims an id for the current thread, unless it has one, and keeps it until the thread ends: after that, nothing that
-/// the thread calls lacks one. Whoever calls something that panics for want of an id can ask here first.
+/// the thread calls lacks one. Call this before a function that panics for want of an id.
 ///
 /// Progress: as [`with`]. In a thread that is being torn down (its thread-locals are gone) nothing is kept.
 ///
@@ -149,7 +149,7 @@ impl ThreadId {
     }
 }
 
-/// Is promised an id, unless all are.
+/// Promises the thread an id, unless all are promised.
 fn promise() -> Result<(), TooManyThreads> {
     // Relaxed: only a hint; the exchange below decides.
     let mut held = HELD.load(Ordering::Relaxed);

@@ -91,8 +91,7 @@ impl WordArray {
     /// An array of `len` words, all zero.
     ///
     /// # Panics
-    /// When `len` words are more than an allocation can hold; aborts when memory is exhausted. See
-    /// [`try_new`](Self::try_new).
+    /// When the allocator refuses `8 × len` bytes. See [`try_new`](Self::try_new).
     pub fn new(len: usize) -> WordArray {
         match WordArray::try_new(len) {
             Ok(array) => array,

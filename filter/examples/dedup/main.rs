@@ -9,19 +9,23 @@
 
 mod lines;
 mod seen;
+#[path = "../shared/mod.rs"]
+mod shared;
 
-use std::io::{self, ErrorKind, Write};
 use std::num::NonZeroUsize;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread::{self, available_parallelism};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Parser, ValueEnum};
+use clap::{Parser, ValueEnum, value_parser};
+use filter::MAX_THREADS;
 use indicatif::HumanBytes;
 
 use lines::{Chunk, Input};
 use seen::{Count, ExactSet, Filters, Seen};
+use shared::{at_least_1, counted, ending, is_broken_pipe, tell};
 
 /// How many lines to make room for at first when the input does not tell its size.
 const ROOM_WITHOUT_A_SIZE: usize = 1_000_000;
@@ -41,13 +45,13 @@ struct Options {
     /// Files to read, one after the other; `-`, and no file at all, is the standard input.
     #[arg(value_name = "FILE")]
     files: Vec<String>,
-    /// Threads that read, filter and write; by default one for each core. One keeps the order.
-    #[arg(long, short)]
-    threads: Option<NonZeroUsize>,
+    /// Threads that read, filter and write, 1 to 4096; by default one for each core. One keeps the order.
+    #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
     /// How many distinct lines to make room for. By default as many as the files have lines, estimated
     /// from their sizes, or a million if the input is a pipe. Whoever has more gets a second filter of twice
     /// the size, and so on: nothing is dropped, but each filter adds its rate of errors and some time.
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "N", value_parser = at_least_1)]
     capacity: Option<NonZeroUsize>,
     /// The share of new lines that a full filter may drop wrongly (half as many while it fills): the
     /// smaller, the more memory. From 0.002 on 2 bytes a line, from 0.0001 on 3, from 0.00000024 on 5.
@@ -75,14 +79,18 @@ enum Memory {
     ExactSet,
 }
 
-fn main() -> Result<()> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    ending(deduplicate(Options::parse()))
+}
+
+fn deduplicate(options: Options) -> Result<()> {
     let seed = options.seed.unwrap_or_else(rand::random);
     let input = Input::open(&options.files)?;
     if let Memory::ExactSet = options.with {
         let set = ExactSet::new(seed);
         run(&options, input, &set)?;
-        eprintln!("{} distinct lines in a hash set", set.len());
+        let lines = counted(set.len() as u64, "distinct line");
+        tell(format_args!("{lines} in a hash set"));
         return Ok(());
     }
     let rate = options.false_positive_rate;
@@ -110,15 +118,16 @@ fn filter<const SLOTS: usize, const BITS: usize>(
     let capacity = match (options.capacity, input.estimated_lines()) {
         (Some(capacity), _) => capacity.get(),
         (None, Some(lines)) => {
-            eprintln!(
-                "about {lines} lines, from the sizes of the files: --capacity says otherwise"
-            );
+            tell(format_args!(
+                "about {}, from the sizes of the files: --capacity says otherwise",
+                counted(lines as u64, "line")
+            ));
             lines
         }
         (None, None) => {
-            eprintln!(
+            tell(format_args!(
                 "room for {ROOM_WITHOUT_A_SIZE} distinct lines at first: --capacity makes more"
-            );
+            ));
             ROOM_WITHOUT_A_SIZE
         }
     };
@@ -127,33 +136,45 @@ fn filter<const SLOTS: usize, const BITS: usize>(
         let verified = (filters, ExactSet::new(seed));
         let written = run(options, input, &verified)?;
         let (filters, exact) = verified;
-        eprintln!("{filters}");
-        eprintln!(
-            "{} of {} distinct lines were dropped wrongly",
+        tell(&filters);
+        tell(format_args!(
+            "{} of {} were dropped wrongly",
             exact.len() as u64 - written,
-            exact.len()
-        );
+            counted(exact.len() as u64, "distinct line")
+        ));
     } else {
         run(options, input, &filters)?;
-        eprintln!("{filters}");
+        tell(&filters);
     }
     Ok(())
 }
 
 /// Reads the input and writes what `seen` has not seen before; how many lines that were.
 fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
-    let threads = options.threads.map_or_else(available_parallelism, Ok)?;
+    let threads = match options.threads {
+        Some(threads) => threads.into(),
+        None => available_parallelism()?.get().min(MAX_THREADS),
+    };
     let start = Instant::now();
     let input = Mutex::new(input.with_progress());
     let counts: Vec<Result<Count>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.get())
-            .map(|_| scope.spawn(|| work(&input, seen)))
-            .collect();
+        let mut workers = Vec::new();
+        for started in 0..threads {
+            match thread::Builder::new().spawn_scoped(scope, || work(&input, seen)) {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    input.lock().expect("no worker panicked").end();
+                    return Err(error).with_context(|| {
+                        format!("no more than {started} of {threads} threads can be started: choose fewer --threads")
+                    });
+                }
+            }
+        }
         let joined = workers.into_iter().map(|worker| worker.join());
-        joined
+        Ok(joined
             .map(|result| result.expect("a worker panicked"))
-            .collect()
-    });
+            .collect())
+    })?;
     let mut total = Count::default();
     for count in counts {
         let count = count?;
@@ -162,13 +183,14 @@ fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
     }
     let bytes = input.into_inner().expect("no worker panicked").bytes_read();
     let seconds = start.elapsed().as_secs_f64();
-    eprintln!(
-        "{} lines ({}) in {seconds:.2} s with {threads} threads: {:.0} lines a second; {} written",
-        total.lines,
+    tell(format_args!(
+        "{} ({}) in {seconds:.2} s with {}: {:.0} lines a second; {} written",
+        counted(total.lines, "line"),
         HumanBytes(bytes),
+        counted(threads as u64, "thread"),
         total.lines as f64 / seconds,
         total.new
-    );
+    ));
     Ok(total.new)
 }
 
@@ -187,14 +209,13 @@ fn work(input: &Mutex<Input>, seen: &impl Seen) -> Result<Count> {
         let count = seen.keep_new(&chunk, &mut fresh)?;
         total.lines += count.lines;
         total.new += count.new;
-        match io::stdout().lock().write_all(&fresh) {
-            Ok(()) => {}
+        if let Err(error) = shared::write(&fresh) {
+            input.lock().expect("no worker panicked").end();
             // Nobody reads on, as behind `| head`: that is an end, not an error.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                input.lock().expect("no worker panicked").end();
+            if is_broken_pipe(&error) {
                 break;
             }
-            Err(error) => return Err(error).context("cannot write to the standard output"),
+            return Err(error);
         }
     }
     Ok(total)

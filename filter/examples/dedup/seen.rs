@@ -6,6 +6,7 @@ use std::sync::{Mutex, RwLock};
 
 use ahash::RandomState;
 use anyhow::{Context, Result};
+use filter::layout::Layout;
 use filter::{CuckooFilter, InsertError};
 use indicatif::HumanBytes;
 
@@ -36,7 +37,7 @@ pub(crate) struct Filters<const SLOTS: usize, const BITS: usize> {
 
 impl<const SLOTS: usize, const BITS: usize> Filters<SLOTS, BITS> {
     /// The share of absent keys that a full filter takes for present ones.
-    pub(crate) const RATE: f64 = (2 * SLOTS) as f64 / (1u64 << BITS) as f64;
+    pub(crate) const RATE: f64 = Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
 
     pub(crate) fn new(capacity: usize, seed: u64) -> Result<Self> {
         Ok(Filters {

@@ -18,18 +18,22 @@
 mod compare;
 mod lines;
 mod log_file;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod store;
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use log_file::{Access, LogFile};
+use shared::{at_least_1, counted, ending, is_broken_pipe, print, tell};
 use store::Store;
 use store::log::{Change, MAX_VALUE};
 use store::page;
@@ -56,8 +60,8 @@ enum Command {
         file: PathBuf,
         /// Sync after so many lines, and then acknowledge them (after a MiB in any case). A batch takes at least a
         /// page of 4 KiB.
-        #[arg(long, value_name = "N", default_value = "1000")]
-        sync_every: NonZeroU64,
+        #[arg(long, value_name = "N", default_value = "1000", value_parser = at_least_1)]
+        sync_every: NonZeroUsize,
         /// Print `acknowledged N` whenever the first N lines are sure to stay.
         #[arg(long)]
         acks: bool,
@@ -110,25 +114,27 @@ enum Command {
         /// The directory of the store.
         store: PathBuf,
         /// How many keys of the store to look up at most, and as many absent ones.
-        #[arg(long, value_name = "N", default_value = "100000")]
+        #[arg(long, value_name = "N", default_value = "100000", value_parser = at_least_1)]
         keys: NonZeroUsize,
     },
 }
 
-fn main() -> Result<()> {
-    match Options::parse().command {
+fn main() -> ExitCode {
+    ending(run(Options::parse().command))
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Import {
             store,
             file,
             sync_every,
             acks,
-        } => import(&store, &file, sync_every, acks),
+        } => import(&store, &file, NonZeroU64::try_from(sync_every)?, acks),
         Command::Export { store } => {
             let store = open(&store, Access::Read)?;
-            match lines::export(&store, BufWriter::new(io::stdout().lock())) {
-                Err(error) if is_broken_pipe(&error) => Ok(()),
-                result => result.context("cannot export all values"),
-            }
+            lines::export(&store, BufWriter::new(io::stdout().lock()))
+                .context("cannot export all values")
         }
         Command::Get { store, key } => get(&store, &key),
         Command::Set { store, key, value } => set(&store, key, value),
@@ -137,8 +143,7 @@ fn main() -> Result<()> {
         Command::Check { store } => check(&store),
         Command::Compare { store, keys } => {
             let store = open(&store, Access::Read)?;
-            println!("{}", compare::compare(&store, keys.get())?);
-            Ok(())
+            print(compare::compare(&store, keys.get())?)
         }
     }
 }
@@ -148,34 +153,37 @@ fn open(directory: &Path, access: Access) -> Result<Store<LogFile>> {
     let cannot = || format!("cannot open the store at {}", directory.display());
     let store = Store::open(LogFile::open(directory, access)?).with_context(cannot)?;
     if store.torn() > 0 {
-        eprintln!(
-            "the last {} bytes belong to no complete batch and are ignored; the next batch takes their place",
-            store.torn()
-        );
+        tell(format_args!(
+            "{} at the end belong to no complete batch and are ignored; the next batch takes their place",
+            counted(store.torn(), "byte")
+        ));
     }
     Ok(store)
 }
 
-fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, acks: bool) -> Result<()> {
+fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, mut acks: bool) -> Result<()> {
     let (reader, progress) = read(path)?;
     let mut store = open(directory, Access::Create)?;
     let imported = lines::import(&mut store, reader, sync_every, |number| {
-        if acks {
-            let mut out = io::stdout().lock();
-            writeln!(out, "acknowledged {number}")?;
-            out.flush()?;
+        if !acks {
+            return Ok(());
+        }
+        match print(format_args!("acknowledged {number}")) {
+            // Nobody listens any more; what was asked for is done nevertheless.
+            Err(error) if is_broken_pipe(&error) => acks = false,
+            result => result?,
         }
         Ok(())
     })?;
     progress.finish_and_clear();
-    eprintln!(
-        "{} lines: {} written, {} there already; {} other keys deleted; {} pages read",
-        imported.lines,
+    tell(format_args!(
+        "{}: {} written, {} there already; {} deleted; {} read",
+        counted(imported.lines, "line"),
         imported.written,
         imported.lines - imported.written,
-        imported.deleted,
-        store.log().pages_read()
-    );
+        counted(imported.deleted, "other key"),
+        counted(store.log().pages_read(), "page")
+    ));
     Ok(())
 }
 
@@ -204,14 +212,8 @@ fn get(directory: &Path, key: &str) -> Result<()> {
     let Some(value) = store.get(key.as_bytes())? else {
         bail!("{key:?} has no value ({})", reads(&store));
     };
-    eprintln!("{}", reads(&store));
-    match io::stdout()
-        .write_all(&value)
-        .and_then(|()| io::stdout().flush())
-    {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to the standard output"),
-    }
+    tell(reads(&store));
+    shared::write(&value)
 }
 
 fn set(directory: &Path, key: String, value: Option<String>) -> Result<()> {
@@ -246,10 +248,8 @@ fn delete(directory: &Path, key: String) -> Result<()> {
 }
 
 fn reads(store: &Store<LogFile>) -> String {
-    format!(
-        "{} pages read for it after opening",
-        store.log().pages_read()
-    )
+    let pages = counted(store.log().pages_read(), "page");
+    format!("{pages} read for it after opening")
 }
 
 fn stats(directory: &Path) -> Result<()> {
@@ -259,15 +259,19 @@ fn stats(directory: &Path) -> Result<()> {
     let (keys, index) = (store.len(), store.index());
     let pages = store.log().pages();
     let size = HumanBytes(pages * page::SIZE as u64);
-    println!("{keys} keys have a value; {records} records in {pages} pages ({size})");
-    println!(
-        "filter: {} for {} keys, load factor {:.2}; offsets: {}",
+    print(format_args!(
+        "{} with a value; {} in {} ({size})",
+        counted(keys as u64, "key"),
+        counted(records, "record"),
+        counted(pages, "page")
+    ))?;
+    print(format_args!(
+        "filter: {} for {}, load factor {:.2}; offsets: {}",
         HumanBytes(index.filter().memory_bytes() as u64),
-        index.filter().len(),
+        counted(index.filter().len() as u64, "key"),
         index.filter().load_factor(),
         HumanBytes(index.offsets_bytes() as u64)
-    );
-    Ok(())
+    ))
 }
 
 fn check(directory: &Path) -> Result<()> {
@@ -280,17 +284,11 @@ fn check(directory: &Path) -> Result<()> {
             key.escape_ascii()
         );
     }
-    println!(
-        "{} pages are whole; all {} keys were found with {} page reads; {} bytes torn at the end",
-        store.log().pages(),
-        store.len(),
-        store.log().pages_read(),
-        store.torn()
-    );
-    Ok(())
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    print(format_args!(
+        "whole: all {}; found: all {}, with {}; torn at the end: {}",
+        counted(store.log().pages(), "page"),
+        counted(store.len() as u64, "key"),
+        counted(store.log().pages_read(), "page read"),
+        counted(store.torn(), "byte")
+    ))
 }

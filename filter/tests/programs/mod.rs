@@ -1,13 +1,27 @@
 //! The examples as programs: built, run, and what they wrote.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use escargot::CargoBuild;
 
+/// Where the programs are that have been built.
+static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+
 /// The program of an example, built as this test was.
 pub(crate) fn example(name: &str) -> Command {
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = built.entry(name.to_owned()).or_insert_with(|| build(name));
+    let mut command = Command::new(program);
+    command.env("RUST_BACKTRACE", "0");
+    command
+}
+
+fn build(name: &str) -> PathBuf {
     let build = CargoBuild::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .example(name)
@@ -19,9 +33,8 @@ pub(crate) fn example(name: &str) -> Command {
                 .unwrap_or_default()
                 .split_whitespace(),
         );
-    let mut command = build.run().expect("the example compiles").command();
-    command.env("RUST_BACKTRACE", "0");
-    command
+    let program = build.run().expect("the example compiles");
+    program.path().to_owned()
 }
 
 /// What the program wrote, and the statistics; it must have succeeded.
@@ -49,8 +62,19 @@ fn output(command: &mut Command, input: &[u8]) -> Output {
 
 /// What the program complained about; it must have failed.
 pub(crate) fn complaint(command: &mut Command) -> String {
+    failure(command, 1)
+}
+
+/// What it said of options that it does not take.
+#[allow(dead_code)]
+pub(crate) fn misuse(command: &mut Command) -> String {
+    failure(command, 2)
+}
+
+fn failure(command: &mut Command, code: i32) -> String {
     let output = output(command, b"");
-    assert_eq!(output.status.code(), Some(1));
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{messages}");
     assert!(output.stdout.is_empty());
-    String::from_utf8(output.stderr).unwrap()
+    messages
 }

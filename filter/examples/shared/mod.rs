@@ -1,0 +1,56 @@
+//! What the examples have in common as programs.
+// Not every example uses all of it.
+#![allow(dead_code)]
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use anyhow::{Context, Error, Result};
+
+/// How a program ends: an error is told in one line.
+pub(crate) fn ending(result: Result<()>) -> ExitCode {
+    match result {
+        Err(error) if !is_broken_pipe(&error) => {
+            tell(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+        // Where nobody reads on, as behind `| head`, that is an end and no error.
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+pub(crate) fn is_broken_pipe(error: &Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+/// Writes to the standard output.
+pub(crate) fn write(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.context("cannot write to the standard output")
+}
+
+/// Writes a line to the standard output.
+pub(crate) fn print(line: impl Display) -> Result<()> {
+    write(format!("{line}\n").as_bytes())
+}
+
+/// Writes a line to the standard error, if anybody reads it.
+pub(crate) fn tell(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A number of things, of more than one of which this is the name with an s.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{ending}")
+}
+
+/// The number of an option that cannot be 0.
+pub(crate) fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
+    let number: usize = text.parse().map_err(|error| format!("{error}"))?;
+    NonZeroUsize::new(number).ok_or_else(|| "it must be at least 1".to_owned())
+}
