@@ -50,27 +50,6 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
         }
         self.commit(&ops)
     }
-
-    /// Advances the timestamps of two buckets, or of one that is named twice, at one moment, if they still hold these
-    /// words.
-    fn advance(&self, buckets: &[(usize, u64); 2]) -> bool {
-        let op = |&(index, word): &(usize, u64)| Op {
-            index,
-            expected: word,
-            new: Layout::<SLOTS, BITS>::advance(word),
-        };
-        let both = buckets.each_ref().map(op);
-        let different = if both[0].index == both[1].index {
-            // Two words read of one bucket: it has changed if they differ.
-            if both[0].expected != both[1].expected {
-                return false;
-            }
-            &both[..1]
-        } else {
-            &both
-        };
-        self.commit(different)
-    }
 }
 
 /// A table of buckets, one word each, all empty at first.
@@ -82,8 +61,16 @@ pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
 
 impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     pub(crate) fn try_new(geometry: Geometry<SLOTS, BITS>) -> Result<Self, OutOfMemory> {
+        Buckets::try_with_more(geometry, 0)
+    }
+
+    /// With so many words more after those of the buckets.
+    pub(crate) fn try_with_more(
+        geometry: Geometry<SLOTS, BITS>,
+        more: usize,
+    ) -> Result<Self, OutOfMemory> {
         Ok(Buckets {
-            words: WordArray::try_new(geometry.buckets())?,
+            words: WordArray::try_new(geometry.buckets() + more)?,
             geometry,
         })
     }
@@ -104,7 +91,7 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
 
     /// Number of slots that are occupied, when nobody changes any.
     pub(crate) fn occupied(&self) -> usize {
-        (0..self.words.len())
+        (0..self.geometry.buckets())
             .map(|bucket| Layout::<SLOTS, BITS>::occupied(self.read(bucket)))
             .sum()
     }

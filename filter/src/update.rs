@@ -68,7 +68,7 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
 }
 
 /// [`insert`], as long as the table `is_open`: that is asked after the buckets were read, and before the exchange
-/// that compares them. So where a bucket was [`seal`]ed by one who knew the table to be closed, nothing is added.
+/// that compares them. So where a bucket was sealed by one who knew the table to be closed, nothing is added.
 #[inline]
 pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
@@ -201,35 +201,6 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
             // As in `insert`.
             None if buckets.read(first) == roots[0].1 => return Err(Refused::Full),
             None => {}
-        }
-    }
-}
-
-/// Makes sure that nothing is ever added to the two buckets of `location` again, in a table that is known to be closed;
-/// false, and perhaps nothing done, when the class has a copy there.
-///
-/// Whoever read one of the buckets before, and saw the table open, finds it changed; whoever reads one after learns
-/// that the table is closed before it adds anything ([`insert_while`]). So true holds for ever.
-///
-/// Progress: lock-free; it tries again only when another thread changed one of the buckets. Linearization point: the
-/// K-CAS that advances both timestamps; for false, the read that found a copy.
-pub(crate) fn seal<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
-    location: Location,
-) -> bool {
-    let Location {
-        fingerprint,
-        first,
-        second,
-    } = location;
-    loop {
-        let roots = [first, second].map(|bucket| (bucket, buckets.read(bucket)));
-        let has_copy = |&(_, word): &(_, u64)| Layout::<SLOTS, BITS>::contains(word, fingerprint);
-        if roots.iter().any(has_copy) {
-            return false;
-        }
-        if buckets.advance(&roots) {
-            return true;
         }
     }
 }

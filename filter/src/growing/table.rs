@@ -15,7 +15,8 @@ use crate::update::{self, Refused};
 /// the word counts; before that it is 0, and what the bucket holds stands in the older table.
 const BORN: u64 = 1 << 62;
 
-/// Set in the word of a bucket that has been taken over: it never changes again.
+/// Set in the word of a bucket that has been taken over: it never changes again. In a table that cannot be split, of a
+/// bucket that was sealed: nothing is added to it any more, but copies are still removed.
 const FROZEN: u64 = 1 << 61;
 
 /// Bits of a word that are neither slots nor timestamp.
@@ -23,6 +24,9 @@ const FLAGS: u64 = BORN | FROZEN;
 
 /// An operation is under way on the word ([`WordArray::peek`]).
 const TAG: u64 = 1 << WordArray::VALUE_BITS;
+
+/// Marks a word that was found in the older table, where no operation does.
+const INHERITED: u64 = TAG;
 
 /// The bits of a fingerprint that choose the other bucket.
 const PAIRING: u64 = (1 << PAIRING_BITS) - 1;
@@ -126,7 +130,8 @@ macro_rules! tables {
                 match bits {
                     $($bits => {
                         let geometry = Geometry::sliced(slice, slices, PAIRING);
-                        let buckets = AnyBuckets::$variant(Buckets::try_new(geometry)?);
+                        // The last word counts how often a timestamp wrapped.
+                        let buckets = AnyBuckets::$variant(Buckets::try_with_more(geometry, 1)?);
                         Ok((buckets, Layout::<$slots, $bits>::SHAPE))
                     })+
                     other => unreachable!("no table has fingerprints of {other} bits"),
@@ -172,7 +177,10 @@ pub(crate) struct Table {
 impl Table {
     /// An empty table of 2^`slice_bits` slices, with fingerprints of so many bits.
     pub(crate) fn try_new(bits: u32, slice: usize, slice_bits: u32) -> Result<Table, OutOfMemory> {
-        let (buckets, shape) = AnyBuckets::try_new(bits, slice, 1 << slice_bits)?;
+        let (buckets, shape) =
+            AnyBuckets::try_new(bits, slice, 1 << slice_bits).map_err(|_| OutOfMemory {
+                len: slice << slice_bits,
+            })?;
         Ok(Table {
             buckets,
             plan: Plan {
@@ -228,40 +236,89 @@ impl Table {
         format(self.bits)
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.words().len() * size_of::<u64>() + size_of::<Self>()
+    }
+
     #[inline]
     fn words(&self) -> &WordArray {
         each!(&self.buckets, buckets => buckets.words())
     }
 
-    /// The words of both buckets, if both count: nothing is under way there, nor was anything taken over or is still to
-    /// be. With flags that are the same as long as the word counts.
+    /// How often a timestamp has wrapped. Whoever is told the same before reading a bucket and after reading it again, and
+    /// read the same word twice, knows that nothing was added there in between.
     #[inline]
-    pub(crate) fn peek(&self, location: Location, among: Among) -> Option<[u64; 2]> {
+    pub(crate) fn wraps(&self) -> u64 {
+        self.words().load(self.wraps_at())
+    }
+
+    #[inline]
+    fn wraps_at(&self) -> usize {
+        self.words().len() - 1
+    }
+
+    /// How often a timestamp has wrapped, and then the words of both buckets, if all count: nothing is under way there,
+    /// nor was anything taken over or is still to be. With flags that are the same as long as the word counts.
+    #[inline]
+    pub(crate) fn peek(&self, location: Location, among: Among) -> Option<(u64, [u64; 2])> {
+        let wraps = self.words().peek(self.wraps_at());
         let words = lookup::peek(self.words(), location);
         let [first, second] = words.map(|word| word ^ among.counting);
-        ((first | second) & (TAG | FROZEN | among.counting) == 0).then_some(words)
+        // No count reaches a flag.
+        let under_way = (first | second | wraps) & (TAG | FROZEN | among.counting);
+        (under_way == 0).then_some((wraps, words))
     }
 
-    /// One bucket as it stands.
+    /// Whether one bucket, and then the number of wraps, still stand as [`peek`](Self::peek) found them.
     #[inline]
-    pub(crate) fn peek_again(&self, bucket: usize) -> u64 {
-        self.words().peek(bucket)
+    pub(crate) fn stands(&self, bucket: usize, word: u64, wraps: u64) -> bool {
+        self.words().peek(bucket) == word && self.words().peek(self.wraps_at()) == wraps
     }
 
-    /// Freezes a bucket, and tells what it held then and for ever.
-    fn freeze(&self, bucket: usize) -> Contents {
+    /// Freezes a bucket, and returns its word as it was then; in a table that can be split, for ever.
+    fn freeze(&self, bucket: usize) -> u64 {
         let words = self.words();
         loop {
             let word = words.load(bucket);
             if word & FROZEN != 0 || words.compare_exchange(bucket, word, word | FROZEN).is_ok() {
-                return self.contents(word);
+                return word;
             }
         }
     }
 
-    /// What a bucket holds, as long as it is not frozen.
-    fn read(&self, bucket: usize) -> Contents {
-        self.contents(self.words().load(bucket))
+    /// Makes sure that the key never has a copy here again, in a table that cannot be split and is known to be superseded;
+    /// false, and perhaps nothing done, when it has one.
+    ///
+    /// Both its buckets are frozen: whoever read one before finds it changed; whoever reads one after learns that the
+    /// table is superseded before it adds anything ([`update::insert_while`]). So true holds for ever.
+    ///
+    /// Progress: lock-free; it tries again only when another thread changed one of the buckets. Linearization point: the
+    /// exchange that freezes the second bucket, or the load that finds it frozen; for false, the read that found a copy.
+    pub(crate) fn seal(&self, key: Key) -> bool {
+        debug_assert_eq!(self.bits, PAIRING_BITS);
+        let location = self.plan.locate(key);
+        let buckets = [location.first, location.second];
+        let fingerprint = location.fingerprint;
+        let words = self.words();
+        // A key that is there shall cost no exchange.
+        !self
+            .plan
+            .matches(buckets.map(|bucket| words.load(bucket)), fingerprint)
+            && !self
+                .plan
+                .matches(buckets.map(|bucket| self.freeze(bucket)), fingerprint)
+    }
+
+    /// Takes additions again in all buckets that were [`seal`](Self::seal)ed. For who has the filter alone.
+    pub(crate) fn unseal(&self) {
+        let words = self.words();
+        for bucket in 0..self.number_of_buckets() {
+            let word = words.load(bucket);
+            if word & FROZEN != 0 {
+                let unsealed = words.compare_exchange(bucket, word, word & !FROZEN);
+                unsealed.expect("nobody else changes it");
+            }
+        }
     }
 
     fn contents(&self, word: u64) -> Contents {
@@ -301,12 +358,25 @@ impl View<'_> {
         Among { counting }
     }
 
-    /// The words of both buckets of a location, without flags. They may be out of date if the list of tables has
-    /// changed.
-    pub(crate) fn read(&self, location: Location) -> [u64; 2] {
+    /// How often timestamps have wrapped, in either table.
+    pub(crate) fn wraps(&self) -> [u64; 2] {
+        [self.table.wraps(), self.older.map_or(0, Table::wraps)]
+    }
+
+    /// The words of both buckets of a location as they stand, wherever they count. They may be out of date if the list of
+    /// tables has changed.
+    pub(crate) fn look(&self, location: Location) -> [u64; 2] {
         each!(&self.table.buckets, buckets => {
             let typed = self.typed(buckets);
-            [location.first, location.second].map(|bucket| typed.read(bucket))
+            [location.first, location.second].map(|bucket| typed.look(bucket))
+        })
+    }
+
+    /// What [`look`](Self::look) saw, in the layout of this table.
+    pub(crate) fn seen(&self, location: Location, looks: [u64; 2]) -> [u64; 2] {
+        each!(&self.table.buckets, buckets => {
+            let typed = self.typed(buckets);
+            [typed.seen(location.first, looks[0]), typed.seen(location.second, looks[1])]
         })
     }
 
@@ -342,18 +412,20 @@ impl View<'_> {
         })
     }
 
-    /// [`update::remove_while`].
+    /// [`update::remove_while`]; `None` also when it cannot be told whether there was a copy.
     pub(crate) fn remove(&self, key: Key, is_open: impl Fn() -> bool) -> Option<bool> {
         let location = self.table.plan.locate(key);
         each!(&self.table.buckets, buckets => {
-            update::remove_while(&self.typed(buckets), location, is_open)
+            let typed = self.typed(buckets);
+            // From here on words are this table's, whose number of wraps is looked at.
+            typed.bear(location.first);
+            typed.bear(location.second);
+            let wraps = self.table.wraps();
+            match update::remove_while(&typed, location, is_open) {
+                Some(false) if self.table.wraps() != wraps => None,
+                removed => removed,
+            }
         })
-    }
-
-    /// [`update::seal`].
-    pub(crate) fn seal(&self, key: Key) -> bool {
-        let location = self.table.plan.locate(key);
-        each!(&self.table.buckets, buckets => update::seal(&self.typed(buckets), location))
     }
 
     /// Takes over a few buckets that nobody has taken over yet; true when those were the last of all.
@@ -412,6 +484,23 @@ struct TypedView<'a, const SLOTS: usize, const BITS: usize> {
 }
 
 impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
+    /// The flags that inserts and removes do not see. That a bucket was sealed, they must leave as it is.
+    const HIDDEN: u64 = if BITS as u32 == PAIRING_BITS {
+        BORN
+    } else {
+        FLAGS
+    };
+
+    /// What a timestamp carries into when it wraps. (In models, after few additions.)
+    const CARRY: u64 = if cfg!(kcas_loom) {
+        1 << (SLOTS * BITS + 2)
+    } else {
+        FROZEN
+    };
+
+    /// The timestamp.
+    const TIMESTAMP: u64 = Self::CARRY - (1 << (SLOTS * BITS));
+
     /// The share of a bucket in what a bucket of the older table held: those whose next bit says so. Without flags.
     fn share(&self, bucket: usize, contents: &Contents) -> u64 {
         let is_upper = u64::from(bucket >= self.buckets.geometry().buckets() / 2);
@@ -423,8 +512,8 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         let slots = share.enumerate().fold(0, |word, (slot, fingerprint)| {
             word | fingerprint << (slot * BITS)
         });
-        // What was added to the bucket is seen in its timestamp; where it has fewer bits now, it wraps earlier.
-        (slots | contents.timestamp << (SLOTS * BITS)) & !(FLAGS | TAG)
+        // It may have fewer bits here.
+        slots | contents.timestamp << (SLOTS * BITS) & Self::TIMESTAMP
     }
 
     /// The bucket of the older table that this one comes from: slices are numbered so that the number's new bit is its
@@ -434,20 +523,42 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         if bucket < half { bucket } else { bucket - half }
     }
 
-    /// The word without flags, if it counts.
+    /// The word as it stands, if it counts.
     #[inline]
     fn counting(&self, bucket: usize) -> Option<u64> {
         let word = self.buckets.read(bucket);
-        (word & self.born == self.born).then_some(word & !FLAGS)
+        (word & self.born == self.born).then_some(word)
     }
 
-    /// The word without flags, which is the older table's as long as this one's is not born, so that this is looked at again.
+    /// The word that counts, as it stands: the older table's as long as this one's is not born.
+    #[inline]
+    fn look(&self, bucket: usize) -> u64 {
+        match self.counting(bucket) {
+            Some(word) => word,
+            None => self.inherited(bucket),
+        }
+    }
+
+    /// The older table's word, unless this one's is born by now.
     #[cold]
     fn inherited(&self, bucket: usize) -> u64 {
-        let older = (self.older).expect("all words count where there is no older table");
-        let share = self.share(bucket, &older.read(self.origin(bucket)));
+        let older = self.older().words().load(self.origin(bucket));
         // Once it is born, it stays so.
-        self.counting(bucket).unwrap_or(share)
+        self.counting(bucket).unwrap_or(older | INHERITED)
+    }
+
+    fn older(&self) -> &Table {
+        self.older
+            .expect("all words count where there is no older table")
+    }
+
+    /// What [`look`](Self::look) saw, as inserts and removes see it.
+    #[inline]
+    fn seen(&self, bucket: usize, look: u64) -> u64 {
+        match look & INHERITED {
+            0 => look & !Self::HIDDEN,
+            _ => self.share(bucket, &self.older().contents(look & !INHERITED)),
+        }
     }
 
     /// Makes sure that the bucket's word counts.
@@ -463,14 +574,45 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     #[cold]
     fn take_over(&self, bucket: usize) {
         if let Some(older) = self.older {
-            let share = self.share(bucket, &older.freeze(self.origin(bucket)));
+            let frozen = older.freeze(self.origin(bucket));
+            let share = self.share(bucket, &older.contents(frozen));
             self.buckets.replace(bucket, 0, share | self.born);
         }
     }
 
-    /// A word as it is stored. The timestamp wraps before it reaches the flags.
-    fn stored(&self, word: u64) -> u64 {
-        word & !FLAGS | self.born
+    /// A change as it is stored; `None` if the timestamp would wrap. Then it is turned over instead, at one moment with the
+    /// table's number of wraps, which lookups look at, and whoever asked for the change must look again.
+    #[inline]
+    fn stored(&self, op: Op) -> Option<Op> {
+        if (op.expected ^ op.new) & Self::CARRY != 0 {
+            self.turn_over(op.index, op.expected);
+            return None;
+        }
+        Some(Op {
+            expected: op.expected | self.born,
+            new: op.new | self.born,
+            ..op
+        })
+    }
+
+    #[cold]
+    fn turn_over(&self, bucket: usize, word: u64) {
+        let words = self.buckets.words();
+        let wraps_at = words.len() - 1;
+        let wraps = words.load(wraps_at);
+        // If it fails, someone else has changed one of them.
+        self.buckets.commit(&[
+            Op {
+                index: bucket,
+                expected: word | self.born,
+                new: word & !Self::TIMESTAMP | self.born,
+            },
+            Op {
+                index: wraps_at,
+                expected: wraps,
+                new: wraps + 1,
+            },
+        ]);
     }
 }
 
@@ -485,28 +627,26 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
     /// Never writes. Linearization point: the load of the word that counts.
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
-        match self.counting(bucket) {
-            Some(word) => word,
-            None => self.inherited(bucket),
-        }
+        self.seen(bucket, self.look(bucket))
     }
 
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
         self.bear(bucket);
-        (self.buckets).replace(bucket, self.stored(current), self.stored(new))
+        let op = Op {
+            index: bucket,
+            expected: current,
+            new,
+        };
+        self.stored(op)
+            .is_some_and(|op| self.buckets.replace(bucket, op.expected, op.new))
     }
 
     fn commit(&self, ops: &[Op]) -> bool {
         ops.iter().for_each(|op| self.bear(op.index));
-        let stored: ArrayVec<Op, { WordArray::MAX_OPS }> = (ops.iter())
-            .map(|op| Op {
-                index: op.index,
-                expected: self.stored(op.expected),
-                new: self.stored(op.new),
-            })
-            .collect();
-        self.buckets.commit(&stored)
+        let stored: Option<ArrayVec<Op, { WordArray::MAX_OPS }>> =
+            ops.iter().map(|&op| self.stored(op)).collect();
+        stored.is_some_and(|ops| self.buckets.commit(&ops))
     }
 }
 
@@ -550,7 +690,7 @@ mod tests {
             };
             let count = |view: &View, key: &Key| {
                 let location = view.table.plan.locate(*key);
-                view.count(view.read(location), location)
+                view.count(view.seen(location, view.look(location)), location)
             };
             let before: Vec<usize> = keys.iter().map(|key| count(&both, key)).collect();
             assert!(before.iter().all(|&copies| copies == 1));
@@ -585,17 +725,60 @@ mod tests {
         );
         let key = Key::new(hashing::mix(7), 10);
         let location = split.plan.locate(key);
-        let before = both.read(location);
+        let read = |view: &View| view.seen(location, view.look(location));
+        let before = read(&both);
         older.insert(key, || true).unwrap();
         assert_eq!(older.remove(key, || true), Some(true));
-        let after = both.read(location);
+        let after = read(&both);
         assert_ne!(before, after);
         both.take_over_all();
-        assert_eq!(both.read(location), after);
+        assert_eq!(read(&both), after);
         // Nothing is added to what was taken over.
         assert_eq!(older.remove(key, || true), Some(false));
         let tries = std::cell::Cell::new(0);
         let refused = older.insert(key, || tries.replace(tries.get() + 1) < 100);
         assert_eq!(refused, Err(Refused::Closed));
+    }
+    /// However often a bucket was sealed between the reading and the exchange of an insert that took the table for open.
+    #[test]
+    fn nothing_is_added_to_what_was_sealed() {
+        let (key, other) = (Key::new(hashing::mix(7), 10), Key::new(hashing::mix(8), 10));
+        for seals in [1, 1 << 13] {
+            let table = Table::try_new(PAIRING_BITS, 10, 0).unwrap();
+            let view = View {
+                table: &table,
+                older: None,
+            };
+            view.insert(other, || true).unwrap();
+            let is_open = std::cell::Cell::new(true);
+            let refused = view.insert(key, || {
+                (0..seals).for_each(|_| assert!(table.seal(key)));
+                is_open.replace(false)
+            });
+            assert_eq!(refused, Err(Refused::Closed), "{seals} seals");
+            // What is there can be taken.
+            assert!(table.seal(key) && !table.seal(other));
+            assert_eq!(view.remove(other, || true), Some(true));
+            assert!(table.seal(other));
+        }
+    }
+
+    /// Where a filter goes on with a generation that was superseded.
+    #[test]
+    fn what_was_sealed_and_is_unsealed_is_as_before() {
+        let table = Table::try_new(PAIRING_BITS, 10, 0).unwrap();
+        let view = View {
+            table: &table,
+            older: None,
+        };
+        let key = Key::new(hashing::mix(7), 10);
+        view.insert(key, || true).unwrap();
+        assert_eq!(view.remove(key, || true), Some(true));
+        let peek = || table.peek(table.plan.locate(key), view.among());
+        let before = peek();
+        assert!(before.is_some() && table.seal(key));
+        assert_eq!(peek(), None);
+        table.unseal();
+        assert_eq!(peek(), before);
     }
 }

@@ -61,12 +61,21 @@ impl Member {
     /// has one.
     pub(crate) fn seal(&self, key: Key) -> bool {
         if self.generation.is_closed() {
-            let location = self.plan.locate(key);
-            return !self
-                .plan
-                .matches(self.view().read(location), location.fingerprint);
+            return !self.look(key).matches();
         }
-        self.view().seal(key)
+        self.table.seal(key)
+    }
+
+    /// What its table shows of a key.
+    fn look(&self, key: Key) -> Look<'_> {
+        let location = self.plan.locate(key);
+        let wraps = self.view().wraps();
+        Look {
+            member: self,
+            location,
+            wraps,
+            words: self.view().look(location),
+        }
     }
 
     /// Whether it is large and has room for many times as many copies: distinct keys fill it to more than that before one
@@ -80,18 +89,49 @@ impl Member {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let words =
-            |table: &Table| table.number_of_buckets() * size_of::<u64>() + size_of::<Table>();
-        words(&self.table) + self.older.as_deref().map_or(0, words) + self.generation.memory_bytes()
+        let older = self.older.as_deref().map_or(0, Table::memory_bytes);
+        self.table.memory_bytes() + older + self.generation.memory_bytes()
+    }
+}
+
+/// What a generation showed of a key.
+#[derive(Debug)]
+struct Look<'a> {
+    member: &'a Member,
+    location: Location,
+    /// Read before the words.
+    wraps: [u64; 2],
+    /// As they stood, wherever they counted.
+    words: [u64; 2],
+}
+
+impl Look<'_> {
+    fn words(&self) -> [u64; 2] {
+        self.member.view().seen(self.location, self.words)
+    }
+
+    /// Whether the key had a copy.
+    fn matches(&self) -> bool {
+        (self.member.plan).matches(self.words(), self.location.fingerprint)
+    }
+
+    /// How many copies the key had, if both words are of one moment.
+    fn count(&self) -> usize {
+        self.member.view().count(self.words(), self.location)
+    }
+
+    /// Whether nothing was added to the words since, nor taken out. The words stand where they stood: that of a bucket
+    /// which was taken over meanwhile could be the same by chance, as its timestamp may have lost some bits. And no timestamp
+    /// has wrapped.
+    fn is_unchanged(&self) -> bool {
+        let view = self.member.view();
+        view.look(self.location) == self.words && view.wraps() == self.wraps
     }
 }
 
 /// The tables, the newest generation first. Never changed, but replaced by another list.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables(ArrayVec<Member, MAX_GENERATIONS>);
-
-/// What a table showed of a key.
-type Seen<'a> = (&'a Member, Location, [u64; 2]);
 
 impl Tables {
     /// One table alone.
@@ -146,7 +186,11 @@ impl Tables {
     pub(crate) fn without_empty(&self) -> Option<Tables> {
         let kept = self.0.iter().filter(|member| member.generation.len() != 0);
         let kept = Tables(kept.cloned().collect());
-        kept.0.first()?.generation.reopen();
+        let newest = kept.0.first()?;
+        if !std::ptr::eq(newest.table(), self.newest().table()) {
+            newest.table().unseal();
+        }
+        newest.generation.reopen();
         for member in kept.older() {
             let generation = &member.generation;
             generation.close(generation.turn());
@@ -175,16 +219,17 @@ impl Tables {
     /// once. True is so whatever the list of tables is by now, as words that have been taken over do not count; false,
     /// as long as this is the list: a newer generation may have had a copy before this one lost its own.
     ///
-    /// The protocol of the fixed filter ([`lookup`](crate::lookup)), and its linearization points.
+    /// The protocol of the fixed filter ([`lookup`](crate::lookup)), and its linearization points; but that a timestamp has
+    /// not come round to where it was is not left to chance.
     #[inline(always)]
     pub(crate) fn find_at_once(&self, key: Key) -> Option<bool> {
         let newest = self.newest();
         let location = newest.plan.locate(key);
-        let words = newest.table.peek(location, newest.among)?;
+        let (wraps, words) = newest.table.peek(location, newest.among)?;
         if newest.plan.matches(words, location.fingerprint) {
             return Some(true);
         }
-        let unchanged = newest.table.peek_again(location.first) == words[0];
+        let unchanged = newest.table.stands(location.first, words[0], wraps);
         (self.0.len() == 1 && unchanged).then_some(false)
     }
 
@@ -197,37 +242,118 @@ impl Tables {
     /// one: the linearization point.
     #[cold]
     pub(crate) fn find(&self, key: Key) -> Option<bool> {
-        let mut open = ArrayVec::<Seen, MAX_GENERATIONS>::new();
+        let mut open = ArrayVec::<Look, MAX_GENERATIONS>::new();
         for member in self.iter() {
             // Before its words: what was added before it was closed is seen.
             let closed = member.generation.is_closed();
-            let location = member.plan.locate(key);
-            let words = member.view().read(location);
-            if member.plan.matches(words, location.fingerprint) {
+            let look = member.look(key);
+            if look.matches() {
                 return Some(true);
             }
             if !closed {
-                open.push((member, location, words));
+                open.push(look);
             }
         }
-        are_unchanged(&open).then_some(false)
+        open.iter().all(Look::is_unchanged).then_some(false)
     }
 
     /// How many copies the key has, as long as this is the list of tables; `None` when one of
     /// its buckets has changed meanwhile. Linearization point: between the two looks at all buckets.
     pub(crate) fn count(&self, key: Key) -> Option<usize> {
-        let seen: ArrayVec<Seen, MAX_GENERATIONS> = (self.iter())
-            .map(|member| {
-                let location = member.plan.locate(key);
-                (member, location, member.view().read(location))
-            })
-            .collect();
-        let count = |&(member, location, words): &Seen| member.view().count(words, location);
-        are_unchanged(&seen).then(|| seen.iter().map(count).sum())
+        let looks: ArrayVec<Look, MAX_GENERATIONS> =
+            self.iter().map(|member| member.look(key)).collect();
+        let unchanged = looks.iter().all(Look::is_unchanged);
+        unchanged.then(|| looks.iter().map(Look::count).sum())
     }
 }
 
-fn are_unchanged(seen: &[Seen]) -> bool {
-    let unchanged = |&(member, location, words): &Seen| member.view().read(location) == words;
-    seen.iter().all(unchanged)
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+
+    /// A key that prefers a bucket of two, and has the `nth` fingerprint.
+    fn key(bucket: u64, nth: u64) -> Key {
+        Key::new(bucket << 63 | (1 + nth), 2)
+    }
+
+    fn of_bits(bits: u32) -> Tables {
+        Tables::of(Member::first(Table::try_new(bits, 2, 0).unwrap()))
+    }
+
+    /// Adds a copy of the one key, and takes one of the other.
+    fn hop(tables: &Tables, from: Key, to: Key) {
+        let view = tables.newest().view();
+        assert_eq!(view.insert(to, || true), Ok(()));
+        assert_eq!(view.remove(from, || true), Some(true));
+    }
+
+    fn hammer(tables: &Tables, bucket: u64, additions: usize) {
+        let any = key(bucket, 99);
+        (0..additions).for_each(|_| hop(tables, any, any));
+    }
+
+    /// A bucket is looked at before it is taken over, and after. One who knows the older table only adds the one fingerprint
+    /// that makes those bits of the timestamp zero that are handed on; others add as many as they can count to.
+    #[test]
+    fn a_bucket_that_was_taken_over_has_changed() {
+        let older = of_bits(18);
+        hammer(&older, 0, (1 << 10) - 1);
+        let split = older.newest().table().try_split().unwrap();
+        let both = older.with_split(split.unwrap());
+        let look = both.newest().look(key(0, 99));
+        assert!(look.is_unchanged());
+        let words = look.words();
+        hammer(&older, 0, 1);
+        assert!(!look.is_unchanged());
+        hammer(&both, 0, (1 << 10) - 1);
+        assert_eq!(both.newest().look(key(0, 99)).words(), words);
+        assert!(!look.is_unchanged());
+    }
+
+    /// Asks for a key that has a copy all the time, in its second bucket. Before any step the copy moves to the first bucket;
+    /// before any later one back, and so much is added to the first bucket that its timestamp comes round; before any later
+    /// one away again, and so much is added to the second one.
+    #[cfg(feature = "steps")]
+    fn is_not_fooled<R: PartialEq + std::fmt::Debug>(ask: fn(&Tables, Key) -> R, wrong: R) {
+        let pair = |nth: &u64| key(0, *nth).short.first == key(1, *nth).short.second;
+        let nth = (0..99).find(pair).expect("half of them have two buckets");
+        let [here, there] = [key(0, nth), key(1, nth)];
+        let triples = (0..10_u64.pow(3)).map(|n| (n % 10, n / 10 % 10, n / 100));
+        for (away, back, again) in
+            triples.filter(|(away, back, again)| away <= back && back <= again)
+        {
+            let tables = of_bits(26);
+            assert_eq!(tables.newest().view().insert(there, || true), Ok(()));
+            // A timestamp is zero only while it is turned over: 2^9 − 1 additions bring it round.
+            hammer(&tables, 0, 1);
+            let others = tables.clone();
+            let hook = move |step| {
+                if step == away {
+                    hop(&others, there, here);
+                }
+                if step == back {
+                    hop(&others, here, there);
+                    hammer(&others, 0, (1 << 9) - 2);
+                }
+                if step == again {
+                    hop(&others, there, here);
+                    hammer(&others, 1, (1 << 9) - 2);
+                }
+            };
+            let answer = kcas::steps::with_hook(hook, || ask(&tables, here));
+            assert_ne!(answer, wrong, "before the steps {away}, {back} and {again}");
+        }
+    }
+
+    #[cfg(feature = "steps")]
+    #[test]
+    fn no_answer_is_fooled_by_a_timestamp_that_comes_round() {
+        let at_once = |tables: &Tables, key| tables.find_at_once(key);
+        // A remove that wrongly finds no copy goes on to an older generation, and may take another key's there.
+        let remove = |tables: &Tables, key| tables.newest().view().remove(key, || true);
+        is_not_fooled(at_once, Some(false));
+        is_not_fooled(Tables::find, Some(false));
+        is_not_fooled(Tables::count, Some(0));
+        is_not_fooled(remove, Some(false));
+    }
 }
