@@ -56,8 +56,10 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// The value. Wait-free: one load, which is the linearization point.
     #[inline]
     pub fn load<'a>(&'a self, _: &'a Pinned) -> &'a T {
-        // Acquire: with the release of `replace`, or with what handed the cell to this thread.
-        let address = self.address.load(Ordering::Acquire);
+        // SeqCst: acquires with `replace`, or with what handed the cell to this thread; and all threads agree on the order of
+        // this load, the replacements, and their other SeqCst accesses. A pin has a fence, but not one inside another pin:
+        // without this, of two threads that stay pinned, each could change something and miss what the other one changed.
+        let address = self.address.load(Ordering::SeqCst);
         // SAFETY: the address is of a `T` that the cell owned at the load. Should it be replaced, it is freed when all
         // who were pinned then are no more; this thread is one of them, since its load came before. It is the default
         // collector's `Pinned`, like that of the thread that replaces it. The cell cannot be dropped while it is borrowed.
@@ -69,8 +71,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// `value` was loaded from the cell under a `Pinned` that is still held, so no other value can have its address.
     #[inline]
     pub fn holds(&self, value: &T) -> bool {
-        // Acquire: what happened before another value was put here is seen by whoever learns of it.
-        self.address.load(Ordering::Acquire) == address_of_ref(value)
+        // SeqCst: as in `load`.
+        self.address.load(Ordering::SeqCst) == address_of_ref(value)
     }
 
     /// Replaces the value by `new` if it is still `current`, one that was loaded under this `Pinned`.
@@ -81,16 +83,20 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Gives `new` back when the value is another one meanwhile.
     pub fn replace(&self, current: &T, new: Box<T>, pinned: &Pinned) -> Result<(), Box<T>> {
         let (old, new) = (address_of_ref(current), address_of(new));
-        // Release: the new value is written before it is read (`load`). Acquire: the old one is dropped by whoever frees it.
+        // SeqCst: releases the new value to `load`, acquires the old one for whoever frees it, and is in the one order of
+        // which `load` speaks.
         let exchanged =
             self.address
-                .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+                .compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed);
         match exchanged {
-            Ok(_) => {
-                // SAFETY: `old` came from `Box::into_raw`, as it was in the cell, and was taken out of it by this
-                // exchange alone, so nobody else frees it.
-                let old = unsafe { Box::from_raw(to_pointer(old)) };
-                pinned.retire(&self.retired, old);
+            Ok(address) => {
+                let replaced = Replaced {
+                    address,
+                    owns: PhantomData,
+                };
+                // It was in the cell, and was taken out of it by this exchange alone. It is dropped when all who are
+                // pinned now are no more; and whoever pins later does not find it in the cell.
+                pinned.retire(&self.retired, replaced);
                 Ok(())
             }
             // SAFETY: `new` came from `Box::into_raw` above, and nobody else has seen it.
@@ -102,14 +108,32 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: the cell owns it, and `&mut self` says that nobody else has a reference: those that `load` gave
         // borrow the cell.
-        unsafe { &mut *to_pointer(self.address.load(Ordering::Acquire)) }
+        // Relaxed: whatever gave this thread the cell alone ordered all that others did with it before.
+        unsafe { &mut *to_pointer(self.address.load(Ordering::Relaxed)) }
     }
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
     fn drop(&mut self) {
         // SAFETY: the cell owns it, and references that `load` gave cannot outlive the cell.
-        drop(unsafe { Box::from_raw(to_pointer::<T>(self.address.load(Ordering::Acquire))) });
+        // Relaxed: as in `get_mut`.
+        drop(unsafe { Box::from_raw(to_pointer::<T>(self.address.load(Ordering::Relaxed))) });
+    }
+}
+
+/// A value that was taken out of a cell: an address, and no `Box` before it is dropped, as others still read the value, and a
+/// `Box` says that nobody does.
+#[derive(Debug)]
+pub(crate) struct Replaced<T> {
+    address: u64,
+    owns: PhantomData<Box<T>>,
+}
+
+impl<T> Drop for Replaced<T> {
+    fn drop(&mut self) {
+        // SAFETY: the address came from `Box::into_raw`, and whoever made this sees to it that it is dropped once, when nobody
+        // reads the value any more.
+        drop(unsafe { Box::from_raw(to_pointer::<T>(self.address)) });
     }
 }
 

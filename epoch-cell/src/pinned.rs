@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 
 use crossbeam_epoch::Guard;
 
+use crate::Replaced;
+
 /// While a thread holds one, nothing that it may have read from an `EpochCell` is freed.
 ///
 /// Holding one already makes a second one cheap. It stays on its thread.
@@ -35,7 +37,7 @@ impl Pinned {
         self.0.flush();
     }
 
-    pub(crate) fn retire<T: Send + 'static>(&self, _: &Retired<T>, old: Box<T>) {
+    pub(crate) fn retire<T: Send + 'static>(&self, _: &Retired<T>, old: Replaced<T>) {
         self.after_all(move || drop(old));
     }
 }

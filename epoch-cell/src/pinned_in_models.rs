@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use crate::Replaced;
+
 /// See the same type of ordinary builds.
 #[derive(Debug)]
 pub struct Pinned(());
@@ -14,7 +16,7 @@ pub fn pin() -> Pinned {
 /// What was replaced, kept until the cell is dropped.
 // Not one of loom's: it is no part of what is modelled.
 #[derive(Debug)]
-pub(crate) struct Retired<T>(Mutex<Vec<Box<T>>>);
+pub(crate) struct Retired<T>(Mutex<Vec<Replaced<T>>>);
 
 impl<T> Default for Retired<T> {
     fn default() -> Self {
@@ -28,7 +30,7 @@ impl Pinned {
         drop(action);
     }
 
-    pub(crate) fn retire<T: Send + 'static>(&self, retired: &Retired<T>, old: Box<T>) {
+    pub(crate) fn retire<T: Send + 'static>(&self, retired: &Retired<T>, old: Replaced<T>) {
         retired.0.lock().expect("nobody panics with it").push(old);
     }
 }
