@@ -201,11 +201,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is no memory; when others change the filter so quickly that the limit is reached;
-    /// or when it is full to the brim, and the copy has no room for keys that came and went meanwhile.
-    ///
-    /// # Panics
-    /// When the copy needs a chain of shifts, and more than [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live
-    /// threads insert or remove.
+    /// when it is full to the brim, and the copy has no room for keys that came and went meanwhile; or when it changed
+    /// meanwhile, and more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,
@@ -240,7 +237,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// As [`try_clone`](Self::try_clone).
     ///
     /// # Panics
-    /// As [`try_clone`](Self::try_clone); and when the hasher panics: numbers, strings, slices, a tuple and an enum are
+    /// When the hasher panics: numbers, strings, slices, a tuple and an enum are
     /// hashed, to know the hasher again.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let copy = snapshot::copy(&self.buckets)?;

@@ -53,6 +53,8 @@
 //! finds more than a sixteenth of the buckets changed is given up at once; the other half is for filters in which so much
 //! changes always.
 
+use kcas::thread_id::{self, TooManyThreads};
+
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{Geometry, Location};
 use crate::layout::Layout;
@@ -91,15 +93,16 @@ pub enum SnapshotError {
          insert and remove, or build it with a larger capacity"
     )]
     TooBusy,
+    /// The filter was changed meanwhile, and more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove: what
+    /// changed is put into the copy by inserts.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
 }
 
 /// A copy of the table, as the module's docs tell it.
 ///
 /// Progress: lock-free; the number of reads is limited, as [`PASSES`] says. No linearization point: each class has one of
 /// its own.
-///
-/// # Panics
-/// When the copy needs a chain of shifts, and more than `MAX_THREADS` live threads insert or remove.
 pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
@@ -141,7 +144,10 @@ fn attempt<const SLOTS: usize, const BITS: usize>(
     // Each is counted at most twice, by three reads.
     reads.spend(6 * suspects.len())?;
     let copy = Buckets::from_words(words);
-    match adjust(&copy, suspects, |class| lookup::count(buckets, class)) {
+    if suspects.is_empty() {
+        return Ok(copy);
+    }
+    match thread_id::with(|_| adjust(&copy, suspects, |class| lookup::count(buckets, class)))? {
         Ok(()) => Ok(copy),
         Err(_no_room) => Err(SnapshotError::TooBusy),
     }

@@ -5,10 +5,6 @@ use kcas::thread_id::ThreadId;
 
 use crate::length::Length;
 
-#[cfg(all(test, kcas_loom))]
-#[path = "generation_models.rs"]
-mod generation_models;
-
 /// Below so many copies, every remove looks whether it was the last: up to 64 threads, which look at every 64th of
 /// their own until then, cannot pass it by.
 const FEW: usize = 64 * LOOK_EVERY as usize;

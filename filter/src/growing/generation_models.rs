@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcas::model::{explore, spawn};
 use kcas::thread_id;
 
-use super::Generation;
+use super::generation::Generation;
 
 /// A copy is added, and the generation is closed. Whoever learns that it is closed sees the copy: otherwise the generation
 /// would be taken for spent, and dropped with the copy.

@@ -80,6 +80,8 @@
 //! `filter/tests/growing_stalls.rs` stops threads at every step while the others go on.
 
 mod generation;
+#[cfg(all(test, kcas_loom))]
+mod generation_models;
 mod schedule;
 mod table;
 mod tables;
