@@ -55,7 +55,7 @@ run() {
             ;;
         model)
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" CARGO_TARGET_DIR="$target" \
-                cargo test --profile loom -p "$crate" --lib --test loom "$@"
+                cargo test --profile loom -p "$crate" --lib --test 'loom*' "$@"
             ;;
         lib)
             CARGO_TARGET_DIR="$target/tests" cargo test -p "$crate" --features steps --lib "$@"

@@ -73,7 +73,8 @@
 //!   [`Builder::hasher`] one with random seeds. A hasher must be good in all of its 64 bits ([`hashing`]).
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup, or a remove
 //!   that finds nothing, could be misled if a multiple of so many fell between two of its loads
-//!   ([`layout`](layout#when-a-timestamp-wraps)).
+//!   ([`layout`](layout#when-a-timestamp-wraps)). Not in [`GrowingCuckooFilter`], which
+//!   [counts](growing#when-a-timestamp-wraps) the wraps.
 //! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
 //!   one more panics, before anything changes.
 //! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
