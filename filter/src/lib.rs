@@ -71,7 +71,8 @@
 //!   them only ([`saved`](saved#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup or a remove
 //!   that finds nothing, a count, a refused insert and a copy could be misled if a multiple of so many fell between two of
-//!   their loads ([`layout`](layout#when-a-timestamp-wraps)).
+//!   their loads ([`layout`](layout#when-a-timestamp-wraps)). Not in [`GrowingCuckooFilter`], which
+//!   [counts](growing#when-a-timestamp-wraps) the wraps.
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the process together: one
 //!   that has done so counts until it ends. One more is told [`TooManyThreads`](InsertError::TooManyThreads) by an
 //!   insert, and panics in a remove, before anything changes; [`register_thread`] asks beforehand. Lookups do not count.

@@ -42,6 +42,7 @@ fn a_copy_without_memory_is_an_error() {
                         most = most.max(times);
                     }
                     Ok(()) | Err(SnapshotError::TooBusy) => {}
+                    Err(error) => panic!("{error}"),
                 }
                 assert!(times > 0 || copy == Err(refused));
                 let saved = with_granted(SMALL, times, || filter.to_bytes().map(drop));

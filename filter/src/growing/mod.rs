@@ -66,10 +66,28 @@
 //! insert that it undoes has returned. A generation is *closed* when every thread that could have thought it the
 //! newest has let go of the list of tables: nothing is added to it any more. *Absent* from a closed generation is
 //! absent for ever; the others are looked at twice (`Tables::find`). Before a key is inserted uniquely, its buckets in
-//! older generations that are not closed are *sealed*: their timestamps are advanced at one moment at which they have
-//! no copy. An insert that still takes that generation for the newest has read them before, and then its exchange
-//! fails; or reads them after, and then learns from the list, at which it looks between reading and exchange, that
-//! there is a newer one. A closed generation whose last copy is removed is taken off the list, and freed.
+//! older generations that are not closed are *sealed*: a flag is set in both. An insert that still takes that generation
+//! for the newest has read them before, and then its exchange fails; or reads them after, and then learns from the list, at
+//! which it looks between reading and exchange, that there is a newer one. So nothing is added to a sealed bucket, and a key
+//! that it does not hold is absent for ever. A closed generation whose last copy is removed is taken off the list, and freed.
+//!
+//! # When a timestamp wraps
+//!
+//! Flags and long fingerprints leave a timestamp 9 bits (2×26, 4×13) to 25 (2×18). A thread that loses its core in the middle
+//! of a lookup can miss 512 additions to a bucket, which take 15 µs. So, other than in the fixed filter
+//! ([`layout`](crate::layout#when-a-timestamp-wraps)), *a wrap is always noticed*: a table has one word more, which counts
+//! the wraps of all its timestamps. An addition whose timestamp would wrap first turns it over: one K-CAS sets it to zero
+//! and advances that count. Whoever concludes something from a word that has not changed (a lookup that finds nothing, a
+//! count, a remove that finds nothing) reads the count before the word is read first, and after it is read again: if both are
+//! the same, no timestamp of the table has wrapped in between, and the same word says that nothing was added. While a table
+//! is taken over, the older table's count is looked at, too, and a bucket that was taken over between the two readings
+//! counts as changed, since its timestamp may have lost bits. The count itself has 61 bits.
+//!
+//! Nothing else is concluded from time: exchanges compare whole words, whose fingerprints count, and sealing is a flag.
+//!
+//! That costs a lookup of an absent key two loads of a word that is always in the cache, and an addition in 512 a K-CAS of
+//! two words. Shorter fingerprints would have cost more: with 25 bits at first instead of 26 and 3×13 instead of 4×13, a
+//! generation is split once less, and a third more memory is taken at 13 bits, for timestamps of 11 bits, which wrap, too.
 //!
 //! # How it is checked
 //!
@@ -277,8 +295,9 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
 
     /// True when the key has a copy: always for a key that was inserted and not removed, and by chance for others.
     ///
-    /// Progress: lock-free; three loads of words, as in the fixed filter, unless the key's buckets are being changed
-    /// or taken over, or there is more than one generation. Writes nothing, but for the pin. Linearization point: a
+    /// Progress: lock-free; three loads of words, as in the fixed filter, and two of the number of
+    /// [wraps](self#when-a-timestamp-wraps), unless the key's buckets are being changed or taken over, a timestamp of the
+    /// table wraps, or there is more than one generation. Writes nothing, but for the pin. Linearization point: a
     /// moment at which the answer was true of the set, during the call.
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {

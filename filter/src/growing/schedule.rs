@@ -7,7 +7,7 @@ use crate::layout::Layout;
 /// fingerprints of so many bits cannot be split.
 pub(crate) const PAIRING_BITS: u32 = 12;
 
-/// Bits of the fingerprints of a small first table: the most that leave a timestamp of nine bits. (In models, so few that
+/// Bits of the fingerprints of a small first table: the most that leave a timestamp of nine bits beside the flags. (In models, so few that
 /// a table can be split once.)
 const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 26 };
 
