@@ -18,6 +18,9 @@ pub(crate) enum Refused {
     Full,
     /// The table takes no more fingerprints.
     Closed,
+    /// The first bucket is full, and the class was seen with as many copies as it may have; in two buckets that were read
+    /// one after the other.
+    Copies,
 }
 
 /// Adds one copy to the class of `location`.
@@ -59,6 +62,9 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
         if !is_open() {
             return Err(Refused::Closed);
         }
+        if has_most_copies(buckets, location, [first_word, second_word]) {
+            return Err(Refused::Copies);
+        }
         match place(buckets, second, second_word, fingerprint) {
             Some(true) => return Ok(()),
             Some(false) => continue,
@@ -80,6 +86,25 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
             None => {}
         }
     }
+}
+
+/// Whether the two words of a location hold as many copies as the table takes.
+#[inline]
+fn has_most_copies<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+    [first, second]: [u64; 2],
+) -> bool {
+    // In a table that takes any number, nothing is counted.
+    if buckets.most_copies() > 2 * SLOTS {
+        return false;
+    }
+    let count = |word| Layout::<SLOTS, BITS>::count(word, location.fingerprint);
+    let in_second = match location.first == location.second {
+        true => 0,
+        false => count(second),
+    };
+    count(first) + in_second >= buckets.most_copies()
 }
 
 /// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none,

@@ -78,12 +78,11 @@ impl Member {
         }
     }
 
-    /// Whether every slot that the key may have holds a copy of its class.
-    pub(crate) fn has_only_copies(&self, key: Key) -> bool {
-        let location = self.plan.locate(key);
-        let buckets = 1 + usize::from(location.first != location.second);
-        let copies = self.look(key).count();
-        copies == buckets * self.table.format().slots
+    /// Whether the key had as many copies as a bucket has slots at some moment during the call, as long as this is the list
+    /// of tables; false also when one of its buckets has changed meanwhile.
+    pub(crate) fn has_most_copies(&self, key: Key) -> bool {
+        let look = self.look(key);
+        look.is_unchanged() && look.count() >= self.table.format().slots
     }
 
     /// Whether it is large and has room for many times as many copies: distinct keys fill it to more than that before one
