@@ -17,6 +17,11 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// Replaces the bucket's word if it still is `current`.
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool;
 
+    /// So many copies may a class have, and one more if its first bucket has room.
+    fn most_copies(&self) -> usize {
+        usize::MAX
+    }
+
     /// Replaces several words at one moment, if each is as expected; indices are numbers of buckets.
     fn commit(&self, ops: &[Op]) -> bool;
 

@@ -37,7 +37,8 @@ pub enum InsertError {
 pub(crate) enum Refused {
     /// As [`InsertError::Full`].
     Full,
-    /// As [`InsertError::TooManyCopies`].
+    /// As [`InsertError::TooManyCopies`]; or the first bucket is full, and the class was seen with as many copies as the
+    /// table [takes](BucketTable::most_copies), in two buckets that were read one after the other.
     TooManyCopies { most: u8 },
     /// The table takes no more fingerprints.
     Closed,
@@ -94,6 +95,9 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
         if !is_open() {
             return Err(Refused::Closed);
         }
+        if has_most_copies(buckets, location, [first_word, second_word]) {
+            return Err(Refused::TooManyCopies { most: SLOTS as u8 });
+        }
         match place(buckets, second, second_word, fingerprint) {
             Some(true) => return Ok(()),
             Some(false) => continue,
@@ -129,6 +133,18 @@ fn no_room<const SLOTS: usize, const BITS: usize>(location: Location, words: [u6
     } else {
         Refused::Full
     }
+}
+
+/// Whether the two words of a location hold as many copies as the table takes.
+#[inline]
+fn has_most_copies<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+    words: [u64; 2],
+) -> bool {
+    // In a table that takes any number, nothing is counted.
+    buckets.most_copies() <= SLOTS
+        && lookup::count_in::<SLOTS, BITS>(location, words) >= buckets.most_copies()
 }
 
 /// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none,

@@ -339,6 +339,44 @@ fn shrinking_frees_an_empty_newest_generation_and_goes_on_with_the_older_one() {
     assert_eq!(filter.tables()[0].buckets, 1);
 }
 
+/// Every key has as many copies as the buckets have slots, and those that are refused are refused for that.
+#[test]
+fn keys_with_many_copies_do_not_use_up_memory() {
+    for (keys, tries) in [(1_200_u64, 3), (20_000, 12)] {
+        let filter = GrowingCuckooFilter::new();
+        for key in 0..keys {
+            for copy in 0..tries {
+                match filter.insert(&key) {
+                    Ok(()) => {}
+                    Err(InsertError::TooManyCopies) => {
+                        let slots = filter.tables()[0].slots;
+                        assert!(copy >= slots, "{copy} copies of {key}");
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        let bits_a_copy = 8.0 * filter.memory_bytes() as f64 / filter.len() as f64;
+        println!(
+            "{keys}: {bits_a_copy:.0} bits a copy, {:?}",
+            filter.tables()
+        );
+        assert!(
+            bits_a_copy < 200.0,
+            "{bits_a_copy}: 131 and 106 were measured"
+        );
+        // Keys that come once have room among them.
+        for key in keys..2 * keys {
+            assert_eq!(filter.insert(&key), Ok(()));
+        }
+        for key in 0..keys {
+            while filter.remove(&key) {}
+            assert!(filter.remove(&(keys + key)));
+        }
+        assert!(filter.is_empty());
+    }
+}
+
 #[test]
 fn copies_are_counted_and_do_not_make_it_grow() {
     let filter = small();
@@ -350,6 +388,7 @@ fn copies_are_counted_and_do_not_make_it_grow() {
         }
     };
     assert_eq!(refused, InsertError::TooManyCopies);
+    assert_eq!(copies, filter.tables()[0].slots);
     assert_eq!(filter.count("again"), copies);
     assert_eq!(filter.tables(), {
         let other = small();

@@ -7,7 +7,7 @@ mod small_growing;
 
 use std::sync::Arc;
 
-use filter::growing::TableInfo;
+use filter::growing::{InsertError, TableInfo};
 use kcas::steps::{freeze, within};
 use small::{Caller, explained};
 use small_growing::{Growing, holding, key};
@@ -290,6 +290,21 @@ fn a_thread_stopped_in_two_generations() {
             ("count", Count(older)),
         ],
     );
+}
+
+/// It is refused for copies that are seen at once: no search, and no larger table.
+#[test]
+fn a_copy_too_many_is_refused_at_a_few_steps() {
+    let mine = key(0, 0, 0);
+    let filter = holding(20, &[mine, mine]);
+    let tables = filter.tables();
+    let refused = within(30, || filter.insert(&mine));
+    assert_eq!(refused, Err(InsertError::TooManyCopies));
+    assert_eq!(filter.tables(), tables);
+    assert_eq!(filter.count(&mine), 2);
+    // Others have the room.
+    assert_eq!(filter.insert(&key(0, 9, 0)), Ok(()));
+    assert_eq!(filter.tables()[0].buckets, 20);
 }
 
 /// Two threads that are stopped one after the other; what happens `between` that and `after` it; and what the one that goes on

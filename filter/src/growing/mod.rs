@@ -135,6 +135,10 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// takes over from the old one, and up to 80 when it is small. When the greatest number of keys is known, a fixed
 /// filter is smaller, and a little faster.
 ///
+/// A key is held two to four times at least, a fixed filter's default layout holds most keys eight times. When all keys have as
+/// many copies as they can, it takes up to 350 bits a copy (up to three million keys). Where a key comes
+/// more than once, use [`insert_unique`](Self::insert_unique).
+///
 /// A table that was replaced is freed when every thread that was in a call meanwhile, of this or of another growing filter,
 /// has left it: one that never returns, or keeps a [`Reader`], keeps them all.
 ///
@@ -194,18 +198,21 @@ impl<S> Reader<'_, S> {
 /// Why nothing was inserted. The filter is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
-    /// The key was inserted so often that copies of its class fill both its buckets. A larger table would only hold
-    /// more of them.
+    /// The key, with those that cannot be told from it, has as many copies as a bucket has slots: 2 as long as
+    /// fingerprints have 18 bits or more, 3 down to 14, then 4 ([`TableInfo`]). One more is taken only if the first
+    /// of its buckets has room. It costs two loads to find out, and the filter does not grow for it: room for more copies of
+    /// many keys would take ever more memory for each.
     #[error(
-        "copies of this key fill both its buckets: insert it once (insert_unique), or remove copies"
+        "this key has as many copies as are held of one (2 at first, 4 in the end): insert it once (insert_unique), or \
+         remove copies"
     )]
     TooManyCopies,
-    /// Both buckets of the key are full, though the table is nearly empty: keys were inserted many times, or the
-    /// hasher does not tell keys apart. A larger table would soon be as crowded there. (Tables of up to 1 MiB grow
-    /// nevertheless.)
+    /// There is no room for the key, though the table is nearly empty: many of the keys that were inserted have a part of
+    /// their hashes in common. A larger table would soon be as crowded there, and so on until memory is used up. (Tables of
+    /// up to 1 MiB grow nevertheless.)
     #[error(
-        "this key's buckets are full though the table is nearly empty: insert keys once (insert_unique), and take a \
-         hasher that tells them apart"
+        "there is no room for this key though the table is nearly empty: take a hasher that tells keys apart (with \
+         random seeds, where strangers choose the keys)"
     )]
     Crowded,
     /// The allocator refused the next table.
@@ -269,6 +276,9 @@ impl Default for GrowingCuckooFilter {
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// Adds one copy of the key, and grows if there is no room for it.
+    ///
+    /// A key can have two copies, in larger tables three or four; more are refused
+    /// ([`TooManyCopies`](InsertError::TooManyCopies)), but for some that happen to have room.
     ///
     /// Progress: lock-free, but for the allocator when it grows. Linearization point: the compare-and-swap (or K-CAS,
     /// for a chain of shifts) that adds the fingerprint.
@@ -433,10 +443,12 @@ impl<S> GrowingCuckooFilter<S> {
                         }
                         return Ok(added);
                     }
-                    Err(Refused::TooManyCopies { .. }) if self.tables.holds(tables) => {
+                    Err(Refused::TooManyCopies { .. })
+                        if newest.has_most_copies(key) && self.tables.holds(tables) =>
+                    {
                         return Err(InsertError::TooManyCopies);
                     }
-                    // The list has changed.
+                    // The list has changed, or the buckets.
                     Err(Refused::TooManyCopies { .. } | Refused::Closed) => {}
                     Err(Refused::Full) => self.grow(tables, &pinned)?,
                 }

@@ -642,6 +642,12 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
             .is_some_and(|op| self.buckets.replace(bucket, op.expected, op.new))
     }
 
+    /// With so many copies of each class, it can be filled well: half at least of the slots, where no three keys have all
+    /// their buckets in common. With more, two keys of the same buckets would be too many for them.
+    fn most_copies(&self) -> usize {
+        SLOTS
+    }
+
     fn commit(&self, ops: &[Op]) -> bool {
         ops.iter().for_each(|op| self.bear(op.index));
         let stored: Option<ArrayVec<Op, { WordArray::MAX_OPS }>> =

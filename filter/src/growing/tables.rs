@@ -78,6 +78,13 @@ impl Member {
         }
     }
 
+    /// Whether the key had as many copies as a bucket has slots at some moment during the call, as long as this is the list
+    /// of tables; false also when one of its buckets has changed meanwhile.
+    pub(crate) fn has_most_copies(&self, key: Key) -> bool {
+        let look = self.look(key);
+        look.is_unchanged() && look.count() >= self.table.format().slots
+    }
+
     /// Whether it is large and has room for many times as many copies: distinct keys fill it to more than that before one
     /// finds no room.
     pub(crate) fn is_nearly_empty(&self) -> bool {
