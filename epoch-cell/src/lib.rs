@@ -5,6 +5,16 @@
 //! Whoever reads holds a [`Pinned`]: for as long as it does, nothing that it could have read is freed. A thread that
 //! stops while it holds one stops nobody, but memory that was replaced meanwhile is kept.
 //!
+//! # Orderings
+//!
+//! The address of the value is accessed with `SeqCst`, as the words of `kcas` are, and for the same reason: one thread
+//! replaces the value and then loads a word, another one changes the word and then loads the value. With release and acquire
+//! alone both could miss what the other one did (store buffering), where the second one is pinned already, so that no fence
+//! of the collector comes between. In a filter that grows: the one begins a generation, inserts x there, and does not find y
+//! in the older one; the other one inserts y there, and does not find x, since it does not know the newer one. The model
+//! checker takes `SeqCst` accesses for release and acquire, and cannot show it. On x86-64 it costs nothing: a load is a
+//! plain load and an exchange a full barrier either way.
+//!
 //! Under the model checker nothing is freed before the cell itself, and what [`Pinned::after_all`] was given never
 //! runs: loom explores in which order values are replaced and read, and not when memory is reclaimed, which is
 //! `crossbeam-epoch`'s business and checked there.
@@ -56,8 +66,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// The value. Wait-free: one load, which is the linearization point.
     #[inline]
     pub fn load<'a>(&'a self, _: &'a Pinned) -> &'a T {
-        // Acquire: with the release of `replace`, or with what handed the cell to this thread.
-        let address = self.address.load(Ordering::Acquire);
+        // SeqCst: see the crate's docs. As an Acquire it pairs with the release of `replace`, or with what handed the cell
+        // to this thread.
+        let address = self.address.load(Ordering::SeqCst);
         // SAFETY: the address is of a `T` that the cell owned at the load. Should it be replaced, it is freed when all
         // who were pinned then are no more; this thread is one of them, since its load came before. It is the default
         // collector's `Pinned`, like that of the thread that replaces it. The cell cannot be dropped while it is borrowed.
@@ -69,8 +80,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// `value` was loaded from the cell under a `Pinned` that is still held, so no other value can have its address.
     #[inline]
     pub fn holds(&self, value: &T) -> bool {
-        // Acquire: what happened before another value was put here is seen by whoever learns of it.
-        self.address.load(Ordering::Acquire) == address_of_ref(value)
+        // SeqCst: see the crate's docs. As an Acquire it pairs with the release of `replace`: what happened before another
+        // value was put here is seen by whoever learns of it.
+        self.address.load(Ordering::SeqCst) == address_of_ref(value)
     }
 
     /// Replaces the value by `new` if it is still `current`, one that was loaded under this `Pinned`.
@@ -81,16 +93,16 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Gives `new` back when the value is another one meanwhile.
     pub fn replace(&self, current: &T, new: Box<T>, pinned: &Pinned) -> Result<(), Box<T>> {
         let (old, new) = (address_of_ref(current), address_of(new));
-        // Release: the new value is written before it is read (`load`). Acquire: the old one is dropped by whoever frees it.
+        // SeqCst: see the crate's docs. Release: the new value is written before it is read (`load`). Acquire: the old one is
+        // dropped by whoever frees it.
         let exchanged =
             self.address
-                .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
+                .compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed);
         match exchanged {
             Ok(_) => {
                 // SAFETY: `old` came from `Box::into_raw`, as it was in the cell, and was taken out of it by this
-                // exchange alone, so nobody else frees it.
-                let old = unsafe { Box::from_raw(to_pointer(old)) };
-                pinned.retire(&self.retired, old);
+                // exchange alone, so nobody else frees it. Whoever loaded it before is pinned.
+                unsafe { pinned.retire(&self.retired, old) };
                 Ok(())
             }
             // SAFETY: `new` came from `Box::into_raw` above, and nobody else has seen it.

@@ -35,7 +35,15 @@ impl Pinned {
         self.0.flush();
     }
 
-    pub(crate) fn retire<T: Send + 'static>(&self, _: &Retired<T>, old: Box<T>) {
-        self.after_all(move || drop(old));
+    /// Frees a value when nobody has it any more.
+    ///
+    /// # Safety
+    ///
+    /// The address came from `Box::into_raw`. Whoever has the value is pinned, nobody can load it any more, and nobody else
+    /// frees it.
+    pub(crate) unsafe fn retire<T: Send + 'static>(&self, _: &Retired<T>, old: u64) {
+        // The box is made there and not here, where it would claim to be the only way to a value that others still read.
+        // SAFETY: by then all who were pinned have let go, and with what the caller promises nobody else has the value.
+        self.after_all(move || drop(unsafe { Box::from_raw(crate::to_pointer::<T>(old)) }));
     }
 }
