@@ -60,7 +60,7 @@ cargo test --locked -p filter --features serde --test serialized
 step "tests that stop threads at every step"
 cargo test --locked -p kcas -p filter --features steps --lib \
     --test stalls --test copy_at_steps --test timestamp_wrap --test bounded_memory
-cargo test --locked -p filter --features steps --test growing_stalls
+cargo test --locked -p filter --features steps --test growing_stalls --test growing_out_of_memory
 cargo test --locked -p kcas --features steps --test helping_readers
 cargo test --locked -p kcas-epoch --features steps --lib --test stalls
 cargo test --locked -p harness --features steps --test counterexample --test livelock --test stalls
