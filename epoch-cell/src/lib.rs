@@ -5,6 +5,15 @@
 //! Whoever reads holds a [`Pinned`]: for as long as it does, nothing that it could have read is freed. A thread that
 //! stops while it holds one stops nobody, but memory that was replaced meanwhile is kept.
 //!
+//! # Orderings
+//!
+//! The address of the value is accessed with `SeqCst`, as the words of `kcas` are, and for the same reason: one thread
+//! replaces the value and then loads a word, another one changes the word and then loads the value. With release and acquire
+//! alone both could miss what the other one did (store buffering), where the second one is pinned already, so that no fence
+//! of the collector comes between. In a filter that grows: the one begins a generation, inserts x there, and does not find y
+//! in the older one; the other one inserts y there, and does not find x, since it does not know the newer one. On x86-64 it
+//! costs nothing: a load is a plain load and an exchange a full barrier either way.
+//!
 //! Under the model checker nothing is freed before the cell itself, and what [`Pinned::after_all`] was given never
 //! runs: loom explores in which order values are replaced and read, and not when memory is reclaimed, which is
 //! `crossbeam-epoch`'s business and checked there.
@@ -56,9 +65,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// The value. Wait-free: one load, which is the linearization point.
     #[inline]
     pub fn load<'a>(&'a self, _: &'a Pinned) -> &'a T {
-        // SeqCst: acquires with `replace`, or with what handed the cell to this thread; and all threads agree on the order of
-        // this load, the replacements, and their other SeqCst accesses. A pin has a fence, but not one inside another pin:
-        // without this, of two threads that stay pinned, each could change something and miss what the other one changed.
+        // SeqCst: see the crate's docs. It acquires with `replace`, or with what handed the cell to this thread.
         let address = self.address.load(Ordering::SeqCst);
         // SAFETY: the address is of a `T` that the cell owned at the load. Should it be replaced, it is freed when all
         // who were pinned then are no more; this thread is one of them, since its load came before. It is the default
@@ -83,8 +90,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Gives `new` back when the value is another one meanwhile.
     pub fn replace(&self, current: &T, new: Box<T>, pinned: &Pinned) -> Result<(), Box<T>> {
         let (old, new) = (address_of_ref(current), address_of(new));
-        // SeqCst: releases the new value to `load`, acquires the old one for whoever frees it, and is in the one order of
-        // which `load` speaks.
+        // SeqCst: see the crate's docs. It releases the new value to `load`, and acquires the old one for whoever frees it.
         let exchanged =
             self.address
                 .compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed);

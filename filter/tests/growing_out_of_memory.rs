@@ -4,7 +4,61 @@
 mod limited;
 
 use filter::growing::{GrowingCuckooFilter, InsertError};
+<<<<<<< HEAD
 use limited::with_most;
+=======
+
+/// The system's allocator, but for what is too large for the current thread.
+struct Limited;
+
+#[global_allocator]
+static ALLOCATOR: Limited = Limited;
+
+std::thread_local! {
+    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    static REFUSALS: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Limited {
+    fn allows(&self, layout: Layout) -> bool {
+        let allowed = layout.size() <= MOST.get();
+        REFUSALS.set(REFUSALS.get() + u64::from(!allowed));
+        allowed
+    }
+}
+
+// SAFETY: all is handed to the system's allocator, or refused with a null pointer, as is allowed at any time.
+unsafe impl GlobalAlloc for Limited {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match self.allows(layout) {
+            // SAFETY: as the caller promises.
+            true => unsafe { System.alloc(layout) },
+            false => std::ptr::null_mut(),
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match self.allows(layout) {
+            // SAFETY: as the caller promises.
+            true => unsafe { System.alloc_zeroed(layout) },
+            false => std::ptr::null_mut(),
+        }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: it came from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// What `action` does while nothing of more than so many bytes is to be had.
+fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
+    MOST.set(most);
+    let result = action();
+    MOST.set(usize::MAX);
+    result
+}
+>>>>>>> growing
 
 /// Inserts keys from `from` on until one is refused: it, and why.
 fn fill(filter: &GrowingCuckooFilter, from: u64) -> (u64, InsertError) {
@@ -28,7 +82,8 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
             .build()
             .unwrap();
         let refused = 2 * last;
-        let most = last * size_of::<u64>();
+        // A word more than buckets.
+        let most = (last + 1) * size_of::<u64>();
         let (key, error) = with_most(most, || {
             let (key, error) = fill(&filter, 0);
             // Again, by each kind of insert, and while others are looked up and removed.
@@ -70,4 +125,87 @@ fn clearing_and_building_without_memory_change_nothing() {
     });
     assert_eq!(refused, Err(InsertError::OutOfMemory { buckets: 8_192 }));
     holds_just(&filter, 1_000);
+}
+
+/// Two threads ask for the next table at once, and there is memory for one: the one that is refused waits a little, and
+/// finds that the filter has grown.
+#[cfg(feature = "steps")]
+mod at_once {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use kcas::steps::{Frozen, freeze, with_hook, within};
+
+    use super::*;
+
+    /// What a table of 1,024 buckets takes, and a little more.
+    const MOST_BYTES: usize = 9 << 10;
+
+    /// A filter that must grow for the key.
+    fn full() -> (Arc<GrowingCuckooFilter>, u64) {
+        let filter = GrowingCuckooFilter::new();
+        let (key, _) = with_most(MOST_BYTES, || fill(&filter, 0));
+        (Arc::new(filter), key)
+    }
+
+    /// A thread that has made the next table and not put it into the list.
+    fn with_a_table_in_hand() -> (Arc<GrowingCuckooFilter>, u64, Frozen<()>) {
+        let mut found = None;
+        for step in 0.. {
+            let (filter, key) = full();
+            let other = Arc::clone(&filter);
+            let grow = move || other.insert(&key).unwrap();
+            let Ok(frozen) = freeze(step, grow) else {
+                panic!("it has no such step");
+            };
+            if filter.tables()[0].buckets > 1_024 {
+                // The step before was the exchange.
+                frozen.thaw();
+                break;
+            }
+            if let Some((_, _, before)) = found.replace((filter, key, frozen)) {
+                Frozen::thaw(before);
+            }
+        }
+        found.expect("it does not begin with the exchange")
+    }
+
+    #[test]
+    fn who_is_refused_looks_whether_the_filter_has_grown() {
+        // The other one goes on so many steps after the first refusal.
+        for after in 0..8 {
+            let (filter, key, frozen) = with_a_table_in_hand();
+            let frozen = Rc::new(RefCell::new(Some(frozen)));
+            let (before, left) = (REFUSALS.get(), Cell::new(after));
+            let hook = move |_| {
+                if REFUSALS.get() > before {
+                    match left.get() {
+                        0 => frozen.take().into_iter().for_each(|frozen| frozen.thaw()),
+                        steps => left.set(steps - 1),
+                    }
+                }
+            };
+            let inserted = with_most(MOST_BYTES, || with_hook(hook, || filter.insert(&key)));
+            assert!(REFUSALS.get() > before);
+            assert_eq!(inserted, Ok(()), "{after} steps after the refusal");
+            assert_eq!(filter.tables()[0].buckets, 2_048);
+            assert_eq!(filter.count(&key), 2);
+            assert!(filter.remove(&key));
+            holds_just(&filter, key + 1);
+        }
+    }
+
+    #[test]
+    fn who_is_refused_does_not_wait_for_ever() {
+        let (filter, key, frozen) = with_a_table_in_hand();
+        let inserted = with_most(MOST_BYTES, || within(20_000, || filter.insert(&key)));
+        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_048 }));
+        frozen.thaw();
+        assert_eq!(filter.insert(&key), Ok(()));
+        // When nobody else asks, the answer is known at once.
+        let (filter, key) = full();
+        let inserted = with_most(MOST_BYTES, || within(2_000, || filter.insert(&key)));
+        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_048 }));
+    }
 }

@@ -108,7 +108,11 @@ use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
 use kcas::OutOfMemory;
+<<<<<<< HEAD
 use kcas::thread_id::{self, TooManyThreads};
+=======
+use kcas::sync::{AtomicU64, Ordering};
+>>>>>>> growing
 
 pub use epoch_cell::{Pinned, pin};
 
@@ -164,8 +168,13 @@ pub struct GrowingCuckooFilter<S = FixedState> {
     tables: EpochCell<Tables>,
     /// Buckets of the first table, and of each slice of the others.
     slice: usize,
+    /// Threads that ask for the memory of a next table, or have it, and have neither put it into the list nor freed it.
+    asking: AtomicU64,
     hasher: S,
 }
+
+/// How often a thread looks for memory, or for a list that has grown, while others have asked for memory, too.
+const LOOKS: usize = 1_000;
 
 /// Looks keys up in a [`GrowingCuckooFilter`], of which it holds the tables: each lookup sees what is in the filter at
 /// that time, as [`contains`](GrowingCuckooFilter::contains) does, and is faster by a fence.
@@ -215,7 +224,9 @@ pub enum InsertError {
          random seeds, where strangers choose the keys)"
     )]
     Crowded,
-    /// The allocator refused the next table.
+    /// The allocator refused the next table, and the filter has not grown otherwise: no other thread was asking for that
+    /// memory, or others were, and none of them had made the filter grow while this one looked a thousand times. (Of threads
+    /// that grow a filter at the same time, each asks for a table, and one is used.)
     #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
         /// How many buckets it would have.
@@ -472,29 +483,43 @@ impl<S> GrowingCuckooFilter<S> {
         if buckets > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets });
         }
-        let (larger, is_split) = match newest.table().try_split() {
-            Some(split) => (split, true),
+        for _ in 0..LOOKS {
+            // Relaxed: what matters is that it comes before the exchange below by one who is refused because of this one.
+            self.asking
+                .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
+            let grown = self.grown(tables, buckets);
+            let grown = grown.map(|grown| self.put(tables, grown, pinned));
+            // Release: with the Acquire of the same exchange by another one: who sees this one gone sees its list.
+            let others_ask = self.asking.fetch_sub(1, Ordering::AcqRel) > 1;
+            // Someone else had the memory, if this thread had none.
+            if grown.is_ok() || !self.tables.holds(tables) {
+                return Ok(());
+            }
+            if !others_ask {
+                break;
+            }
+            // One of them may have it, and is about to put it into the list, or to free it.
+            std::thread::yield_now();
+        }
+        Err(InsertError::OutOfMemory { buckets })
+    }
+
+    /// The list with a table of so many buckets more, that takes over from the newest or begins a generation.
+    fn grown(&self, tables: &Tables, buckets: usize) -> Result<Tables, OutOfMemory> {
+        let newest = tables.newest().table();
+        Ok(match newest.try_split() {
+            Some(split) => tables.with_split(split?),
             None => {
-                let slice_bits = newest.table().slice_bits() + 1;
-                (
-                    Table::try_new(first_bits(buckets), self.slice, slice_bits),
-                    false,
-                )
+                let slice_bits = newest.slice_bits() + 1;
+                tables.with(Table::try_new(first_bits(buckets), self.slice, slice_bits)?)
             }
-        };
-        let larger = match larger {
-            Ok(larger) => larger,
-            Err(OutOfMemory { .. }) if self.tables.holds(tables) => {
-                return Err(InsertError::OutOfMemory { buckets });
-            }
-            // Someone else had the memory.
-            Err(OutOfMemory { .. }) => return Ok(()),
-        };
-        let grown = if is_split {
-            tables.with_split(larger)
-        } else {
-            tables.with(larger)
-        };
+        })
+    }
+
+    /// Replaces the list, unless someone else has, by one that has grown.
+    fn put(&self, tables: &Tables, grown: Tables, pinned: &Pinned) {
+        let newest = tables.newest();
+        let is_split = grown.iter().count() == tables.iter().count();
         let replaced = self.tables.replace(tables, Box::new(grown), pinned);
         if replaced.is_ok() && !is_split {
             let superseded = newest.generation.clone();
@@ -502,7 +527,6 @@ impl<S> GrowingCuckooFilter<S> {
             // Whoever takes it for the newest is pinned now.
             pinned.after_all(move || superseded.close(turn));
         }
-        Ok(())
     }
 
     /// Takes the table off the list that `table`, of the newest generation, has taken over everything from.
@@ -751,6 +775,7 @@ impl<S> GrowingBuilder<S> {
         Ok(GrowingCuckooFilter {
             tables: EpochCell::new(Tables::of(Member::first(first))),
             slice,
+            asking: AtomicU64::new(0),
             hasher: self.hasher,
         })
     }
