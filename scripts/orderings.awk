@@ -15,7 +15,9 @@ BEGIN {
     weaker_than["rmw", "SeqCst"] = "AcqRel Acquire Release Relaxed"
 }
 
-/^#\[cfg\(all\(test/ { in_tests = 1 }
+# Tests beside the code; not the declaration of a file of models.
+cfg_of_tests && /\{$/ { in_tests = 1 }
+{ cfg_of_tests = /^#\[cfg\(all\(test/ }
 
 !in_tests && !/^ *\/\// {
     done = ""

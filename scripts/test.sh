@@ -23,22 +23,6 @@ cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
     cargo clippy --locked --profile loom -p kcas -p filter --lib --test loom --test loom_growing -- -D warnings
 
-<<<<<<< HEAD
-=======
-step "tests"
-cargo test --locked --workspace
-cargo test --locked -p filter --features serde --test serialized
-
-step "tests that stop threads at every step"
-cargo test --locked -p kcas -p filter --features steps --lib \
-    --test stalls --test copy_at_steps --test timestamp_wrap --test bounded_memory
-cargo test --locked -p filter --features steps --test growing_stalls --test growing_out_of_memory
-cargo test --locked -p kcas --features steps --test helping_readers
-cargo test --locked -p kcas-epoch --features steps --lib --test stalls
-cargo test --locked -p harness --features steps --test counterexample --test livelock --test stalls
-cargo test --locked -p harness --features steps --lib -- exchanges between_steps
-
->>>>>>> growing
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 

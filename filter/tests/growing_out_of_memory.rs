@@ -4,61 +4,9 @@
 mod limited;
 
 use filter::growing::{GrowingCuckooFilter, InsertError};
-<<<<<<< HEAD
+#[cfg(feature = "steps")]
+use limited::refusals;
 use limited::with_most;
-=======
-
-/// The system's allocator, but for what is too large for the current thread.
-struct Limited;
-
-#[global_allocator]
-static ALLOCATOR: Limited = Limited;
-
-std::thread_local! {
-    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
-    static REFUSALS: Cell<u64> = const { Cell::new(0) };
-}
-
-impl Limited {
-    fn allows(&self, layout: Layout) -> bool {
-        let allowed = layout.size() <= MOST.get();
-        REFUSALS.set(REFUSALS.get() + u64::from(!allowed));
-        allowed
-    }
-}
-
-// SAFETY: all is handed to the system's allocator, or refused with a null pointer, as is allowed at any time.
-unsafe impl GlobalAlloc for Limited {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match self.allows(layout) {
-            // SAFETY: as the caller promises.
-            true => unsafe { System.alloc(layout) },
-            false => std::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        match self.allows(layout) {
-            // SAFETY: as the caller promises.
-            true => unsafe { System.alloc_zeroed(layout) },
-            false => std::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: it came from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// What `action` does while nothing of more than so many bytes is to be had.
-fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
-    MOST.set(most);
-    let result = action();
-    MOST.set(usize::MAX);
-    result
-}
->>>>>>> growing
 
 /// Inserts keys from `from` on until one is refused: it, and why.
 fn fill(filter: &GrowingCuckooFilter, from: u64) -> (u64, InsertError) {
@@ -131,7 +79,7 @@ fn clearing_and_building_without_memory_change_nothing() {
 /// finds that the filter has grown.
 #[cfg(feature = "steps")]
 mod at_once {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::rc::Rc;
     use std::sync::Arc;
 
@@ -177,9 +125,9 @@ mod at_once {
         for after in 0..8 {
             let (filter, key, frozen) = with_a_table_in_hand();
             let frozen = Rc::new(RefCell::new(Some(frozen)));
-            let (before, left) = (REFUSALS.get(), Cell::new(after));
+            let (before, left) = (refusals(), Cell::new(after));
             let hook = move |_| {
-                if REFUSALS.get() > before {
+                if refusals() > before {
                     match left.get() {
                         0 => frozen.take().into_iter().for_each(|frozen| frozen.thaw()),
                         steps => left.set(steps - 1),
@@ -187,7 +135,7 @@ mod at_once {
                 }
             };
             let inserted = with_most(MOST_BYTES, || with_hook(hook, || filter.insert(&key)));
-            assert!(REFUSALS.get() > before);
+            assert!(refusals() > before);
             assert_eq!(inserted, Ok(()), "{after} steps after the refusal");
             assert_eq!(filter.tables()[0].buckets, 2_048);
             assert_eq!(filter.count(&key), 2);

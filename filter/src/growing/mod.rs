@@ -108,11 +108,8 @@ use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
 use kcas::OutOfMemory;
-<<<<<<< HEAD
-use kcas::thread_id::{self, TooManyThreads};
-=======
 use kcas::sync::{AtomicU64, Ordering};
->>>>>>> growing
+use kcas::thread_id::{self, TooManyThreads};
 
 pub use epoch_cell::{Pinned, pin};
 
@@ -469,6 +466,10 @@ impl<S> GrowingCuckooFilter<S> {
 
     /// Makes room, unless someone else has changed the list.
     #[cold]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it yields where memory is short, a limited number of times, and not for a certain thread"
+    )]
     fn grow(&self, tables: &Tables, pinned: &Pinned) -> Result<(), InsertError> {
         let newest = tables.newest();
         if newest.view().older.is_some() {

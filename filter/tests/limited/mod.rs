@@ -16,15 +16,18 @@ std::thread_local! {
     static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
     /// after so many times.
     static GRANTED: Cell<usize> = const { Cell::new(0) };
+    static REFUSALS: Cell<u64> = const { Cell::new(0) };
 }
 
 impl Limited {
     fn allows(&self, layout: Layout) -> bool {
-        layout.size() <= MOST.get() || {
+        let allowed = layout.size() <= MOST.get() || {
             let granted = GRANTED.get();
             GRANTED.set(granted.saturating_sub(1));
             granted > 0
-        }
+        };
+        REFUSALS.set(REFUSALS.get() + u64::from(!allowed));
+        allowed
     }
 }
 
@@ -50,6 +53,11 @@ unsafe impl GlobalAlloc for Limited {
         // SAFETY: it came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
+}
+
+/// How often the current thread was refused something.
+pub(crate) fn refusals() -> u64 {
+    REFUSALS.get()
 }
 
 /// What `action` does while nothing of more than so many bytes is to be had.
