@@ -55,7 +55,8 @@
 //!   told that it was new.
 //! - **[`Full`] leaves the filter exactly as it was.** Nothing is dropped to make room.
 //! - **No operation allocates**, but for first uses: a thread's first insert into a filter may make a chunk of
-//!   counters, and its first chain of shifts a chunk of K-CAS records.
+//!   counters, and its first chain of shifts a chunk of K-CAS records. ([`GrowingCuckooFilter`] allocates when it grows,
+//!   and any call of it may free a table that was replaced.)
 //! - **No `unsafe`**, here or in `kcas`.
 //!
 //! # Limits
@@ -77,7 +78,8 @@
 //!   [counts](growing#when-a-timestamp-wraps) the wraps.
 //! - **Threads.** At most [`MAX_THREADS`](kcas::thread_id::MAX_THREADS) live threads may insert or remove;
 //!   one more panics, before anything changes.
-//! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread.
+//! - **Signal handlers** must not insert or remove: they may have interrupted an operation of their thread. Nor may they look
+//!   up in a [`GrowingCuckooFilter`], which may allocate or free then.
 //!
 //! # Recipes
 //!
