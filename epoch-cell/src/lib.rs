@@ -3,7 +3,8 @@
 //! its own: the unsafe lines are here, with the reasons beside them.
 //!
 //! Whoever reads holds a [`Pinned`]: for as long as it does, nothing that it could have read is freed. A thread that
-//! stops while it holds one stops nobody, but memory that was replaced meanwhile is kept.
+//! stops while it holds one stops nobody, but memory that was replaced meanwhile is kept. Any other guard of the process's
+//! default collector keeps it, too.
 //!
 //! # Orderings
 //!

@@ -50,7 +50,7 @@
 //! - **Lookups, inserts and removes of a fixed filter do not allocate**, but for first uses: a thread's first insert
 //!   into a filter may make a chunk of counters, and its first chain of shifts a chunk of K-CAS records (one for every
 //!   32 threads that live at the same time). Building, copying and saving allocate, and so does a growing filter, at a
-//!   thread's first call and now and then when something is inserted or removed.
+//!   thread's first call and when it grows; any call of it, a lookup too, may free a table that was replaced.
 //! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which frees the tables of the
 //!   filter that grows, and `huge-pages`, which the feature of this name takes.
 //!

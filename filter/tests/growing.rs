@@ -457,3 +457,12 @@ fn a_batch_of_lookups_answers_as_one_by_one() {
     let singly: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
     assert_eq!(found, singly);
 }
+
+#[test]
+fn it_is_shown_on_a_line() {
+    let filter = small();
+    filter.insert("a").unwrap();
+    let shown = format!("{filter:?} and {:?}", filter.reader());
+    assert!(shown.contains("len: 1, capacity: 2048"), "{shown}");
+    assert!(shown.len() < 300 && !shown.contains('\n'), "{shown}");
+}

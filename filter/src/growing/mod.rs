@@ -94,7 +94,7 @@
 //! Loom explores inserts, unique inserts, removes and lookups while a table is split, and while a generation is added
 //! (`filter/tests/loom_growing.rs`). It does not explore when a generation is closed or memory is freed, which is the
 //! epochs' business (`crossbeam-epoch` is modelled by its authors). `filter/tests/growing.rs` grows filters with real
-//! threads; `harness check --subjects growing` looks for answers that no order explains;
+//! threads; `harness check --subject growing` looks for answers that no order explains;
 //! `filter/tests/growing_stalls.rs` stops threads at every step while the others go on.
 
 mod generation;
@@ -104,6 +104,7 @@ mod schedule;
 mod table;
 mod tables;
 
+use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
@@ -140,11 +141,12 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// many copies as they can, it takes up to 350 bits a copy (up to three million keys). Where a key comes
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
-/// A table that was replaced is freed when every thread that was in a call meanwhile, of this or of another growing filter,
-/// has left it: one that never returns, or keeps a [`Reader`], keeps them all.
+/// A table that was replaced is freed when every thread has let go that was pinned meanwhile: that was in a call of this or
+/// another growing filter, or held a [`Reader`] or any other guard of the process's default crossbeam collector, for whatever
+/// purpose. A thread that never lets go keeps all that is replaced from then on.
 ///
-/// A call holds the list of its tables for as long as it takes ([`pin`]), which costs one fence. A thread that makes
-/// many lookups in a row can hold it throughout, and save that ([`reader`](Self::reader)):
+/// A call pins its thread for as long as it takes ([`pin`]), which costs one fence. A thread that makes
+/// many lookups in a row can stay pinned, and save that ([`reader`](Self::reader)):
 ///
 /// ```
 /// use filter::growing::GrowingCuckooFilter;
@@ -160,7 +162,14 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// assert_eq!(seen.len(), 0);
 /// # Ok::<(), filter::growing::InsertError>(())
 /// ```
-#[derive(Debug)]
+///
+/// **What a call may take beside its work.** An insert that finds no room allocates a table of twice the size, and at each
+/// insert a few buckets are taken over. A thread's first call registers it with the collector, which allocates. And one in
+/// 128 calls of a thread, of whatever kind, also a lookup, frees what nobody holds any more: that may be a table of
+/// gigabytes, which takes the system milliseconds to unmap. Where no lookup may ever take so long, use a fixed filter, or
+/// a [`Reader`], whose lookups free nothing. For the same reasons **no call, and no lookup either, may be
+/// made in a signal handler**: it may allocate or free while its thread is in the allocator. (With a `Reader` that exists
+/// already, lookups only load.)
 pub struct GrowingCuckooFilter<S = FixedState> {
     tables: EpochCell<Tables>,
     /// Buckets of the first table, and of each slice of the others.
@@ -168,6 +177,15 @@ pub struct GrowingCuckooFilter<S = FixedState> {
     /// Threads that ask for the memory of a next table, or have it, and have neither put it into the list nor freed it.
     asking: AtomicU64,
     hasher: S,
+}
+
+impl<S> fmt::Debug for GrowingCuckooFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrowingCuckooFilter")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .finish_non_exhaustive()
+    }
 }
 
 /// How often a thread looks for memory, or for a list that has grown, while others have asked for memory, too.

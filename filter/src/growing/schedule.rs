@@ -110,4 +110,42 @@ mod tests {
             assert!(generations <= MAX_GENERATIONS, "2^{exponent}");
         }
     }
+    /// The table in the docs of `growing`.
+    #[test]
+    fn formats_are_as_they_are_told() {
+        let rows = include_str!("mod.rs")
+            .lines()
+            .skip_while(|line| !line.starts_with("//! | Bits of a fingerprint |"));
+        let rows = rows.skip(2).map_while(|line| line.strip_prefix("//! | "));
+        let number = |text: &str| -> f64 {
+            let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+            let unit = if text.contains("million") { 1e6 } else { 1.0 };
+            digits.parse::<f64>().unwrap() * unit
+        };
+        let mut told = Vec::new();
+        for row in rows {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [bits, slots, bits_a_key, rates, ..] = cells[..] else {
+                panic!("{row}");
+            };
+            let ends = |text: &'static str| {
+                let (first, last) = text.split_once(" to ").unwrap_or((text, text));
+                [first, last].map(number)
+            };
+            let [longest, shortest] = ends(bits).map(|bits| bits as u32);
+            let wrong = ends(rates.strip_prefix("1 in ").unwrap());
+            for (bits, one_in) in [longest, shortest].into_iter().zip(wrong) {
+                let off = one_in * format(bits).false_positive_rate;
+                assert!((0.98..1.02).contains(&off), "{bits} bits: {off}");
+            }
+            for bits in (shortest..=longest).rev() {
+                let format = format(bits);
+                assert_eq!(format.slots as f64, number(slots));
+                let taken = (format.buckets_for)(1_000_000_000) as f64 * 64.0 / 1e9;
+                assert_eq!(taken.round(), number(bits_a_key));
+                told.push(bits);
+            }
+        }
+        assert!(told.into_iter().eq((PAIRING_BITS..=LONGEST).rev()));
+    }
 }
