@@ -95,7 +95,7 @@ enum Command {
     /// Measure how fast the lock-free filter is to be, and print a verdict on each target.
     ///
     /// Runs experiments/speed.toml: lookups, batches, fills and churn, against the bound of the machine, striped
-    /// locks and two filters from crates.io. The table at the end has a line for every ratio: what it is to be
+    /// locks and two published crates. The table at the end has a line for every ratio: what it is to be
     /// at least, what is aimed at, its median over interleaved rounds with its interval, and a verdict. Targets
     /// that are missed are printed as such, and are no error. Under ten minutes and 4 GB of memory on two
     /// cores; it needs them to itself. What is left behind, and what Ctrl-C does, is as for `sweep`.

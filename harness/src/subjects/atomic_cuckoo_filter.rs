@@ -1,4 +1,4 @@
-//! The crate [`atomic-cuckoo-filter`](https://crates.io/crates/atomic-cuckoo-filter) 0.3, from crates.io: a
+//! The published crate `atomic-cuckoo-filter` 0.3: a
 //! cuckoo filter that threads share.
 //!
 //! It is set as well as it can be for the comparison. Four fingerprints of 16 bits make a bucket of one word,
@@ -36,8 +36,7 @@ pub struct AtomicCuckooFilter(CuckooFilter<AHasher>);
 
 impl Subject for AtomicCuckooFilter {
     const NAME: &'static str = "atomic-cuckoo-filter";
-    const DESCRIPTION: &'static str =
-        "crates.io's atomic-cuckoo-filter 0.3: 16-bit fingerprints, a power of two of buckets";
+    const DESCRIPTION: &'static str = "the published crate atomic-cuckoo-filter 0.3: 16-bit fingerprints, a power of two of buckets";
     const GUARANTEES: &'static str =
         "not linearizable: may miss a key that is there; chains and removes block";
 

@@ -1,4 +1,4 @@
-//! The crate [`cuckoofilter`](https://crates.io/crates/cuckoofilter) 0.5, from crates.io, under the standard
+//! The published crate `cuckoofilter` 0.5, under the standard
 //! library's mutex: what a program gets that takes the best-known filter with removal and shares it. The crate
 //! itself has nothing for threads.
 //!
@@ -47,7 +47,7 @@ impl CuckoofilterMutex {
 
 impl Subject for CuckoofilterMutex {
     const NAME: &'static str = "cuckoofilter-mutex";
-    const DESCRIPTION: &'static str = "crates.io's cuckoofilter 0.5 under one mutex: 8-bit fingerprints, a power of two of buckets";
+    const DESCRIPTION: &'static str = "the published crate cuckoofilter 0.5 under one mutex: 8-bit fingerprints, a power of two of buckets";
     const GUARANTEES: &'static str =
         "linearizable until an insert is refused, which loses another key; blocking";
 

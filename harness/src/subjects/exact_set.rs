@@ -1,4 +1,4 @@
-//! An exact concurrent set, the hash map of the crate [`papaya`](https://crates.io/crates/papaya) 0.2: the answer to
+//! An exact concurrent set, the hash map of the crate `papaya` 0.2: the answer to
 //! "why not just a hash set?", with what it costs in memory.
 //!
 //! papaya and not dashmap, because lookups are what filters are for: in papaya a lookup takes no lock and writes
@@ -42,8 +42,7 @@ const PLACE_BYTES: usize = size_of::<usize>() + 1;
 
 impl Subject for ExactSet {
     const NAME: &'static str = "exact-set";
-    const DESCRIPTION: &'static str =
-        "an exact set: crates.io's papaya 0.2, a concurrent hash map, with 64-bit hashes as keys";
+    const DESCRIPTION: &'static str = "an exact set: the published crate papaya 0.2, a concurrent hash map, with 64-bit hashes as keys";
     const GUARANTEES: &'static str =
         "linearizable; lookups never block; inserts and removes block only while the map grows";
 

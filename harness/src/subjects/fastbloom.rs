@@ -1,4 +1,4 @@
-//! The crate [`fastbloom`](https://crates.io/crates/fastbloom) 0.17, from crates.io: the fastest Bloom filter
+//! The published crate `fastbloom` 0.17: the fastest Bloom filter
 //! there that threads can share.
 //!
 //! It is sized for as many keys as there are slots, at the false positive rate that our layout of four slots of
@@ -35,8 +35,7 @@ impl Fastbloom {
 
 impl Subject for Fastbloom {
     const NAME: &'static str = "fastbloom";
-    const DESCRIPTION: &'static str =
-        "crates.io's fastbloom 0.17, an atomic Bloom filter of the same false positive rate";
+    const DESCRIPTION: &'static str = "the published crate fastbloom 0.17, an atomic Bloom filter of the same false positive rate";
     const GUARANTEES: &'static str = "wait-free; what an insert that has returned wrote is found";
     const OPERATIONS: Operations = Operations::INSERT;
 

@@ -1,5 +1,5 @@
 //! The measured structures, one file each. Those that are ours share hash function, bucket layout and table
-//! size, so that what is compared is how threads are kept apart; those from crates.io are set so that they
+//! size, so that what is compared is how threads are kept apart; published crates are set so that they
 //! come as near to that as they can, and say so.
 
 mod ablation;

@@ -1,4 +1,4 @@
-//! The crate `kcas` 0.1.0 of crates.io: Harris, Fraser & Pratt's shape with a record for each thread, and without
+//! The published crate `kcas` 0.1.0: Harris, Fraser & Pratt's shape with a record for each thread, and without
 //! the conditional installation.
 //!
 //! **It is not sound where values return.** With words that are increased and reduced, threads are soon found in
@@ -20,7 +20,7 @@ use super::{Change, Engine, Entry, MAX_THREADS, START, Session, Words, boxed};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "crate kcas",
-    description: "kcas 0.1.0 of crates.io: descriptors reused, unconditional installation",
+    description: "kcas 0.1.0, a published crate: descriptors reused, unconditional installation",
     guarantees: "loses updates or hangs where a word's value returns, and rarely hangs elsewhere; readers wait for operations under way",
     counted: false,
     build,

@@ -1,4 +1,4 @@
-//! The crate `mwcas` 0.2.0 of crates.io: descriptors on the heap, reclaimed by crossbeam-epoch, after Wang, Levandoski
+//! The published crate `mwcas` 0.2.0: descriptors on the heap, reclaimed by crossbeam-epoch, after Wang, Levandoski
 //! & Larson (*Easy Lock-Free Indexing in Non-Volatile Memory*, ICDE 2018), and without their conditional
 //! installation.
 //!
@@ -17,7 +17,7 @@ use super::{Change, Entry, START, Session, Words, boxed};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "crate mwcas",
-    description: "mwcas 0.2.0 of crates.io: descriptors on the heap under epochs, unconditional installation",
+    description: "mwcas 0.2.0, a published crate: descriptors on the heap under epochs, unconditional installation",
     guarantees: "loses updates where a word's value returns; readers help",
     counted: false,
     build: |len, _| boxed::<Pointers>(len),
