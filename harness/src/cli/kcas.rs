@@ -73,9 +73,9 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
         say!("{}", verdicts(&effort)?);
         return Ok(Ending::Complete);
     }
+    let study = Study::begin(&options.out, "kcas", describe(options)?)?;
     #[cfg(feature = "steps")]
     say!("{}", exchanges());
-    let study = Study::begin(&options.out, "kcas", describe(options)?)?;
     let Measured { rows, ended_by } = study.measure(steps(&effort), |mut progress| {
         measure(&effort, &mut progress)
     });
