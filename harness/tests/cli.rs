@@ -820,7 +820,7 @@ fn checks_and_finds_nothing(subject: &str) {
         .run(&arguments)
         .success()
         .stdout(
-            contains("rounds,")
+            contains(" round")
                 .and(contains("refused;"))
                 .and(contains("no violation\n")),
         )
