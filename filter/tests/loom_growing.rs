@@ -61,7 +61,7 @@ fn lookup_while_a_table_is_split() {
 /// A remove, by a thread that may know the old table only, while the table is split.
 #[test]
 fn remove_while_a_table_is_split() {
-    explore("remove_while_a_table_is_split", 3, 3_800, move || {
+    explore("remove_while_a_table_is_split", 3, 2_900, move || {
         let filter = holding(1, &residents());
         let new = key(0, 4, 0);
         let writer = caller(&filter, 1, move |writer| {
@@ -164,13 +164,13 @@ fn together() -> [u64; 4] {
 }
 
 /// Two unique inserts of one key, one of which may begin a new generation while the other still takes the old one for
-/// the newest; a remove makes room there.
+/// the newest; a remove makes room there. (With at most 3 preemptions there are 387,745 executions, in two minutes.)
 #[test]
 fn two_unique_inserts_while_a_generation_is_added() {
     explore(
         "two_unique_inserts_while_a_generation_is_added",
         2,
-        53_000,
+        6_500,
         move || {
             let filter = holding(1, &together()[..3]);
             let (filling, new) = (together()[3], key(0, 4, 0));
