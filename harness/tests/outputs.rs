@@ -420,7 +420,10 @@ fn a_sweep_whose_rows_do_not_fit_shows_what_it_has_and_can_go_on() {
     let ended = on_a_full_disk(&place, 16, "sweep a.toml b.toml --out r");
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let error = ended.stderr.lines().last().unwrap();
-    assert!(error.starts_with("error: the run ended early, with "), "{error}");
+    assert!(
+        error.starts_with("error: the run ended early, with "),
+        "{error}"
+    );
     assert!(error.contains("cannot write to r/a.csv"), "{error}");
     assert!(ended.stdout.contains("|----"), "no table: {ended:?}");
     assert!(!place.files("r").iter().any(|file| file.ends_with(".new")));
