@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tells soon whether a change stands: format, lints, rules of the house, tables and patches against the
-# code, and the tests of the crates that changed. scripts/test.sh checks all of it, and takes 12 minutes.
+# code, and the tests of the crates that changed. scripts/test.sh checks all of it, and takes up to half an hour.
 #
 #   scripts/check.sh [COMMIT]   what changed since COMMIT; by default since the last commit, or, when nothing is
 #                               uncommitted, by the last commit. About a minute, once built.

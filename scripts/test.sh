@@ -2,7 +2,7 @@
 # Runs every check: format, lints, rules of the house, tests, docs, the model checker, and the planted
 # bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
 #
-#   scripts/test.sh            everything, about 12 minutes on two cores
+#   scripts/test.sh            everything, up to half an hour on two cores
 #
 # There are two builds to run: one with all features, and one for the model checker.
 set -euo pipefail
