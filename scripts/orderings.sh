@@ -117,13 +117,12 @@ results="$target/results"
 jobs=()
 for ((lane = 0; lane < lanes; lane++)); do
     mkdir -p "$target/$lane"
-    weaken "$lane" "$lanes" "${1:-.}" > >(tee -a "$results") &
+    { weaken "$lane" "$lanes" "${1:-.}" | tee -a "$results"; } &
     jobs+=($!)
 done
 trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
 status=0
 for job in "${jobs[@]}"; do wait "$job" || status=1; done
-sleep 0.2 # for tee
 
 count() { grep -c "$1" "$results" || true; }
 echo "$(count '  killed by ') weakened orderings killed, $(count '  not noticed: ') with a reason not to be, $(count '  SURVIVED$') survived"

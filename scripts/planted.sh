@@ -119,17 +119,16 @@ results="$target/results"
 : >"$results"
 lanes=()
 if [ ${#models[@]} -gt 0 ]; then
-    plant models "${models[@]}" > >(tee -a "$results") &
+    { plant models "${models[@]}" | tee -a "$results"; } &
     lanes+=($!)
 fi
 if [ ${#suites[@]} -gt 0 ]; then
-    plant "${histories:+histories-}suites" "${suites[@]}" > >(tee -a "$results") &
+    { plant "${histories:+histories-}suites" "${suites[@]}" | tee -a "$results"; } &
     lanes+=($!)
 fi
 trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
 status=0
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
-sleep 0.2 # for tee
 
 count() { grep -c "^$1" "$results" || true; }
 echo "$(count caught) planted bugs caught, $(count SURVIVED) survived${histories:+, $(count 'left out') left out}"
