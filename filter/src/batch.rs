@@ -12,34 +12,14 @@ use crate::buckets::Buckets;
 use crate::hashing::Location;
 use crate::lookup;
 
-/// How many keys are under way at the same time: more than the cache misses that a core can wait for at once, so
-/// that the wait at the end of a group is short beside the group. (Among 31 million keys, lookups in groups of 64 were
-/// at 1.16 of the roofline, in groups of 32 at 1.11; one run each. Larger ones were not tried.)
-const GROUP: usize = 64;
+/// How many keys are looked up at a time: what is known of them stays in registers, and one branch decides for all. The
+/// processor overlaps the groups itself, as it need not guess an answer.
+const LOOKUPS: usize = 4;
 
-/// A key's buckets, and their words.
-type Fetched = (Location, [u64; 2]);
-
-/// Hands `each` every key of a group after the buckets of all have been read, in the order of the keys, with the
-/// place for its result.
-#[inline]
-fn in_groups<T, R, const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
-    keys: &[T],
-    results: &mut [R],
-    locate: impl Fn(&T) -> Location,
-    each: impl Fn(Fetched) -> R,
-) {
-    for (keys, results) in keys.chunks(GROUP).zip(results.chunks_mut(GROUP)) {
-        let locations: ArrayVec<Location, GROUP> = keys.iter().map(&locate).collect();
-        let words: ArrayVec<[u64; 2], GROUP> = (locations.iter())
-            .map(|&location| lookup::peek(buckets.words(), location))
-            .collect();
-        for (fetched, result) in locations.into_iter().zip(words).zip(results) {
-            *result = each(fetched);
-        }
-    }
-}
+/// How many keys are inserted or removed at a time: more than the cache misses that a core can wait for at once, so
+/// that the wait at the end of a group is short beside the group. An exchange holds up what comes after it, so
+/// groups do not overlap.
+const UPDATES: usize = 64;
 
 /// For each key whether its class has a copy.
 ///
@@ -50,9 +30,14 @@ pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
     found: &mut [bool],
     locate: impl Fn(&T) -> Location,
 ) {
-    in_groups(buckets, keys, found, locate, |(location, words)| {
-        lookup::contains_in(buckets, location, words)
-    });
+    let (groups, rest) = keys.as_chunks::<LOOKUPS>();
+    let (answers, rest_of_answers) = found.as_chunks_mut::<LOOKUPS>();
+    for (keys, answers) in groups.iter().zip(answers) {
+        lookup::contains_all(buckets, keys.each_ref().map(&locate), answers);
+    }
+    for (key, answer) in rest.iter().zip(rest_of_answers) {
+        *answer = lookup::contains(buckets, locate(key));
+    }
 }
 
 /// Does `action` for each key, in their order, after the buckets of its group were fetched into the cache.
@@ -63,9 +48,14 @@ pub(crate) fn update<T, R, const SLOTS: usize, const BITS: usize>(
     locate: impl Fn(&T) -> Location,
     action: impl Fn(Location) -> R,
 ) {
-    in_groups(buckets, keys, results, locate, |(location, words)| {
-        // They were read only to fetch them: what they hold may change before the action.
-        std::hint::black_box(words);
-        action(location)
-    });
+    for (keys, results) in keys.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
+        let locations: ArrayVec<Location, UPDATES> = keys.iter().map(&locate).collect();
+        for &location in &locations {
+            // Read only to fetch them: what they hold may change before the action.
+            std::hint::black_box(lookup::peek(buckets.words(), location));
+        }
+        for (location, result) in locations.into_iter().zip(results) {
+            *result = action(location);
+        }
+    }
 }

@@ -14,15 +14,21 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// The bucket's word.
     fn read(&self, bucket: usize) -> u64;
 
+    /// The words of several buckets, each at a moment of its own.
+    #[inline]
+    fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
+        buckets.map(|bucket| self.read(bucket))
+    }
+
     /// Replaces the bucket's word if it still is `current`.
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool;
 
-    /// So many copies may a class have, and one more if its first bucket has room.
+    /// So many copies may a class have.
     fn most_copies(&self) -> usize {
         usize::MAX
     }
 
-    /// Replaces several words at one moment, if each is as expected; indices are numbers of buckets.
+    /// Replaces several words at one moment, if each is as expected; indices are numbers of buckets, in ascending order.
     fn commit(&self, ops: &[Op]) -> bool;
 
     /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the first step's
@@ -30,7 +36,7 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// each bucket of `unchanged` still holds this word.
     fn shift(&self, chain: &[Step], fingerprint: u64, unchanged: &[(usize, u64)]) -> bool {
         let mut arriving = fingerprint;
-        let mut ops: arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }> = chain
+        let mut ops: ChainOps = chain
             .iter()
             .map(|step| {
                 let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
@@ -53,8 +59,25 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
                 }),
             }
         }
-        self.commit(&ops)
+        self.commit(&ascending(&ops))
     }
+}
+
+type ChainOps = arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }>;
+
+/// The same in ascending order of index; no two have the same. Each goes where its rank says, without a branch: of buckets
+/// that hashes choose, no order is likelier than another.
+#[inline]
+fn ascending(ops: &[Op]) -> ChainOps {
+    let mut sorted = ChainOps::from_iter(ops.iter().copied());
+    for op in ops {
+        let rank: usize = ops
+            .iter()
+            .map(|other| usize::from(other.index < op.index))
+            .sum();
+        sorted[rank] = *op;
+    }
+    sorted
 }
 
 /// A table of buckets, one word each, all empty at first.
@@ -117,6 +140,16 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
         self.words.load(bucket)
+    }
+
+    #[inline]
+    fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
+        let words = buckets.map(|bucket| self.words.peek(bucket));
+        if words.iter().fold(0, |all, word| all | word) >> WordArray::VALUE_BITS == 0 {
+            words
+        } else {
+            buckets.map(|bucket| self.words.load(bucket))
+        }
     }
 
     #[inline]

@@ -291,8 +291,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 
     #[inline]
     fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
+        let counter = self.length.counter(id);
         update::insert(&self.buckets, location)?;
-        self.length.add(id, 1);
+        counter.add(1);
         Ok(())
     }
 
@@ -307,8 +308,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 
     #[inline]
     fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, InsertError> {
+        let counter = self.length.counter(id);
         let inserted = update::insert_unique(&self.buckets, location)?;
-        self.length.add(id, u64::from(inserted));
+        counter.add(u64::from(inserted));
         Ok(inserted)
     }
 
@@ -329,10 +331,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 
     #[inline]
     fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
+        let counter = self.length.counter(id);
         let removed = update::remove(&self.buckets, location);
-        if removed {
-            self.length.add(id, 1u64.wrapping_neg());
-        }
+        counter.add(u64::from(removed).wrapping_neg());
         removed
     }
 

@@ -119,12 +119,12 @@ pub struct Location {
 }
 
 impl Location {
-    /// Of the words of both buckets, those of different ones: both, or the first.
-    pub(crate) fn different<'a>(&self, words: &'a [u64; 2]) -> &'a [u64] {
+    /// Of what there is of both buckets, that of different ones: both, or the first.
+    pub(crate) fn different<'a, T>(&self, both: &'a [T; 2]) -> &'a [T] {
         if self.first == self.second {
-            &words[..1]
+            &both[..1]
         } else {
-            words
+            both
         }
     }
 }

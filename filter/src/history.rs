@@ -105,6 +105,7 @@ fn smaller<S: Specification>(
 ) -> Violation<S::State, S::Event> {
     let mut chunk = violation.calls.len();
     while chunk > 0 {
+        let before = violation.calls.len();
         let mut from = 0;
         while from < violation.calls.len() {
             let left_out = from..from + chunk;
@@ -120,7 +121,10 @@ fn smaller<S: Specification>(
                 _ => from += chunk,
             }
         }
-        chunk /= 2;
+        // What was needed before others were left out may not be needed now.
+        if chunk > 1 || violation.calls.len() == before {
+            chunk /= 2;
+        }
     }
     violation
 }

@@ -118,6 +118,21 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         max_fingerprint: Self::MAX_FINGERPRINT,
     };
 
+    /// How many slots of `word` are empty.
+    #[inline]
+    pub const fn room(word: u64) -> u32 {
+        // Exact in every slot: nothing is carried from one to the next.
+        let low = Self::SHAPE.lowest * (Self::MAX_FINGERPRINT >> 1);
+        let nonzero = ((word & low) + low) | word;
+        (!nonzero & Self::SHAPE.highest).count_ones()
+    }
+
+    /// True when some slot of `word` is empty.
+    #[inline]
+    pub const fn has_room(word: u64) -> bool {
+        Self::contains(word, 0)
+    }
+
     /// True when some slot of `word` holds `fingerprint`.
     #[inline]
     pub const fn contains(word: u64, fingerprint: u64) -> bool {
@@ -190,7 +205,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
 
     /// How many slots of `word` are occupied.
     pub const fn occupied(word: u64) -> usize {
-        SLOTS - Self::count(word, 0)
+        SLOTS - Self::room(word) as usize
     }
 }
 
@@ -261,6 +276,7 @@ mod tests {
         assert_eq!(L::<SLOTS, BITS>::find_empty(word), empty);
         let occupied = plain.iter().filter(|&&f| f != 0).count();
         assert_eq!(L::<SLOTS, BITS>::occupied(word), occupied);
+        assert_eq!(L::<SLOTS, BITS>::count(word, 0), SLOTS - occupied);
         assert_eq!(L::<SLOTS, BITS>::fingerprint(word, slot), plain[slot]);
 
         plain[slot] = 0;

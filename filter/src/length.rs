@@ -5,48 +5,58 @@ use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{MAX_THREADS, ThreadId};
 
-const COUNTERS_PER_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 32 };
-const CHUNKS: usize = MAX_THREADS / COUNTERS_PER_CHUNK;
+/// Counters come in chunks of 1, 2, 4 … when threads with such ids first count: a filter that few threads write has few.
+const CHUNKS: usize = MAX_THREADS.ilog2() as usize + 1;
 
 /// Inserts minus removes of the threads that held these ids, wrapping.
-type Chunk = [CachePadded<AtomicU64>; COUNTERS_PER_CHUNK];
+type Chunk = Box<[CachePadded<AtomicU64>]>;
+
+fn new_chunk(len: usize) -> Chunk {
+    let counter = || CachePadded::new(AtomicU64::new(0));
+    (0..len).map(|_| counter()).collect()
+}
 
 /// A sum of per-thread counters, and of what there was at first.
 #[derive(Debug)]
 pub struct Length {
     /// How many there were before any thread counted.
     start: u64,
-    chunks: Box<[OnFirstUse<Chunk>]>,
+    chunks: [OnFirstUse<Chunk, usize>; CHUNKS],
+}
+
+/// The counter of one thread, and what it was when it was looked up.
+#[derive(Debug)]
+pub struct Counter<'a> {
+    counter: &'a AtomicU64,
+    count: u64,
 }
 
 impl Length {
     /// A length that is `start` before any thread counts.
     pub fn starting_at(start: usize) -> Length {
-        let chunk = || std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)));
         Length {
             start: start as u64,
-            chunks: (0..CHUNKS).map(|_| OnFirstUse::new(chunk)).collect(),
+            chunks: std::array::from_fn(|chunk| OnFirstUse::new(new_chunk, 1 << chunk)),
         }
     }
 
-    /// Adds `change` (wrapping) on behalf of the thread that holds `id`, and returns what its counter is then. Wait-free, but
-    /// for the allocator at the first use of a chunk.
+    /// The counter of the thread that holds `id`: looked up before the change that is to be counted, it is at hand when that
+    /// is done. Wait-free, but for the allocator at the first use of a chunk.
     #[inline]
-    pub fn add(&self, id: &ThreadId, change: u64) -> u64 {
-        let chunk = self.chunks[id.index() / COUNTERS_PER_CHUNK].get_or_make();
-        let counter = &chunk[id.index() % COUNTERS_PER_CHUNK];
-        // Relaxed, both: only this thread writes the counter, and the claim of an id synchronises with
-        // its former owner. A reader that has synchronised with an operation sees its count.
-        let count = counter.load(Ordering::Relaxed).wrapping_add(change);
-        counter.store(count, Ordering::Relaxed);
-        count
+    pub fn counter(&self, id: &ThreadId) -> Counter<'_> {
+        let nth = id.index() + 1;
+        let chunk = nth.ilog2() as usize;
+        let counter = &*self.chunks[chunk].get_or_make()[nth - (1 << chunk)];
+        // Relaxed: only this thread writes the counter, and the claim of an id synchronises with its former owner.
+        let count = counter.load(Ordering::Relaxed);
+        Counter { counter, count }
     }
 
     /// The sum: exact when no operation is under way; otherwise some of those that are count and others do not.
     /// Wait-free.
     pub fn sum(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
-        // Relaxed: as in `add`.
+        // Relaxed: a reader that has synchronised with an operation sees its count.
         let sum = made
             .flatten()
             .map(|counter| counter.load(Ordering::Relaxed))
@@ -65,9 +75,21 @@ impl Length {
         }
     }
 
-    /// Memory that the counters occupy.
+    /// Memory that the counters occupy, beside the length itself.
     pub fn memory_bytes(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
-        size_of_val(&*self.chunks) + made.map(size_of_val).sum::<usize>()
+        made.map(|chunk| size_of::<Chunk>() + size_of_val(&**chunk))
+            .sum()
+    }
+}
+
+impl Counter<'_> {
+    /// Adds `change` (wrapping), and returns what the counter is then. Wait-free.
+    #[inline]
+    pub fn add(self, change: u64) -> u64 {
+        let count = self.count.wrapping_add(change);
+        // Relaxed: as in `Length::counter`.
+        self.counter.store(count, Ordering::Relaxed);
+        count
     }
 }

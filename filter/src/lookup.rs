@@ -40,31 +40,8 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
 ) -> bool {
-    contains_in(buckets, location, peek(buckets.words(), location))
-}
-
-/// The first two reads: both before either match, so that the cache misses overlap.
-#[inline]
-pub(crate) fn peek(words: &WordArray, location: Location) -> [u64; 2] {
-    // In this order: the linearization point is the second one.
-    let first = words.peek(location.first);
-    let second = words.peek(location.second);
-    [first, second]
-}
-
-/// [`contains`], after [`peek`].
-#[inline]
-pub(crate) fn contains_in<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
-    location: Location,
-    peeked: [u64; 2],
-) -> bool {
-    match decide(
-        buckets.words(),
-        Layout::<SLOTS, BITS>::SHAPE,
-        location,
-        peeked,
-    ) {
+    let shape = Layout::<SLOTS, BITS>::SHAPE;
+    match contains_at_once(buckets.words(), shape, location) {
         Some(found) => found,
         // In registers: as a struct, the location would be stored to memory in every lookup.
         None => contains_slowly(
@@ -76,6 +53,34 @@ pub(crate) fn contains_in<const SLOTS: usize, const BITS: usize>(
     }
 }
 
+/// The first two reads: both before either match, so that the cache misses overlap.
+#[inline]
+pub(crate) fn peek(words: &WordArray, location: Location) -> [u64; 2] {
+    // In this order: the linearization point is the second one.
+    let first = words.peek(location.first);
+    let second = words.peek(location.second);
+    [first, second]
+}
+
+/// [`contains`], of several keys, whose buckets are all read before anything is decided.
+#[inline]
+pub(crate) fn contains_all<const KEYS: usize, const SLOTS: usize, const BITS: usize>(
+    buckets: &Buckets<SLOTS, BITS>,
+    locations: [Location; KEYS],
+    found: &mut [bool; KEYS],
+) {
+    let (words, shape) = (buckets.words(), Layout::<SLOTS, BITS>::SHAPE);
+    let peeked = locations.map(|location| peek(words, location));
+    let looks: [Look; KEYS] =
+        std::array::from_fn(|key| look_again(words, shape, locations[key], peeked[key]));
+    // One branch for all keys.
+    if looks.iter().fold(0, |rare, look| rare | look.rare) == 0 {
+        *found = looks.map(|look| look.found);
+    } else {
+        *found = locations.map(|location| contains(buckets, location));
+    }
+}
+
 /// [`contains`], where the layout is known at run time only; `None` when an operation is under way on a bucket or
 /// the first one changed.
 #[inline]
@@ -84,28 +89,35 @@ pub(crate) fn contains_at_once(
     shape: Shape,
     location: Location,
 ) -> Option<bool> {
-    decide(words, shape, location, peek(words, location))
+    let look = look_again(words, shape, location, peek(words, location));
+    (look.rare == 0).then_some(look.found)
 }
 
-/// The answer, after [`peek`], unless an operation is under way on a bucket or the first one changed.
+/// What three loads tell.
+struct Look {
+    /// Whether one of the buckets held the fingerprint.
+    found: bool,
+    /// 0, unless an operation is under way on a bucket or the first one changed: then nothing is told.
+    rare: u64,
+}
+
+/// The third load, after [`peek`].
+///
+/// The answer is data, and what is rare is all that one branches on: where half of the keys are there, a branch on the answer
+/// is guessed wrong every other time. So a copy that was found is looked for again if its first bucket has changed.
 #[inline]
-fn decide(
+fn look_again(
     words: &WordArray,
     shape: Shape,
     location: Location,
     [first, second]: [u64; 2],
-) -> Option<bool> {
+) -> Look {
     let fingerprint = location.fingerprint;
-    // Both matched at once: one branch instead of two. All that is rare is left to `contains_slowly`.
-    if (first | second) <= MAX_VALUE {
-        if shape.contains(first, fingerprint) | shape.contains(second, fingerprint) {
-            return Some(true);
-        }
-        if words.peek(location.first) == first {
-            return Some(false);
-        }
+    let changed = words.peek(location.first) ^ first;
+    Look {
+        found: shape.contains(first, fingerprint) | shape.contains(second, fingerprint),
+        rare: changed | (first | second) & !MAX_VALUE,
     }
-    None
 }
 
 /// [`contains`], when an operation is under way on a bucket or the first one changed: the protocol as the

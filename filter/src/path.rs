@@ -12,13 +12,13 @@ use crate::layout::Layout;
 /// Most buckets of a chain: as many as one K-CAS can change.
 pub const MAX_CHAIN: usize = WordArray::MAX_OPS;
 
-/// Most buckets that a search looks at; they take 24 KiB of stack. At a load factor of 0.95 one bucket in
+/// Most buckets that a search keeps; they take 16 KiB of stack. At a load factor of 0.95 one bucket in
 /// eight has an empty slot and most searches are short, but full buckets lie together: of 60,000 inserts the
 /// longest search looks at 200 to 280. With 512 here, one insert in 10^8 was refused on the way to 0.95.
 const MAX_NODES: usize = if cfg!(kcas_loom) { 16 } else { 1024 };
 
 /// One bucket of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The bucket.
     pub bucket: usize,
@@ -32,114 +32,112 @@ pub struct Step {
 /// empty slot. No bucket occurs twice.
 pub type Chain = ArrayVec<Step, MAX_CHAIN>;
 
-/// A bucket that the search has seen.
+/// A bucket that the search has seen, and found full.
 #[derive(Clone, Copy)]
 struct Node {
-    bucket: usize,
     word: u64,
+    /// Below [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS).
+    bucket: u32,
     /// The node whose fingerprint would move here, unless this is a root.
-    parent: Option<Parent>,
+    parent: u16,
+    /// That fingerprint's slot.
+    slot: u8,
     /// Number of nodes from the root to this one.
     depth: u8,
 }
 
-#[derive(Clone, Copy)]
-struct Parent {
-    node: u16,
-    slot: u8,
-}
+const _: () = assert!(size_of::<Node>() == 16 && MAX_NODES <= 1 << 16);
 
-/// The shortest chain from `first` or `second` to a bucket with an empty slot, if the bounded search
-/// finds one of at most `longest` buckets. `read` gives a bucket's word. Allocates nothing.
+/// The shortest chain from one of `roots` to a bucket with an empty slot, if the bounded search finds one of at most
+/// `longest` buckets. The roots are the one or two buckets where a new fingerprint may live, and their words, which have
+/// no empty slot; `read` gives the words of as many buckets as a bucket has slots. Allocates nothing.
 // Not inlined: an insert that needs no chain must not pay for a stack frame of this size.
 #[inline(never)]
 pub fn search<const SLOTS: usize, const BITS: usize>(
     geometry: &Geometry<SLOTS, BITS>,
-    first: usize,
-    second: usize,
+    roots: &[(usize, u64)],
     longest: usize,
-    read: impl Fn(usize) -> u64,
+    read: impl Fn([usize; SLOTS]) -> [u64; SLOTS],
 ) -> Option<Chain> {
+    let longest = longest.min(MAX_CHAIN);
     let mut nodes = ArrayVec::<Node, MAX_NODES>::new();
-    let roots = if first == second {
-        &[first][..]
-    } else {
-        &[first, second][..]
-    };
-    for &bucket in roots {
-        let root = Node {
-            bucket,
-            word: read(bucket),
-            parent: None,
+    for &(bucket, word) in roots {
+        nodes.push(Node {
+            word,
+            bucket: bucket as u32,
+            parent: 0,
+            slot: 0,
             depth: 1,
-        };
-        if let Some(slot) = Layout::<SLOTS, BITS>::find_empty(root.word) {
-            return Some(chain(&nodes, root, slot));
-        }
-        nodes.push(root);
+        });
     }
     let mut next = 0;
-    while next < nodes.len() {
-        let node = nodes[next];
-        if usize::from(node.depth) == longest.min(MAX_CHAIN) {
+    while let Some(&node) = nodes.get(next) {
+        if usize::from(node.depth) == longest {
             return None;
         }
-        for slot in 0..SLOTS {
-            let fingerprint = Layout::<SLOTS, BITS>::fingerprint(node.word, slot);
-            let bucket = geometry.other(fingerprint, node.bucket);
-            if leads_through(&nodes, node, bucket) {
-                continue;
-            }
-            let child = Node {
-                bucket,
-                word: read(bucket),
-                parent: Some(Parent {
-                    node: next as u16,
-                    slot: slot as u8,
-                }),
+        // One that comes round to itself leads nowhere. It is rare, so it is looked for when the search goes on from here.
+        if !leads_through(&nodes, node, node.bucket) {
+            let bucket = node.bucket as usize;
+            let others: [usize; SLOTS] = std::array::from_fn(|slot| {
+                geometry.other(Layout::<SLOTS, BITS>::fingerprint(node.word, slot), bucket)
+            });
+            let words = read(others);
+            let child = |slot: usize| Node {
+                word: words[slot],
+                bucket: others[slot] as u32,
+                parent: next as u16,
+                slot: slot as u8,
                 depth: node.depth + 1,
             };
-            if let Some(slot) = Layout::<SLOTS, BITS>::find_empty(child.word) {
-                return Some(chain(&nodes, child, slot));
+            // All at once: one branch for all of them.
+            let has_room = |&word: &u64| u64::from(Layout::<SLOTS, BITS>::has_room(word));
+            let with_room = (words.iter().map(has_room).enumerate())
+                .fold(0u64, |mask, (slot, room)| mask | room << slot);
+            let mut left = with_room;
+            while left != 0 {
+                let last = child(left.trailing_zeros() as usize);
+                // A bucket of the chain that was full when it was read first may have room when it is read again.
+                if !leads_through(&nodes, last, last.bucket) {
+                    return Some(chain::<SLOTS, BITS>(&nodes, last));
+                }
+                left &= left - 1;
             }
-            if nodes.try_push(child).is_err() {
-                return None;
-            }
+            // Those with room that came round to themselves are left out with the rest of their kind.
+            let children: [Node; SLOTS] = std::array::from_fn(child);
+            nodes.try_extend_from_slice(&children).ok()?;
         }
         next += 1;
     }
     None
 }
 
-/// True when the way from the root to `node` visits `bucket`.
-fn leads_through(nodes: &[Node], mut node: Node, bucket: usize) -> bool {
-    while node.bucket != bucket {
-        match node.parent {
-            Some(parent) => node = nodes[usize::from(parent.node)],
-            None => return false,
+/// True when the way from the root to `node` visits `bucket` before `node` itself.
+#[inline]
+fn leads_through(nodes: &[Node], mut node: Node, bucket: u32) -> bool {
+    while node.depth > 1 {
+        node = nodes[usize::from(node.parent)];
+        if node.bucket == bucket {
+            return true;
         }
     }
-    true
+    false
 }
 
-/// The way from the root to `last`, whose slot `empty` is empty.
-fn chain(nodes: &[Node], last: Node, empty: usize) -> Chain {
-    let mut chain = Chain::new();
+/// The way from the root to `last`, which has an empty slot.
+fn chain<const SLOTS: usize, const BITS: usize>(nodes: &[Node], last: Node) -> Chain {
+    let empty = Layout::<SLOTS, BITS>::find_empty(last.word).expect("it has room");
+    let mut steps = [Step::default(); MAX_CHAIN];
     let (mut node, mut slot) = (last, empty);
-    loop {
-        chain.push(Step {
-            bucket: node.bucket,
+    for step in steps[..usize::from(last.depth)].iter_mut().rev() {
+        *step = Step {
+            bucket: node.bucket as usize,
             slot,
             word: node.word,
-        });
-        match node.parent {
-            Some(parent) => {
-                node = nodes[usize::from(parent.node)];
-                slot = usize::from(parent.slot);
-            }
-            None => break,
-        }
+        };
+        slot = usize::from(node.slot);
+        node = nodes[usize::from(node.parent)];
     }
-    chain.reverse();
+    let mut chain = Chain::from(steps);
+    chain.truncate(usize::from(last.depth));
     chain
 }

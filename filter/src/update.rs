@@ -37,7 +37,7 @@ pub enum InsertError {
 pub(crate) enum Refused {
     /// As [`InsertError::Full`].
     Full,
-    /// As [`InsertError::TooManyCopies`]; or the first bucket is full, and the class was seen with as many copies as the
+    /// As [`InsertError::TooManyCopies`]; or the class was seen with as many copies as the
     /// table [takes](BucketTable::most_copies), in two buckets that were read one after the other.
     TooManyCopies { most: u8 },
     /// The table takes no more fingerprints.
@@ -76,52 +76,75 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
     location: Location,
     is_open: impl Fn() -> bool,
 ) -> Result<(), Refused> {
-    let Location {
-        fingerprint,
-        first,
-        second,
-    } = location;
     loop {
-        let first_word = buckets.read(first);
+        let roots = roots(buckets, location);
         if !is_open() {
             return Err(Refused::Closed);
         }
-        match place(buckets, first, first_word, fingerprint) {
-            Some(true) => return Ok(()),
-            Some(false) => continue,
-            None => {}
-        }
-        let second_word = buckets.read(second);
-        if !is_open() {
-            return Err(Refused::Closed);
-        }
-        if has_most_copies(buckets, location, [first_word, second_word]) {
+        if has_most_copies(buckets, location, roots.map(|(_, word)| word)) {
             return Err(Refused::TooManyCopies { most: SLOTS as u8 });
         }
-        match place(buckets, second, second_word, fingerprint) {
-            Some(true) => return Ok(()),
-            Some(false) => continue,
-            None => {}
+        if let Some(step) = room_in::<SLOTS, BITS>(roots) {
+            let filled = Layout::<SLOTS, BITS>::place(step.word, step.slot, location.fingerprint);
+            if buckets.replace(step.bucket, step.word, filled) {
+                return Ok(());
+            }
+            continue;
         }
-        let found = path::search(buckets.geometry(), first, second, MAX_CHAIN, |b| {
-            buckets.read(b)
-        });
+        let found = search(buckets, location, &roots, MAX_CHAIN);
         if !is_open() {
             return Err(Refused::Closed);
         }
         match found {
-            Some(chain) if buckets.shift(&chain, fingerprint, &[]) => return Ok(()),
+            Some(chain) if buckets.shift(&chain, location.fingerprint, &[]) => return Ok(()),
             // A bucket of the chain changed meanwhile.
             Some(_) => {}
             // The same word, timestamp included: nothing was added, and a removal would show. So the
             // first bucket was full when the second one was read and found full.
-            None if buckets.read(first) == first_word => {
-                let words = [first_word, second_word];
-                return Err(no_room::<SLOTS, BITS>(location, words));
+            None if buckets.read(location.first) == roots[0].1 => {
+                return Err(no_room::<SLOTS, BITS>(
+                    location,
+                    roots.map(|(_, word)| word),
+                ));
             }
             None => {}
         }
     }
+}
+
+/// A bucket, and its word.
+type Root = (usize, u64);
+
+/// Both buckets of a location, the first one read first.
+#[inline]
+fn roots<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+) -> [Root; 2] {
+    let [first, second] = buckets.read_all([location.first, location.second]);
+    [(location.first, first), (location.second, second)]
+}
+
+/// The lowest empty slot of the emptier bucket, the first one if both are alike; `None` when neither has one.
+#[inline]
+fn room_in<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Step> {
+    let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));
+    let (bucket, word) = std::hint::select_unpredictable(more > room, second, first);
+    let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
+    Some(Step { bucket, slot, word })
+}
+
+/// The shortest chain of at most `longest` buckets that makes room in one of these, which have none.
+fn search<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+    roots: &[Root; 2],
+    longest: usize,
+) -> Option<Chain> {
+    let roots = location.different(roots);
+    path::search(buckets.geometry(), roots, longest, |others| {
+        buckets.read_all(others)
+    })
 }
 
 /// Why there is no room, when both buckets held these words at one moment.
@@ -142,23 +165,12 @@ fn has_most_copies<const SLOTS: usize, const BITS: usize>(
     location: Location,
     words: [u64; 2],
 ) -> bool {
-    // In a table that takes any number, nothing is counted.
+    // In a table that takes any number, nothing is counted; nor in others, for most keys.
     buckets.most_copies() <= SLOTS
+        && words
+            .iter()
+            .any(|&word| Layout::<SLOTS, BITS>::contains(word, location.fingerprint))
         && lookup::count_in::<SLOTS, BITS>(location, words) >= buckets.most_copies()
-}
-
-/// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none,
-/// otherwise whether the bucket still was so.
-#[inline]
-fn place<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
-    bucket: usize,
-    word: u64,
-    fingerprint: u64,
-) -> Option<bool> {
-    let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
-    let filled = Layout::<SLOTS, BITS>::place(word, slot, fingerprint);
-    Some(buckets.replace(bucket, word, filled))
 }
 
 /// Adds a copy to the class of `location` if it has none, all at one moment; false when it has one.
@@ -184,38 +196,26 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
     location: Location,
     is_open: impl Fn() -> bool,
 ) -> Result<bool, Refused> {
-    let Location {
-        fingerprint,
-        first,
-        second,
-    } = location;
     loop {
-        let roots = [first, second].map(|bucket| (bucket, buckets.read(bucket)));
-        let has_copy = |&(_, word): &(_, u64)| Layout::<SLOTS, BITS>::contains(word, fingerprint);
-        if roots.iter().any(has_copy) {
+        let roots = roots(buckets, location);
+        let has_copy = |(_, word)| Layout::<SLOTS, BITS>::contains(word, location.fingerprint);
+        if roots.into_iter().any(has_copy) {
             return Ok(false);
         }
-        let with_room = roots.iter().find_map(|&(bucket, word)| {
-            let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
-            Some(Chain::from_iter([Step { bucket, slot, word }]))
-        });
-        // One entry of the K-CAS is for the root that the chain does not begin with.
-        let longest = MAX_CHAIN - 1;
-        let search = || {
-            path::search(buckets.geometry(), first, second, longest, |b| {
-                buckets.read(b)
-            })
+        let found = match room_in::<SLOTS, BITS>(roots) {
+            Some(step) => Some(Chain::from_iter([step])),
+            // One entry of the K-CAS is for the root that the chain does not begin with.
+            None => search(buckets, location, &roots, MAX_CHAIN - 1),
         };
-        let found = with_room.or_else(search);
         if !is_open() {
             return Err(Refused::Closed);
         }
         match found {
-            Some(chain) if buckets.shift(&chain, fingerprint, &roots) => return Ok(true),
+            Some(chain) if buckets.shift(&chain, location.fingerprint, &roots) => return Ok(true),
             // One of the buckets has changed.
             Some(_) => {}
             // As in `insert`.
-            None if buckets.read(first) == roots[0].1 => return Err(Refused::Full),
+            None if buckets.read(location.first) == roots[0].1 => return Err(Refused::Full),
             None => {}
         }
     }
@@ -241,28 +241,23 @@ pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
     is_open: impl Fn() -> bool,
 ) -> Option<bool> {
     loop {
-        let first_word = buckets.read(location.first);
-        let second_word = buckets.read(location.second);
-        let found = [(location.first, first_word), (location.second, second_word)]
-            .into_iter()
-            .find_map(|(bucket, word)| {
-                let slot = Layout::<SLOTS, BITS>::find(word, location.fingerprint)?;
-                Some((bucket, word, slot))
-            });
-        let unchanged = found.is_some() || buckets.read(location.first) == first_word;
+        let [first, second] = roots(buckets, location);
+        let holds = |word| Layout::<SLOTS, BITS>::contains(word, location.fingerprint);
+        let found = holds(first.1) | holds(second.1);
+        let unchanged = found || buckets.read(location.first) == first.1;
         if !is_open() {
             return None;
         }
-        match found {
-            Some((bucket, word, slot)) => {
-                let cleared = Layout::<SLOTS, BITS>::clear(word, slot);
-                if buckets.replace(bucket, word, cleared) {
-                    return Some(true);
-                }
+        if found {
+            // Which of both it is, nothing foretells.
+            let (bucket, word) = std::hint::select_unpredictable(holds(first.1), first, second);
+            let slot = Layout::<SLOTS, BITS>::find(word, location.fingerprint)?;
+            if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::clear(word, slot)) {
+                return Some(true);
             }
+        } else if unchanged {
             // As in a lookup: at the read of the second bucket, neither had a copy.
-            None if unchanged => return Some(false),
-            None => {}
+            return Some(false);
         }
     }
 }

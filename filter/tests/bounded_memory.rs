@@ -102,7 +102,7 @@ fn with_stopped_threads(window: Window) {
         move || window.filter.insert(&key)
     };
     let mut stopped = Vec::new();
-    for step in (10..100).step_by(3) {
+    for step in (5..60).step_by(2) {
         let key = u64::MAX - step;
         match freeze(step, insert(key)) {
             Ok(frozen) => stopped.push((key, frozen)),

@@ -48,7 +48,7 @@ fn operations_do_not_allocate() {
     assert_eq!(control, 1, "the counter counts");
 }
 
-/// One allocation for each filter and 32 ids of threads that live at the same time, one for such ids in the process.
+/// Two allocations when a thread is the first with its kind of id to count in a filter, one for 32 ids in the process.
 #[test]
 fn first_uses_allocate() {
     let _turn = TURN.lock().unwrap();
@@ -60,10 +60,10 @@ fn first_uses_allocate() {
     let look = || assert!(!filter.contains("key") && filter.count("key") == 0 && filter.is_empty());
     assert_eq!(in_a_new_thread(&look), 0, "lookups, even the first");
     let insert = || filter.insert("key").unwrap();
-    assert_eq!(in_a_new_thread(&insert), 1, "counters");
+    assert_eq!(in_a_new_thread(&insert), 2, "counters");
     assert_eq!(in_a_new_thread(&insert), 0, "the same id");
     let fill = || fill_and_empty(&other);
-    assert!(in_a_new_thread(&fill) <= 2, "counters, and K-CAS records");
+    assert!(in_a_new_thread(&fill) <= 3, "counters, and K-CAS records");
     assert_eq!(in_a_new_thread(&fill), 0, "the same id");
 }
 

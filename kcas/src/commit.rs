@@ -2,8 +2,8 @@
 //!
 //! The crate's docs tell the protocol as a whole; here each step says why it is safe where it is.
 
-use crate::descriptor::{self, State};
-use crate::op::{Op, Ops};
+use crate::descriptor::{self, Own, State};
+use crate::op::Op;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -17,9 +17,8 @@ pub(crate) fn peek(words: &[AtomicU64], index: usize) -> u64 {
 
 /// The logical value of the word at `index`. Writes nothing.
 ///
-/// Linearization point: the load of the word when it holds a value, an installation, or the tag of an
-/// operation that is undecided or failed; the decision (or the load, whichever is later) when it holds
-/// the tag of an operation that succeeded.
+/// Linearization point: the decision of the operation found there, or the load, whichever is later, when it has
+/// succeeded and the word stands for what it left; otherwise the load of the word.
 #[inline]
 pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
     let raw = peek(words, index);
@@ -34,16 +33,22 @@ pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
 #[cold]
 fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
     loop {
-        let logical = match Word::from(raw) {
-            Word::Value(value) => Some(value),
-            Word::Kcas(tag) => descriptor::read_entry(tag, index),
-            Word::Install(tag) => descriptor::read_install(tag).map(|(_, expected)| expected),
-        };
-        if let Some(value) = logical {
+        if let Some(value) = meaning(index, raw) {
             return value;
         }
         // The record moved on, so its tag has left the word: whoever reused it made progress.
         raw = peek(words, index);
+    }
+}
+
+/// What the word at `index` stood for when it was read as `raw`; `None` when the operation found there is over.
+fn meaning(index: usize, raw: u64) -> Option<u64> {
+    match Word::from(raw) {
+        Word::Value(value) => Some(value),
+        Word::Kcas(tag) => descriptor::read_entry(tag, index, State::confirmed),
+        Word::Owner(tag) => descriptor::read_entry(tag, index, State::owned),
+        // What it replaces is a value or an owner's tag, and no installation again.
+        Word::Install(tag) => meaning(index, descriptor::read_install(tag)?.1),
     }
 }
 
@@ -110,29 +115,112 @@ impl From<TooManyThreads> for CompareExchangeError {
     }
 }
 
-/// Runs the K-CAS `ops` (ascending indices, all in range) to its end; true when it succeeded.
+/// Runs the K-CAS `ops` (one or more, ascending indices, all in range) to its end; true when it succeeded.
 ///
 /// Linearization point: the decision ([`descriptor::decide`]) if it succeeds, else the access that found
 /// a word to differ.
-pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &Ops) -> bool {
-    let tag = descriptor::begin_kcas(me, ops);
-    finish_own(words, me, tag, ops)
+#[inline]
+pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bool {
+    let own = descriptor::begin_kcas(me, ops);
+    // Nobody knows of an operation whose first word differs: it needs no decision.
+    match place(words, me, own, &ops[0]) {
+        Placed::Differs => false,
+        Placed::Yes | Placed::Decided => finish_own(words, me, own, ops),
+    }
 }
 
-/// Runs this thread's own K-CAS to its end, and leaves its record ready for the next one.
-pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, tag: KcasTag, ops: &Ops) -> bool {
-    while let Some(other) = install_and_decide(words, me, tag, ops) {
-        help(words, me, other);
+/// Runs this thread's own K-CAS, which has its first word, to its end, and leaves its record ready for the next one.
+#[inline]
+pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> bool {
+    let state = own.decide(place_rest(words, me, own, ops));
+    for op in ops {
+        leave(&words[op.index], own.tag, state, op);
     }
-    let succeeded = descriptor::state(tag) == Some(State::Succeeded);
-    if succeeded {
-        release(words, tag, ops);
-    } else {
-        for op in ops {
-            settle(&words[op.index], tag, op.expected);
+    state.succeeded()
+}
+
+/// Puts the owner's tag into all words but the first. Returns the verdict, which counts for nothing when a helper has decided.
+#[inline]
+fn place_rest(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> State {
+    for op in &ops[1..] {
+        match place(words, me, own, op) {
+            Placed::Yes => {}
+            Placed::Differs => return State::Failed,
+            Placed::Decided => break,
         }
     }
-    succeeded
+    State::SucceededByOwner
+}
+
+/// What the owner found when it put its tag into a word.
+pub(crate) enum Placed {
+    /// The word holds a tag of the operation, or held one and the operation is decided.
+    Yes,
+    /// The word holds another value than the operation expects.
+    Differs,
+    /// A helper has decided the operation.
+    Decided,
+}
+
+/// Puts the owner's tag into a word that holds what the operation expects: unconditionally, so perhaps after a helper
+/// decided. Then the word was released before, and the tag stands for the value that it replaced ([`State::owned`]).
+#[inline]
+pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, op: &Op) -> Placed {
+    loop {
+        // SeqCst, both: as in `compare_exchange`. The Acquire of a failure is for the record of what is found.
+        match words[op.index].compare_exchange(
+            op.expected,
+            own.tag.owner_raw(),
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        ) {
+            Ok(_) => return Placed::Yes,
+            Err(raw) if tagged::is_value(raw) => return Placed::Differs,
+            Err(raw) => {
+                if let Some(placed) = make_way(words, me, own, op.index, raw) {
+                    return placed;
+                }
+            }
+        }
+    }
+}
+
+/// Gets what was seen on the word at `index` out of the owner's way, unless that is its own operation or it need not.
+#[cold]
+fn make_way(
+    words: &[AtomicU64],
+    me: &ThreadId,
+    own: Own,
+    index: usize,
+    raw: u64,
+) -> Option<Placed> {
+    match Word::from(raw) {
+        Word::Kcas(tag) | Word::Owner(tag) if tag == own.tag => return Some(Placed::Yes),
+        // A decided operation waits for nobody. Its early words may be released and owned by
+        // operations that in turn wait for its late words: helping those first would never end.
+        Word::Kcas(_) | Word::Owner(_) if own.state() != State::Undecided => {
+            return Some(Placed::Decided);
+        }
+        _ => clear(words, me, index, raw),
+    }
+    None
+}
+
+/// [`kcas`] as Harris, Fraser and Pratt have it: the owner installs by DCSS, like its helpers.
+pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bool {
+    let own = descriptor::begin_kcas(me, ops);
+    while let Some(other) = install_and_decide(words, me, own.tag, ops) {
+        help(words, me, other);
+    }
+    let state = own.state();
+    if state.succeeded() {
+        release(words, own.tag, state, ops);
+    } else {
+        for op in ops {
+            leave(&words[op.index], own.tag, state, op);
+        }
+    }
+    state.succeeded()
 }
 
 /// Gets the operation that was seen on the word at `index` out of the way.
@@ -140,7 +228,7 @@ fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
     match Word::from(raw) {
         Word::Value(_) => {}
         Word::Install(tag) => complete_install(&words[index], tag),
-        Word::Kcas(tag) => help(words, me, tag),
+        Word::Kcas(tag) | Word::Owner(tag) => help(words, me, tag),
     }
 }
 
@@ -152,13 +240,19 @@ fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
 fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
-        // When its owner has moved on, there is nothing left to help.
-        if let Some(ops) = descriptor::read_kcas(current) {
-            if let Some(other) = install_and_decide(words, me, current, &ops) {
+        // When its owner has moved on, there is nothing left to help. A decided operation is released, and nothing of it
+        // installed: two helpers who put their installations over a late tag of its owner, one after the other, would
+        // never end.
+        if let Some((ops, state)) = descriptor::read_kcas(current) {
+            if state == State::Undecided
+                && let Some(other) = install_and_decide(words, me, current, &ops)
+            {
                 current = other;
                 continue;
             }
-            release(words, current, &ops);
+            if let Some(state) = descriptor::state(current) {
+                release(words, current, state, &ops);
+            }
         }
         if current == met {
             return;
@@ -167,27 +261,26 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     }
 }
 
-/// Installs the tag of a K-CAS in each of its words and decides it. Returns the K-CAS that stands in its
+/// Installs the confirmed tag of a K-CAS in each of its words and decides it. Returns the K-CAS that stands in its
 /// way, if one does; otherwise it is decided.
 fn install_and_decide(
     words: &[AtomicU64],
     me: &ThreadId,
     tag: KcasTag,
-    ops: &Ops,
+    ops: &[Op],
 ) -> Option<KcasTag> {
-    let mut verdict = State::Succeeded;
+    let mut verdict = State::SucceededByHelper;
     for op in ops {
         match install(&words[op.index], me, tag, op.expected) {
             Installed::Yes => {}
-            Installed::Decided => break,
+            Installed::Decided => return None,
             Installed::Differs => {
                 verdict = State::Failed;
                 break;
             }
-            // A decided operation waits for nobody. Its early words may be released and owned by
-            // operations that in turn wait for its late words: helping those first would never end.
+            // As in `make_way`: a decided operation waits for nobody.
             Installed::Blocked(other) if is_undecided(tag) => return Some(other),
-            Installed::Blocked(_) => break,
+            Installed::Blocked(_) => return None,
         }
     }
     // When somebody decided before, this changes nothing.
@@ -197,7 +290,7 @@ fn install_and_decide(
 
 /// What became of an attempt to put a K-CAS tag into one word.
 pub(crate) enum Installed {
-    /// The word holds the tag, or held it and the operation is decided.
+    /// The word holds the confirmed tag, or held it and the operation is decided.
     Yes,
     /// The operation was decided before.
     Decided,
@@ -207,8 +300,8 @@ pub(crate) enum Installed {
     Blocked(KcasTag),
 }
 
-/// Puts `target`'s tag into a word that holds `expected`, on condition that `target` is undecided: a
-/// double-compare-single-swap (DCSS).
+/// Puts `target`'s confirmed tag into a word that holds `expected`, or the tag of `target`'s owner, on condition that
+/// `target` is undecided: a double-compare-single-swap (DCSS).
 ///
 /// The word first gets a tag of this thread's own, made for this one installation. Whoever sees that
 /// tag can finish the installation, and because no other installation ever bears it, a finisher that
@@ -219,25 +312,30 @@ pub(crate) fn install(
     target: KcasTag,
     expected: u64,
 ) -> Installed {
-    let mine = descriptor::begin_install(me, target, expected);
+    // SeqCst: as in `peek`.
+    let mut old = word.load(Ordering::SeqCst);
     loop {
-        // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
-        // `finish_install`: whoever takes a word after `settle` or `release` went over it must read
-        // the decision that came before.
-        match word.compare_exchange(expected, mine.raw(), Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => {
-                return if finish_install(word, mine, target, expected) {
-                    Installed::Yes
-                } else {
-                    Installed::Decided
-                };
+        match Word::from(old) {
+            Word::Value(value) if value != expected => return Installed::Differs,
+            Word::Kcas(tag) if tag == target => return Installed::Yes,
+            Word::Kcas(tag) => return Installed::Blocked(tag),
+            Word::Owner(tag) if tag != target => return Installed::Blocked(tag),
+            Word::Install(tag) => {
+                complete_install(word, tag);
+                // SeqCst: as in `peek`.
+                old = word.load(Ordering::SeqCst);
+                continue;
             }
-            Err(raw) => match Word::from(raw) {
-                Word::Value(_) => return Installed::Differs,
-                Word::Kcas(tag) if tag == target => return Installed::Yes,
-                Word::Kcas(tag) => return Installed::Blocked(tag),
-                Word::Install(tag) => complete_install(word, tag),
-            },
+            Word::Value(_) | Word::Owner(_) => {}
+        }
+        let mine = descriptor::begin_install(me, target, old);
+        // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
+        // `finish_install`: whoever takes a word after `leave` or `release` went over it must read
+        // the decision that came before; and whoever takes a late tag of the owner, too.
+        match word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes,
+            Ok(_) => return Installed::Decided,
+            Err(now) => old = now,
         }
     }
 }
@@ -245,8 +343,8 @@ pub(crate) fn install(
 /// Finishes an installation that was met in `word`.
 fn complete_install(word: &AtomicU64, tag: InstallTag) {
     // When the installer has moved on, its tag has left the word: there is nothing to finish.
-    if let Some((target, expected)) = descriptor::read_install(tag) {
-        finish_install(word, tag, target, expected);
+    if let Some((target, old)) = descriptor::read_install(tag) {
+        finish_install(word, tag, target, old);
     }
 }
 
@@ -254,73 +352,103 @@ fn is_undecided(tag: KcasTag) -> bool {
     descriptor::state(tag) == Some(State::Undecided)
 }
 
-/// Turns an installation into its target's tag while the target is undecided (true), else back into
-/// the value that it replaced (false).
-fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, expected: u64) -> bool {
+/// Turns an installation into its target's confirmed tag while the target is undecided (true), else back into
+/// what it replaced (false).
+fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) -> bool {
     let undecided = is_undecided(target);
-    let next = if undecided { target.raw() } else { expected };
+    let next = if undecided { target.raw() } else { old };
     // SeqCst: as in `compare_exchange`. A failure means that somebody else finished it.
     let _ = word.compare_exchange(tag.raw(), next, Ordering::SeqCst, Ordering::Relaxed);
     undecided
 }
 
-/// Replaces the tag of a decided operation by what the decision says, wherever it still stands.
-fn release(words: &[AtomicU64], tag: KcasTag, ops: &Ops) {
-    let outcome: fn(&Op) -> u64 = match descriptor::state(tag) {
-        Some(State::Succeeded) => |op| op.new,
-        Some(State::Failed) => |op| op.expected,
-        // Its owner moved on, and had released every word before it did.
-        Some(State::Undecided) | None => return,
-    };
+/// Replaces the tags of a decided operation by what the decision says, wherever they still stand.
+fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
     for op in ops {
-        // SeqCst: as in `compare_exchange`. A failure means that somebody else released it.
-        let _ = words[op.index].compare_exchange(
-            tag.raw(),
-            outcome(op),
-            Ordering::SeqCst,
-            Ordering::Relaxed,
-        );
+        let word = &words[op.index];
+        // SeqCst: as in `peek`.
+        let raw = word.load(Ordering::SeqCst);
+        let value = match Word::from(raw) {
+            Word::Kcas(found) if found == tag => state.confirmed(op.expected, op.new),
+            Word::Owner(found) if found == tag => state.owned(op.expected, op.new),
+            _ => continue,
+        };
+        // SeqCst: as in `compare_exchange`. A failure means that somebody else released it, or is at work on a
+        // late tag of the owner, who sees to it.
+        let _ = word.compare_exchange(raw, value, Ordering::SeqCst, Ordering::Relaxed);
     }
 }
 
-/// Makes sure, before the record of a *failed* operation is reused, that its tag is not in `word` and
-/// cannot come there any more.
+/// Takes every tag of the owner's decided operation out of `word`, before its record is reused, so that none is there any
+/// more, nor can come there again.
 ///
-/// Without this, a helper that took the word for an installation while the operation was undecided and
-/// then slept could turn it into the tag of an operation that no longer exists:
+/// If the owner decided for success, each word held one of its tags at that moment, and none comes back once it is
+/// released. Otherwise there may be a tag that the owner put there too late, and over that the installation of a helper who
+/// has not heard of the decision: it would put the owner's tag back when it hears of it. So the owner ends such an
+/// installation itself. It does not write what the installation's record says that it replaced, which is that tag.
+///
+/// After a *failure* there may be such an installation over a value as well, which began before the decision, and whose
+/// helper slept since it read "undecided":
 ///
 /// ```text
 /// owner   sees a word differ, is about to decide "failed"
 /// helper  takes another word w of the operation for its installation, reads "undecided", sleeps
-/// owner   decides "failed"; its release finds no K-CAS tag in w; reuses its record
+/// owner   decides "failed"; finds none of its tags in w; reuses its record
 /// helper  wakes, and puts the tag of the dead operation into w, where nobody can ever resolve it
 /// ```
 ///
-/// So the owner ends the installation itself if it meets one. And it leaves each word by a successful
-/// exchange, if only of the word for itself: any installation that takes the word later reads from a
-/// chain of exchanges that starts here, synchronises with it (Release here, Acquire in [`install`]),
-/// and so reads the decision. A plain load would not do: the installation's exchange and its load of
-/// the status could both miss the owner's (store buffering).
+/// So the owner ends that, too. And it leaves each word of a failed operation by a successful exchange, if only of the
+/// word for itself: any installation that takes the word later reads from a chain of exchanges that starts here,
+/// synchronises with it (Release here, Acquire in [`install`]), and so reads the decision. A plain load would not do: the
+/// installation's exchange and its load of the status could both miss the owner's (store buffering).
 ///
-/// A *succeeded* operation needs none of it: each word held its tag when it was decided, so every
-/// earlier installation had ended, and every later one starts from the release of the word.
-fn settle(word: &AtomicU64, tag: KcasTag, expected: u64) {
-    // Acquire pairs with the exchange in `install`: the record of an installation that is found here is
-    // about to be read. (With Relaxed, the model found a record read as it was before.)
-    let mut raw = word.load(Ordering::Acquire);
+/// A *success* needs none of that: each word held a tag when it was decided, so every earlier installation over a value
+/// had ended, and every later one starts from the release of the word.
+#[inline]
+fn leave(word: &AtomicU64, tag: KcasTag, state: State, op: &Op) {
+    if state == State::SucceededByOwner {
+        // SeqCst: as in `compare_exchange`. The Acquire of a failure is for the record of what is found.
+        match word.compare_exchange(tag.owner_raw(), op.new, Ordering::SeqCst, Ordering::Acquire) {
+            Ok(_) => {}
+            Err(raw) => leave_what_is_there(word, tag, state, op, raw),
+        }
+    } else {
+        // Acquire: as in the exchange above.
+        leave_what_is_there(word, tag, state, op, word.load(Ordering::Acquire));
+    }
+}
+
+/// [`leave`], of a word that holds something else than the tag of an owner in time.
+#[cold]
+fn leave_what_is_there(word: &AtomicU64, tag: KcasTag, state: State, op: &Op, mut raw: u64) {
     loop {
-        let next = match Word::from(raw) {
-            Word::Kcas(found) if found == tag => expected,
+        let left = match Word::from(raw) {
+            Word::Owner(found) if found == tag => Some(state.owned(op.expected, op.new)),
+            Word::Kcas(found) if found == tag => Some(state.confirmed(op.expected, op.new)),
             Word::Install(found) => match descriptor::read_install(found) {
-                Some((target, expected)) if target == tag => expected,
-                _ => raw,
+                Some((target, old)) if target == tag => match Word::from(old) {
+                    Word::Value(value) => (state == State::Failed).then_some(value),
+                    _ => Some(state.owned(op.expected, op.new)),
+                },
+                Some(_) => None,
+                // It has left the word, and may have left a tag of this operation there.
+                None if state != State::Failed => {
+                    // Acquire: as in `leave`.
+                    raw = word.load(Ordering::Acquire);
+                    continue;
+                }
+                None => None,
             },
-            Word::Value(_) | Word::Kcas(_) => raw,
+            _ => None,
         };
-        // Release: see above. Not SeqCst: a failed operation reads as if it had never been, so whoever
-        // loads the word is told the same value before this exchange and after it, and no order among
-        // words depends on it. Acquire of a failure: as the load before.
-        match word.compare_exchange(raw, next, Ordering::Release, Ordering::Acquire) {
+        let next = match left {
+            Some(value) => value,
+            // For itself: see `leave`. When it has changed, it is looked at again.
+            None if state == State::Failed => raw,
+            None => return,
+        };
+        // SeqCst: as in `compare_exchange`. Acquire of a failure: as in `leave`.
+        match word.compare_exchange(raw, next, Ordering::SeqCst, Ordering::Acquire) {
             Ok(_) => return,
             Err(now) => raw = now,
         }

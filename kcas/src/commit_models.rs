@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::commit::{Installed, finish_own, install};
-use crate::descriptor;
+use crate::commit::{Installed, Placed, finish_own, install, place};
+use crate::descriptor::{self, Own};
 use crate::model::{explore, spawn};
 use crate::op::{Op, Ops};
-use crate::tagged::KcasTag;
 use crate::thread_id::{self, ThreadId};
 use crate::{Error, WordArray};
 
@@ -23,12 +22,12 @@ fn an_installation_is_finished_only_as_what_it_is() {
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let tag = begun(&array, &ops);
+            let own = begun(&array, &ops);
             let helpers = [(); 2].map(|()| {
                 let array = Arc::clone(&array);
-                spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+                spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
             });
-            assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
             assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
             for helper in helpers {
                 let outcome = helper.join().unwrap();
@@ -53,15 +52,15 @@ fn late_installation_and_reused_record() {
         let array = Arc::new(WordArray::new(3));
         array.compare_exchange(1, 0, 9).unwrap();
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let tag = begun(&array, &ops);
+        let own = begun(&array, &ops);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
                 array.compare_exchange(1, 9, 0).unwrap();
-                as_me(|me| install(&array.words()[1], me, tag, 0))
+                as_me(|me| install(&array.words()[1], me, own.tag, 0))
             })
         };
-        let first = as_me(|me| finish_own(array.words(), me, tag, &ops));
+        let first = as_me(|me| finish_own(array.words(), me, own, &ops));
         let second = array.kcas(&[op(1, 0, 5), op(2, 0, 5)]);
         helper.join().unwrap();
         let contents = [0, 1, 2].map(|index| array.load(index));
@@ -82,12 +81,12 @@ fn thread_id_is_reused() {
     explore("thread_id_is_reused", 3, 100_000, || {
         let array = Arc::new(WordArray::new(4));
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let tag = begun(&array, &ops);
+        let own = begun(&array, &ops);
         let helper = {
             let array = Arc::clone(&array);
-            spawn(move || as_me(|me| install(&array.words()[1], me, tag, 0)))
+            spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
         };
-        assert!(as_me(|me| finish_own(array.words(), me, tag, &ops)));
+        assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         thread_id::end_of_thread();
         let successor = {
@@ -108,13 +107,13 @@ fn op(index: usize, expected: u64, new: u64) -> Op {
     }
 }
 
-/// A K-CAS of the current thread that has installed its first tag.
-fn begun(array: &WordArray, ops: &[Op]) -> KcasTag {
+/// A K-CAS of the current thread that has its first word.
+fn begun(array: &WordArray, ops: &[Op]) -> Own {
     as_me(|me| {
-        let tag = descriptor::begin_kcas(me, &Ops::try_from(ops).unwrap());
-        let first = install(&array.words()[ops[0].index], me, tag, ops[0].expected);
-        assert!(matches!(first, Installed::Yes));
-        tag
+        let own = descriptor::begin_kcas(me, ops);
+        let first = place(array.words(), me, own, &ops[0]);
+        assert!(matches!(first, Placed::Yes));
+        own
     })
 }
 

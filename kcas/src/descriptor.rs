@@ -23,8 +23,44 @@ use crate::thread_id::{MAX_THREADS, ThreadId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Undecided = 0,
-    Succeeded = 1,
-    Failed = 2,
+    /// By its owner: a word that has the owner's tag got it in time.
+    SucceededByOwner = 1,
+    /// By a helper: a word that has the owner's tag got it too late.
+    SucceededByHelper = 2,
+    Failed = 3,
+}
+
+impl State {
+    fn of(status: u64) -> State {
+        match status & 3 {
+            0 => State::Undecided,
+            1 => State::SucceededByOwner,
+            2 => State::SucceededByHelper,
+            _ => State::Failed,
+        }
+    }
+
+    /// Whether the words have changed.
+    #[inline]
+    pub(crate) fn succeeded(self) -> bool {
+        matches!(self, State::SucceededByOwner | State::SucceededByHelper)
+    }
+
+    /// What a word stands for that has the confirmed tag, when these are the expected value and the new one.
+    #[inline]
+    pub(crate) fn confirmed(self, expected: u64, new: u64) -> u64 {
+        if self.succeeded() { new } else { expected }
+    }
+
+    /// What a word stands for that has the owner's tag.
+    #[inline]
+    pub(crate) fn owned(self, expected: u64, new: u64) -> u64 {
+        if self == State::SucceededByOwner {
+            new
+        } else {
+            expected
+        }
+    }
 }
 
 /// The sequence number and the state of the owner's current K-CAS, as one number.
@@ -43,8 +79,8 @@ pub(crate) struct Record {
     install_sequence: AtomicU64,
     /// The K-CAS on whose behalf the owner installs: its raw tag.
     install_target: AtomicU64,
-    /// The value that the installation replaces.
-    install_expected: AtomicU64,
+    /// The word that the installation replaces: a value, or the owner's tag of the K-CAS.
+    install_old: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -63,10 +99,10 @@ type Chunk = [CachePadded<Record>; RECORDS_PER_CHUNK];
 shared_static! {
     /// Every thread's record, made in chunks as thread ids grow, never freed: memory is bounded by
     /// the largest number of threads that were ever alive together.
-    static RECORDS: [OnFirstUse<Chunk>; CHUNKS] = each OnFirstUse::new(new_chunk);
+    static RECORDS: [OnFirstUse<Chunk>; CHUNKS] = each OnFirstUse::new(new_chunk, ());
 }
 
-fn new_chunk() -> Chunk {
+fn new_chunk((): ()) -> Chunk {
     std::array::from_fn(|_| CachePadded::new(Record::new()))
 }
 
@@ -83,7 +119,7 @@ impl Record {
             }),
             install_sequence: zero(),
             install_target: zero(),
-            install_expected: zero(),
+            install_old: zero(),
         }
     }
 
@@ -93,10 +129,35 @@ impl Record {
     }
 }
 
+/// A K-CAS of the current thread, with its record at hand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    pub(crate) tag: KcasTag,
+    record: &'static Record,
+}
+
+impl Own {
+    /// [`state`]; the owner has not moved on.
+    pub(crate) fn state(self) -> State {
+        // SeqCst: as in `state`.
+        State::of(self.record.status.load(Ordering::SeqCst))
+    }
+
+    /// [`decide`]s, and tells what has been decided, by whomever.
+    #[inline]
+    pub(crate) fn decide(self, verdict: State) -> State {
+        match decide_in(self.record, self.tag, verdict) {
+            Ok(_) => verdict,
+            Err(status) => State::of(status),
+        }
+    }
+}
+
 /// Starts the owner's next K-CAS: its record now describes `ops`, undecided.
 ///
 /// The former operation must be over: its tag is in no word, and nobody can put it there again.
-pub(crate) fn begin_kcas(owner: &ThreadId, ops: &Ops) -> KcasTag {
+#[inline]
+pub(crate) fn begin_kcas(owner: &ThreadId, ops: &[Op]) -> Own {
     let record = Record::of(owner.index());
     // Relaxed: a helper can only have changed the state of the former operation, and whatever state
     // is read here, the sequence number beside it is the owner's own last one.
@@ -115,11 +176,11 @@ pub(crate) fn begin_kcas(owner: &ThreadId, ops: &Ops) -> KcasTag {
         entry.expected.store(op.expected, Ordering::Release);
         entry.new.store(op.new, Ordering::Release);
     }
-    tag
+    Own { tag, record }
 }
 
-/// The entries of the K-CAS that `tag` names, or `None` when its owner has moved on.
-pub(crate) fn read_kcas(tag: KcasTag) -> Option<Ops> {
+/// The entries and the state of the K-CAS that `tag` names, or `None` when its owner has moved on.
+pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Ops, State)> {
     let record = Record::of(tag.thread());
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let len = record.len.load(Ordering::Acquire) as usize;
@@ -131,12 +192,17 @@ pub(crate) fn read_kcas(tag: KcasTag) -> Option<Ops> {
             new: entry.new.load(Ordering::Acquire),
         })
         .collect();
-    state(tag).map(|_| ops)
+    state(tag).map(|state| (ops, state))
 }
 
-/// The logical value of the word at `index`, which was seen to hold `tag`: what the operation found
-/// there until it succeeds, what it leaves there from then on. `None` when its owner has moved on.
-pub(crate) fn read_entry(tag: KcasTag, index: usize) -> Option<u64> {
+/// The logical value of the word at `index`, where a tag of the K-CAS `tag` was seen: what that K-CAS
+/// expects or leaves there, as `meaning` ([`State::confirmed`] or [`State::owned`]) says. `None` when its owner has
+/// moved on.
+pub(crate) fn read_entry(
+    tag: KcasTag,
+    index: usize,
+    meaning: fn(State, u64, u64) -> u64,
+) -> Option<u64> {
     let record = Record::of(tag.thread());
     // Relaxed: the operation's own entries come first, and each says by its index which word it is for. The
     // length of a later operation can only hide the entry, and then the owner has moved on indeed.
@@ -147,10 +213,7 @@ pub(crate) fn read_entry(tag: KcasTag, index: usize) -> Option<u64> {
         .find(|entry| entry.index.load(Ordering::Acquire) == index as u64)?;
     let expected = entry.expected.load(Ordering::Acquire);
     let new = entry.new.load(Ordering::Acquire);
-    Some(match state(tag)? {
-        State::Undecided | State::Failed => expected,
-        State::Succeeded => new,
-    })
+    state(tag).map(|state| meaning(state, expected, new))
 }
 
 /// The state of the K-CAS that `tag` names, or `None` when its owner has moved on.
@@ -159,32 +222,31 @@ pub(crate) fn state(tag: KcasTag) -> Option<State> {
     // "Orderings"). As an Acquire it pairs with `decide`: who sees the decision also sees every tag
     // that was installed before it.
     let status = Record::of(tag.thread()).status.load(Ordering::SeqCst);
-    if status >> 2 != tag.sequence() {
-        return None;
-    }
-    Some(match status & 3 {
-        0 => State::Undecided,
-        1 => State::Succeeded,
-        _ => State::Failed,
-    })
+    (status >> 2 == tag.sequence()).then(|| State::of(status))
 }
 
 /// Decides the K-CAS that `tag` names, unless somebody has.
-pub(crate) fn decide(tag: KcasTag, state: State) {
-    // SeqCst: as in `state`. As a Release it publishes the tags that this thread installed or saw
-    // installed. A failure means that the operation is decided: nothing is read from it.
-    let _ = Record::of(tag.thread()).status.compare_exchange(
-        status(tag, State::Undecided),
-        status(tag, state),
-        Ordering::SeqCst,
-        Ordering::Relaxed,
-    );
+pub(crate) fn decide(tag: KcasTag, verdict: State) {
+    let _ = decide_in(Record::of(tag.thread()), tag, verdict);
 }
 
-/// Starts the installer's next installation: of `target`'s tag, over the value `expected`.
+#[inline]
+fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
+    // SeqCst: as in `state`. As a Release it publishes the tags that this thread installed or saw
+    // installed. Acquire of a failure: the owner learns who decided, and must find the tags that were put into its
+    // words before that.
+    record.status.compare_exchange(
+        status(tag, State::Undecided),
+        status(tag, verdict),
+        Ordering::SeqCst,
+        Ordering::Acquire,
+    )
+}
+
+/// Starts the installer's next installation: of `target`'s tag, over `old`: a value, or the tag of `target`'s owner.
 ///
 /// Its former installation must be over: its tag is in no word.
-pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, expected: u64) -> InstallTag {
+pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
     let record = Record::of(installer.index());
     // Relaxed: only the owner of a record writes this field.
     let last = record.install_sequence.load(Ordering::Relaxed);
@@ -193,18 +255,18 @@ pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, expected: u64
     record.install_sequence.store(sequence, Ordering::Release);
     // Release, both: pairs with the Acquire loads in `read_install`.
     record.install_target.store(target.raw(), Ordering::Release);
-    record.install_expected.store(expected, Ordering::Release);
+    record.install_old.store(old, Ordering::Release);
     InstallTag::new(installer.index(), sequence)
 }
 
-/// What an installation is for: the K-CAS it serves and the value that it replaces; `None` when its
+/// What an installation is for: the K-CAS it serves and the word that it replaces; `None` when its
 /// installer has moved on.
 pub(crate) fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
     let record = Record::of(tag.thread());
     // Acquire, both: pairs with the Release stores in `begin_install`.
     let target = record.install_target.load(Ordering::Acquire);
-    let expected = record.install_expected.load(Ordering::Acquire);
+    let old = record.install_old.load(Ordering::Acquire);
     // Acquire pairs with the Release store in `begin_install`.
     let current = record.install_sequence.load(Ordering::Acquire);
-    (current == tag.sequence()).then(|| (KcasTag::from_raw(target), expected))
+    (current == tag.sequence()).then(|| (KcasTag::from_raw(target), old))
 }

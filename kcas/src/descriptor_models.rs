@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::WordArray;
-use crate::commit::finish_own;
+use crate::commit::{finish_own, place};
 use crate::descriptor::{self, State};
 use crate::model::{explore, spawn};
-use crate::op::{Op, Ops};
+use crate::op::Op;
 use crate::sync::Ordering;
 use crate::tagged::KcasTag;
 use crate::thread_id::{self, ThreadId};
@@ -17,8 +17,8 @@ use crate::thread_id::{self, ThreadId};
 fn an_operation_is_read_whole_or_not_at_all() {
     let operation = op(0, 1, 2);
     let readings: [fn(KcasTag) -> Option<bool>; 2] = [
-        |tag| Some(descriptor::read_kcas(tag)?.as_slice() == [op(0, 1, 2)]),
-        |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0)?)),
+        |tag| Some(descriptor::read_kcas(tag)?.0.as_slice() == [op(0, 1, 2)]),
+        |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0, State::confirmed)?)),
     ];
     for is_right in readings {
         explore(
@@ -26,11 +26,10 @@ fn an_operation_is_read_whole_or_not_at_all() {
             3,
             10,
             move || {
-                let tag = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([operation])));
+                let tag = begun(&[operation]);
                 let reader = spawn(move || is_right(tag));
-                descriptor::decide(tag, State::Succeeded);
-                let next = Ops::from_iter([op(2, 3, 4), op(3, 5, 6)]);
-                as_me(|me| descriptor::begin_kcas(me, &next));
+                descriptor::decide(tag, State::SucceededByOwner);
+                begun(&[op(2, 3, 4), op(3, 5, 6)]);
                 assert_ne!(
                     reader.join().unwrap(),
                     Some(false),
@@ -49,10 +48,10 @@ fn an_installation_is_read_whole_or_not_at_all() {
         None,
         10,
         || {
-            let target = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([op(0, 1, 2)])));
+            let target = begun(&[op(0, 1, 2)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 1));
             let reader = spawn(move || descriptor::read_install(tag));
-            let next = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([op(0, 3, 4)])));
+            let next = begun(&[op(0, 3, 4)]);
             as_me(|me| descriptor::begin_install(me, next, 3));
             let found = reader.join().unwrap();
             assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
@@ -70,18 +69,22 @@ fn an_operation_that_is_over_has_left_its_words() {
         10,
         || {
             let array = Arc::new(WordArray::new(2));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let tag = as_me(|me| descriptor::begin_kcas(me, &ops));
+            let ops = [op(0, 0, 1), op(1, 0, 1)];
+            let own = as_me(|me| descriptor::begin_kcas(me, &ops));
+            let tag = own.tag;
             let reader = {
                 let array = Arc::clone(&array);
                 spawn(move || {
                     let over = descriptor::state(tag).is_none();
-                    let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
+                    let there = array.words()[0].load(Ordering::Relaxed) == tag.owner_raw();
                     assert!(!(over && there), "an operation that is over owns a word");
                 })
             };
-            as_me(|me| assert!(finish_own(array.words(), me, tag, &ops)));
-            as_me(|me| descriptor::begin_kcas(me, &ops));
+            as_me(|me| {
+                place(array.words(), me, own, &ops[0]);
+                assert!(finish_own(array.words(), me, own, &ops));
+            });
+            begun(&ops);
             reader.join().unwrap();
         },
     );
@@ -96,7 +99,7 @@ fn an_installation_that_is_over_has_left_its_word() {
         10,
         || {
             let array = Arc::new(WordArray::new(1));
-            let target = as_me(|me| descriptor::begin_kcas(me, &Ops::from_iter([op(0, 0, 1)])));
+            let target = begun(&[op(0, 0, 1)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 0));
             let exchange = |current, new| {
                 array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
@@ -126,6 +129,10 @@ fn op(index: usize, expected: u64, new: u64) -> Op {
         expected,
         new,
     }
+}
+
+fn begun(ops: &[Op]) -> KcasTag {
+    as_me(|me| descriptor::begin_kcas(me, ops).tag)
 }
 
 fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {

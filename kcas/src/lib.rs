@@ -12,8 +12,8 @@
 //! A word holds a value, or a **tag** that names an operation (bit 63 tells them apart). A K-CAS of k words
 //! goes through three phases:
 //!
-//! 1. **Install.** In the order of the indices, each word that holds its expected value is made to hold
-//!    the operation's tag. If a word holds another value, the operation is going to fail. If it holds the
+//! 1. **Install.** In the order of the indices, each word that holds its expected value is made to hold a tag of
+//!    the operation. If a word holds another value, the operation is going to fail. If it holds the
 //!    tag of another operation, that one is helped to its end first.
 //! 2. **Decide.** One compare-and-swap turns the operation's status from *undecided* to *succeeded* (all
 //!    tags are in place) or *failed*. This is the linearization point of a success; that of a failure is the
@@ -21,15 +21,32 @@
 //! 3. **Release.** Each tag is replaced by the new value, or by the expected one if the operation failed.
 //!
 //! Anyone who meets a tag can carry its operation through all three phases; so a thread that stops
-//! anywhere stops nobody. Undisturbed it costs 3k + 1 compare-and-swaps. (One word needs none of this, and costs one.)
+//! anywhere stops nobody. Undisturbed it costs 2k + 1 compare-and-swaps. (One word needs none of this, and costs one; and
+//! so does an operation whose first word differs, of which nobody knows.)
 //!
-//! **Why installing takes two steps.** A helper may be slow: by the time it installs a tag, the operation
-//! may be decided and released, and the word may hold its expected value again. So the tag goes in by a
+//! **Helpers install in two steps.** A helper may be slow: by the time it installs a tag, the operation
+//! may be decided and released, and the word may hold its expected value again. So its tag goes in by a
 //! *double-compare-single-swap* (DCSS) that is conditional on "undecided": the helper first puts a tag of
 //! its own into the word, an *installation*; then it reads the status; then it turns the installation into
-//! the operation's tag, or back into the value. Every thread that meets an installation can finish it. Each
-//! installation has a tag that no other has (until its number of 50 bits wraps, which takes a thread years), so finishing
-//! it late does no harm.
+//! the operation's tag, or back into what it replaced. Every thread that meets an installation can finish it. Each
+//! installation has a tag that no other has (until its number of 49 bits wraps, which takes a thread more than a year), so
+//! finishing it late does no harm.
+//!
+//! **The owner installs in one.** Harris' owner installs as helpers do, which makes 3k + 1
+//! ([`WordArray::kcas_by_dcss`]). Here it puts an *owner tag* into each word by a plain compare-and-swap. It, too, may be late:
+//! a helper may have decided before. So owner tags and the tags that helpers install are different, and the
+//! status keeps who decided. Helpers *confirm* each word: over its expected value or over the owner tag, they install the
+//! confirmed tag by DCSS, and decide for success only when all words are confirmed. What a tag stands for follows:
+//!
+//! | Decided | Confirmed tag | Owner tag |
+//! |---|---|---|
+//! | not yet | expected value | expected value |
+//! | succeeded, by the owner | new value | new value: all tags were in place |
+//! | succeeded, by a helper | new value | expected value: it was put there after the decision |
+//! | failed | expected value | expected value |
+//!
+//! Before the owner goes on, it takes all its tags out of the words, and ends the installations over them that may put one
+//! back (`commit::leave`).
 //!
 //! **Descriptors are reused.** A tag is (thread, sequence number). Each thread owns one record for its
 //! K-CAS and its installation, and overwrites it with the next ones. A thread that reads a record checks the
@@ -39,11 +56,10 @@
 //!
 //! **A failed operation is settled before its record is reused.** It may have failed while a helper was in
 //! the middle of an installation, which must not turn into the tag of an operation that no longer exists.
-//! `commit::settle` tells how, and why a plain load would not be enough.
+//! `commit::leave` tells how, and why a plain load would not be enough.
 //!
-//! **Readers do not help.** The logical value of a word that holds a tag follows from the record: the
-//! expected value while the operation is undecided or has failed, the new one when it has succeeded; for an
-//! installation, the value that it replaces.
+//! **Readers do not help.** The logical value of a word that holds a tag follows from the record and the
+//! table above; for an installation, it is what the word stands for that it replaces.
 //!
 //! # Progress
 //!
@@ -64,8 +80,7 @@
 //!
 //! # Orderings
 //!
-//! Words and statuses are accessed with `SeqCst` (but where a failed operation is cleared away, which
-//! changes no value), fields of records with `Release` and `Acquire`; each access names its partner in the
+//! Words and statuses are accessed with `SeqCst`, fields of records with `Release` and `Acquire`; each access names its partner in the
 //! code. The protocol itself needs only release and acquire, and the model checker, which takes `SeqCst`
 //! exchanges for no more than that, explores it so. What `SeqCst` adds is linearizability *across* words and
 //! arrays: with less, two threads that each write a word and then load the other's could both miss the

@@ -207,7 +207,7 @@ mod tests {
 
     use super::{Counts, count, step, with_hook};
     use crate::sync::{AtomicU64, OnFirstUse, Ordering};
-    use crate::{Op, WordArray};
+    use crate::{Error, Op, WordArray};
 
     fn steps_of(action: impl FnOnce()) -> u64 {
         let last = Rc::new(RefCell::new(0));
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn steps_are_counted_by_kind() {
         let atomic = AtomicU64::new(0);
-        let made = OnFirstUse::new(|| 1);
+        let made = OnFirstUse::new(|(): ()| 1, ());
         let ((), counts) = count(|| {
             atomic.load(Ordering::SeqCst);
             made.get();
@@ -256,7 +256,7 @@ mod tests {
 
     /// What the docs of [`WordArray::kcas`] promise.
     #[test]
-    fn undisturbed_operations_cost_3k_plus_1_exchanges() {
+    fn undisturbed_operations_cost_2k_plus_1_exchanges() {
         let words = WordArray::new(WordArray::MAX_OPS);
         let ops = |entries, expected, new| -> Vec<_> {
             let op = |index| Op {
@@ -269,14 +269,24 @@ mod tests {
         // The thread's first operation also claims an id.
         words.kcas(&ops(2, 0, 0)).unwrap();
         for entries in 1..=WordArray::MAX_OPS {
-            let (result, counts) = count(|| words.kcas(&ops(entries, 0, 1)));
-            assert_eq!(result, Ok(()));
-            let expected = if entries == 1 { 1 } else { 3 * entries + 1 };
-            assert_eq!(
-                counts.exchanges, expected as u64,
-                "{entries} entries: {counts:?}"
-            );
-            words.kcas(&ops(entries, 1, 0)).unwrap();
+            let exchanges = |kcas: &dyn Fn() -> Result<(), Error>| {
+                let (result, counts) = count(kcas);
+                (result, counts.exchanges as usize)
+            };
+            let of = |per_entry: usize| {
+                if entries == 1 {
+                    1
+                } else {
+                    per_entry * entries + 1
+                }
+            };
+            let owned = exchanges(&|| words.kcas(&ops(entries, 0, 1)));
+            assert_eq!(owned, (Ok(()), of(2)), "{entries} entries");
+            let dcss = exchanges(&|| words.kcas_by_dcss(&ops(entries, 1, 0)));
+            assert_eq!(dcss, (Ok(()), of(3)), "{entries} entries by DCSS");
+            // The first word differs.
+            let mismatch = exchanges(&|| words.kcas(&ops(entries, 5, 6)));
+            assert_eq!(mismatch, (Err(Error::Mismatch), 1), "{entries} entries");
         }
     }
 

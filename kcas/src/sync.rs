@@ -129,22 +129,27 @@ pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
 ///
 /// Under loom the value is made at once, so that no publication is hidden from the model.
 #[derive(Debug)]
-pub struct OnFirstUse<T> {
+pub struct OnFirstUse<T, A = ()> {
     #[cfg(not(kcas_loom))]
     made: once_cell::race::OnceBox<T>,
     #[cfg(not(kcas_loom))]
-    make: fn() -> T,
+    make: fn(A) -> T,
+    #[cfg(not(kcas_loom))]
+    of: A,
     #[cfg(kcas_loom)]
     made: T,
+    #[cfg(kcas_loom)]
+    of: std::marker::PhantomData<A>,
 }
 
 #[cfg(not(kcas_loom))]
-impl<T> OnFirstUse<T> {
-    /// A place for a value that `make` builds.
-    pub const fn new(make: fn() -> T) -> Self {
+impl<T, A: Copy> OnFirstUse<T, A> {
+    /// A place for a value that `make` builds of this argument.
+    pub const fn new(make: fn(A) -> T, of: A) -> Self {
         OnFirstUse {
             made: once_cell::race::OnceBox::new(),
             make,
+            of,
         }
     }
 
@@ -157,15 +162,18 @@ impl<T> OnFirstUse<T> {
     /// The value; the first caller makes it. Wait-free, but for the allocator at first use.
     pub fn get_or_make(&self) -> &T {
         access(Access::Load);
-        self.made.get_or_init(|| Box::new((self.make)()))
+        self.made.get_or_init(|| Box::new((self.make)(self.of)))
     }
 }
 
 #[cfg(kcas_loom)]
-impl<T> OnFirstUse<T> {
-    /// A value that `make` builds.
-    pub fn new(make: fn() -> T) -> Self {
-        OnFirstUse { made: make() }
+impl<T, A> OnFirstUse<T, A> {
+    /// A value that `make` builds of this argument.
+    pub fn new(make: fn(A) -> T, of: A) -> Self {
+        OnFirstUse {
+            made: make(of),
+            of: std::marker::PhantomData,
+        }
     }
 
     /// The value.

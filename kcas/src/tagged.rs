@@ -1,23 +1,25 @@
 //! What the 64 bits of a word mean: a value of 63 bits, or a tag that names an operation.
 //!
 //! ```text
-//! bit  63   62        61..50    49..0
+//! bit  63   62   61   60..49    48..0
 //!      0    ────────── value, 63 bits ──────────
-//!      1    0         thread    sequence number      owned by a K-CAS
-//!      1    1         thread    sequence number      an installation in progress (DCSS)
+//!      1    0    0    thread    sequence number      owned by a K-CAS: confirmed
+//!      1    0    1    thread    sequence number      owned by a K-CAS: put there by its owner
+//!      1    1    0    thread    sequence number      an installation in progress (DCSS)
 //! ```
 //!
-//! A tag names one operation for ever: until the 50-bit sequence number wraps, which takes one thread
-//! years at 10^7 tags a second, and does harm only to a helper that slept for exactly one whole turn.
+//! A tag names one operation for ever: until the 49-bit sequence number wraps, which takes one thread
+//! more than a year at 10^7 tags a second, and does harm only to a helper that slept for exactly one whole turn.
 
 use crate::thread_id::MAX_THREADS;
 
 const TAG: u64 = 1 << 63;
 const INSTALL: u64 = 1 << 62;
-const SEQUENCE_BITS: u32 = 50;
+const OWNER: u64 = 1 << 61;
+const SEQUENCE_BITS: u32 = 49;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
-const _: () = assert!(MAX_THREADS <= 1 << (62 - SEQUENCE_BITS));
+const _: () = assert!(MAX_THREADS <= 1 << (61 - SEQUENCE_BITS));
 
 /// Number of bits of a value.
 pub(crate) const VALUE_BITS: u32 = 63;
@@ -35,6 +37,8 @@ pub(crate) enum Word {
     Value(u64),
     /// Owned by this K-CAS until it is decided and released.
     Kcas(KcasTag),
+    /// Owned by this K-CAS, too, as its owner says; whether it came in time, its decision tells.
+    Owner(KcasTag),
     /// Somebody is installing a K-CAS tag here, if its operation is still undecided.
     Install(InstallTag),
 }
@@ -43,10 +47,12 @@ impl From<u64> for Word {
     fn from(raw: u64) -> Word {
         if is_value(raw) {
             Word::Value(raw)
-        } else if raw & INSTALL == 0 {
-            Word::Kcas(KcasTag(raw))
-        } else {
+        } else if raw & INSTALL != 0 {
             Word::Install(InstallTag(raw))
+        } else if raw & OWNER != 0 {
+            Word::Owner(KcasTag(raw & !OWNER))
+        } else {
+            Word::Kcas(KcasTag(raw))
         }
     }
 }
@@ -69,8 +75,14 @@ impl KcasTag {
         KcasTag(raw)
     }
 
+    /// The word of a helper that confirmed it.
     pub(crate) fn raw(self) -> u64 {
         self.0
+    }
+
+    /// The word of its owner.
+    pub(crate) fn owner_raw(self) -> u64 {
+        self.0 | OWNER
     }
 
     pub(crate) fn thread(self) -> usize {
@@ -106,7 +118,7 @@ pub(crate) fn next_sequence(sequence: u64) -> u64 {
 }
 
 fn thread(raw: u64) -> usize {
-    ((raw & !(TAG | INSTALL)) >> SEQUENCE_BITS) as usize
+    ((raw & !(TAG | INSTALL | OWNER)) >> SEQUENCE_BITS) as usize
 }
 
 #[cfg(all(test, not(kcas_loom)))]
@@ -122,6 +134,7 @@ mod tests {
                 assert_eq!((kcas.thread(), kcas.sequence()), (thread, sequence));
                 assert_eq!((install.thread(), install.sequence()), (thread, sequence));
                 assert_eq!(Word::from(kcas.raw()), Word::Kcas(kcas));
+                assert_eq!(Word::from(kcas.owner_raw()), Word::Owner(kcas));
                 assert_eq!(Word::from(install.raw()), Word::Install(install));
                 assert_eq!(KcasTag::from_raw(kcas.raw()), kcas);
             }

@@ -4,9 +4,8 @@
 //! kept per id (a descriptor, a counter) is inherited by the next thread that claims the same id,
 //! together with everything its former owner wrote.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 
 use crate::sync::{AtomicU64, Ordering, shared_static, thread_static};
 
@@ -31,13 +30,14 @@ shared_static! {
 }
 
 thread_static! {
-    static CURRENT: OnceCell<ThreadId> = OnceCell::new();
+    /// The id that the current thread holds, until it ends or, where it is being torn down, for one call. It needs no drop:
+    /// it outlives the thread's other locals, and no access asks whether it still does.
+    static HELD_HERE: Cell<Option<usize>> = Cell::new(None);
 }
 
+#[cfg(not(kcas_loom))]
 thread_static! {
-    /// The id that was claimed for one call of a thread that is being torn down, for the calls inside it. It needs no
-    /// drop, so that it outlives the thread's other locals.
-    static FOR_ONE_CALL: Cell<Option<usize>> = Cell::new(None);
+    static AT_THE_END: GiveBack = GiveBack;
 }
 
 /// The id that the current thread holds: below [`MAX_THREADS`], and no other live thread's.
@@ -74,44 +74,52 @@ pub fn register() -> Result<(), TooManyThreads> {
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held; `action` has not run then.
+#[inline]
 pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
-    let mut action = Some(action);
-    let mut run = |id: &ThreadId| {
-        let action = action.take().expect("run is called once");
-        action(id)
-    };
-    let held = CURRENT.try_with(|current| match current.get() {
-        Some(id) => Ok(run(id)),
-        None => {
-            let id = ThreadId::claim()?;
-            Ok(run(current.get_or_init(|| id)))
-        }
-    });
-    match held {
-        Ok(result) => result,
-        Err(_torn_down) => match FOR_ONE_CALL.try_with(Cell::get) {
-            Ok(Some(index)) => Ok(run(&ManuallyDrop::new(ThreadId::of(index)))),
-            _ => Ok(run(&ForOneCall::claim()?.0)),
-        },
+    match HELD_HERE.with(Cell::get) {
+        Some(index) => Ok(action(&ThreadId::of(index))),
+        None => with_new(action),
     }
 }
 
-/// An id that is held for one call.
-struct ForOneCall(ThreadId);
-
-impl ForOneCall {
-    fn claim() -> Result<ForOneCall, TooManyThreads> {
-        let id = ThreadId::claim()?;
-        // Where even that thread-local is gone, calls inside this one claim ids of their own.
-        let _ = FOR_ONE_CALL.try_with(|held| held.set(Some(id.index)));
-        Ok(ForOneCall(id))
-    }
+/// [`with`], in a thread that holds no id.
+#[cold]
+fn with_new<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
+    let id = ThreadId::claim()?;
+    HELD_HERE.with(|held| held.set(Some(id.index)));
+    let kept = keep_until_the_end();
+    let _for_one_call = (!kept).then(|| GiveBack);
+    Ok(action(&id))
 }
 
-impl Drop for ForOneCall {
+/// Sees to it that the id of the current thread is given back when the thread ends; false when it is ending.
+#[cfg(not(kcas_loom))]
+fn keep_until_the_end() -> bool {
+    AT_THE_END.try_with(|_| ()).is_ok()
+}
+
+/// Loom drops a thread's locals only after the thread can be joined, and perhaps after the statics are gone; so a model's
+/// threads end with a call of [`end_of_thread`].
+#[cfg(kcas_loom)]
+fn keep_until_the_end() -> bool {
+    true
+}
+
+/// Gives the id of the current thread back when it is dropped.
+struct GiveBack;
+
+impl Drop for GiveBack {
     fn drop(&mut self) {
-        let _ = FOR_ONE_CALL.try_with(|held| held.set(None));
+        if let Some(index) = HELD_HERE.with(Cell::take) {
+            ThreadId::of(index).give_back();
+        }
     }
+}
+
+/// Gives the current thread's id back.
+#[cfg(kcas_loom)]
+pub(crate) fn end_of_thread() {
+    drop(GiveBack);
 }
 
 impl ThreadId {
@@ -184,22 +192,4 @@ fn claim_in(word: usize) -> Option<usize> {
         }
     }
     None
-}
-
-#[cfg(not(kcas_loom))]
-impl Drop for ThreadId {
-    fn drop(&mut self) {
-        self.give_back();
-    }
-}
-
-/// Gives the current thread's id back. Loom drops a thread's locals only after the thread can be
-/// joined, and perhaps after the statics are gone; so a model's threads end with a call of this.
-#[cfg(kcas_loom)]
-pub(crate) fn end_of_thread() {
-    CURRENT.with(|current| {
-        if let Some(id) = current.get() {
-            id.give_back();
-        }
-    });
 }

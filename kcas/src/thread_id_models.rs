@@ -2,7 +2,7 @@
 
 use crate::descriptor;
 use crate::model::{explore, spawn};
-use crate::op::{Op, Ops};
+use crate::op::Op;
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
 /// A thread gives its id back and another one, which nothing else synchronises with it, claims it: it goes on
@@ -16,13 +16,13 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
         10,
         || {
             let begin = || {
-                let ops = &Ops::from_iter([Op {
+                let op = Op {
                     index: 0,
                     expected: 0,
                     new: 1,
-                }]);
+                };
                 let id = ThreadId::claim().unwrap();
-                let tag = descriptor::begin_kcas(&id, ops);
+                let tag = descriptor::begin_kcas(&id, &[op]).tag;
                 let install = descriptor::begin_install(&id, tag, 0);
                 id.give_back();
                 (tag, install)

@@ -4,7 +4,7 @@ use crate::commit::{self, CompareExchangeError};
 use crate::op::{MAX_OPS, Op, Ops};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
-use crate::thread_id::{self, TooManyThreads};
+use crate::thread_id::{self, ThreadId, TooManyThreads};
 
 /// Why a [`kcas`](WordArray::kcas) did not happen. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -214,7 +214,8 @@ impl WordArray {
     /// Replaces all the words that `ops` names, if each holds its expected value at one moment;
     /// otherwise none. The order of the entries does not matter; no entries succeed at once.
     ///
-    /// Costs 3k + 1 compare-and-swaps for k > 1 entries when nobody interferes, and one for one entry.
+    /// Costs 2k + 1 compare-and-swaps for k > 1 entries when nobody interferes, and one for one entry. When the word of the
+    /// lowest index differs, it costs one. Entries in ascending order of index are not copied.
     ///
     /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the
     /// operation's status, by whichever thread; of a mismatch: the load of the word that differed, by
@@ -223,16 +224,41 @@ impl WordArray {
     /// # Errors
     /// [`Error::Mismatch`] when some word differs. The others are found before any word changes:
     /// [`Error::TooManyThreads`], and misuse.
+    #[inline]
     pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
-        let ops = ascending(ops, self.len())?;
-        match ops.as_slice() {
+        self.run(ops, commit::kcas)
+    }
+
+    /// [`kcas`](Self::kcas) as Harris, Fraser and Pratt have it: the owner of an operation installs by DCSS, as helpers do. There is
+    /// no reason to prefer it but to compare: it costs 3k + 1 compare-and-swaps when nobody interferes.
+    ///
+    /// # Errors
+    /// As for [`kcas`](Self::kcas).
+    pub fn kcas_by_dcss(&self, ops: &[Op]) -> Result<(), Error> {
+        self.run(ops, commit::kcas_by_dcss)
+    }
+
+    #[inline]
+    fn run(
+        &self,
+        ops: &[Op],
+        kcas: fn(&[AtomicU64], &ThreadId, &[Op]) -> bool,
+    ) -> Result<(), Error> {
+        let sorted;
+        let ops = if are_in_order(ops, self.len()) {
+            ops
+        } else {
+            sorted = ascending(ops, self.len())?;
+            sorted.as_slice()
+        };
+        match ops {
             [] => Ok(()),
             [op] => match commit::compare_exchange(&self.words, op.index, op.expected, op.new) {
                 Ok(_) => Ok(()),
                 Err(CompareExchangeError::Differs(_)) => Err(Error::Mismatch),
                 Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
             },
-            _ => match thread_id::with(|me| commit::kcas(&self.words, me, &ops))? {
+            _ => match thread_id::with(|me| kcas(&self.words, me, ops))? {
                 true => Ok(()),
                 false => Err(Error::Mismatch),
             },
@@ -253,6 +279,16 @@ impl WordArray {
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.words
     }
+}
+
+/// Whether the entries can be run as they stand: [`ascending`] would change nothing, and find no misuse.
+#[inline]
+fn are_in_order(ops: &[Op], len: usize) -> bool {
+    let wide = ops.iter().fold(0, |all, op| all | op.expected | op.new);
+    ops.len() <= MAX_OPS
+        && ops.windows(2).all(|pair| pair[0].index < pair[1].index)
+        && ops.last().is_none_or(|op| op.index < len)
+        && tagged::is_value(wide)
 }
 
 /// The entries in ascending order of index, if they can be run at all on an array of `len` words: what

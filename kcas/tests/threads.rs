@@ -107,7 +107,7 @@ fn hold<'s>(scope: &'s Scope<'s, '_>, ids: usize, barrier: &'s Barrier) {
 fn who_cannot_help_is_told() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let words = std::sync::Arc::new(WordArray::new(2));
-    let stopped = kcas::steps::freeze(25, {
+    let stopped = kcas::steps::freeze(16, {
         let words = std::sync::Arc::clone(&words);
         move || swap(&words, 0, 1)
     });

@@ -584,11 +584,10 @@ impl<S> GrowingCuckooFilter<S> {
     #[inline(always)]
     fn contains_under(&self, key: Key, pinned: &Pinned) -> bool {
         let tables = self.tables.load(pinned);
-        match tables.find_at_once(key) {
-            Some(true) => true,
-            // Nothing was added to a generation that is not on the list.
-            Some(false) if self.tables.holds(tables) => false,
-            _ => self.contains_slowly(key, pinned),
+        // Nothing was added to a generation that is not on the list.
+        match tables.find_at_once(key, || self.tables.holds(tables)) {
+            Some(found) => found,
+            None => self.contains_slowly(key, pinned),
         }
     }
 

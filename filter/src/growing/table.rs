@@ -257,22 +257,20 @@ impl Table {
         self.words().len() - 1
     }
 
-    /// How often a timestamp has wrapped, and then the words of both buckets, if all count: nothing is under way there,
-    /// nor was anything taken over or is still to be. With flags that are the same as long as the word counts.
+    /// The words of both buckets, after how often a timestamp has wrapped; and whether they can be trusted: all count, nothing
+    /// is under way there, nor was anything taken over or is still to be, and the first one, and then the number of wraps, were
+    /// the same when they were read again.
     #[inline]
-    pub(crate) fn peek(&self, location: Location, among: Among) -> Option<(u64, [u64; 2])> {
-        let wraps = self.words().peek(self.wraps_at());
-        let words = lookup::peek(self.words(), location);
-        let [first, second] = words.map(|word| word ^ among.counting);
+    pub(crate) fn look_twice(&self, location: Location, among: Among) -> (bool, [u64; 2]) {
+        let words = self.words();
+        let wraps = words.peek(self.wraps_at());
+        let [first, second] = lookup::peek(words, location);
+        let changed = words.peek(location.first) ^ first;
+        let wrapped = words.peek(self.wraps_at()) ^ wraps;
+        let counting = [first, second].map(|word| word ^ among.counting);
         // No count reaches a flag.
-        let under_way = (first | second | wraps) & (TAG | FROZEN | among.counting);
-        (under_way == 0).then_some((wraps, words))
-    }
-
-    /// Whether one bucket, and then the number of wraps, still stand as [`peek`](Self::peek) found them.
-    #[inline]
-    pub(crate) fn stands(&self, bucket: usize, word: u64, wraps: u64) -> bool {
-        self.words().peek(bucket) == word && self.words().peek(self.wraps_at()) == wraps
+        let under_way = (counting[0] | counting[1] | wraps) & (TAG | FROZEN | among.counting);
+        ((changed | wrapped | under_way) == 0, counting)
     }
 
     /// Freezes a bucket, and returns its word as it was then; in a table that can be split, for ever.
@@ -780,11 +778,10 @@ mod tests {
         let key = Key::new(hashing::mix(7), 10);
         view.insert(key, || true).unwrap();
         assert_eq!(view.remove(key, || true), Some(true));
-        let peek = || table.peek(table.plan.locate(key), view.among());
-        let before = peek();
-        assert!(before.is_some() && table.seal(key));
-        assert_eq!(peek(), None);
+        let look = || table.look_twice(table.plan.locate(key), view.among());
+        let (sure, before) = look();
+        assert!(sure && table.seal(key) && !look().0);
         table.unseal();
-        assert_eq!(peek(), before);
+        assert_eq!(look(), (true, before));
     }
 }
