@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 32] = [
+const FIXED_STYLES: [&str; 37] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -74,7 +74,7 @@ const FIXED_STYLES: [&str; 32] = [
     "exact-set",
     "cuckoofilter-mutex",
     "lock-free-batch",
-    "lock-free-fitted",
+    "word-lock",
     "ablation-control",
     "ablation-two-phase-lookup",
     "ablation-one-round-lookup",
@@ -88,10 +88,15 @@ const FIXED_STYLES: [&str; 32] = [
     "count-min",
     "hyperloglog",
     "growing",
-    "growing-reader",
+    "update-roofline",
     "bloom",
     "counting-bloom",
+    "null",
+    "lock-free-fitted",
     "scalable-bloom",
+    "growing-reader",
+    "batched-roofline",
+    "striped-timestamps",
 ];
 
 /// How a subject is drawn, in every panel.
