@@ -133,6 +133,12 @@ impl Operations {
         unique: false,
     };
 
+    /// Inserts and removes, without lookups.
+    pub const UPDATES: Self = Self {
+        lookup: false,
+        ..Self::ALL
+    };
+
     /// The first operation among those needed that is missing here.
     pub fn missing(self, needed: Self) -> Option<&'static str> {
         if needed.lookup && !self.lookup {

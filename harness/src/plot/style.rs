@@ -167,6 +167,38 @@ mod tests {
         }
     }
 
+    /// Markers are small: where there are colours enough, nobody should need them.
+    #[test]
+    fn colours_alone_tell_the_subjects_of_a_figure_apart() {
+        let directory =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
+        let mut figures = 0;
+        for name in [
+            "quick",
+            "full",
+            "oversubscribed",
+            "stalls",
+            "hits",
+            "mixes",
+            "latency",
+        ] {
+            let file = directory.join(name).with_extension("toml");
+            for experiment in crate::sweep::experiment::read(&file).unwrap() {
+                let subjects: Vec<_> = experiment.subjects.iter().map(String::as_str).collect();
+                let styles = styles(&subjects);
+                for (index, style) in styles.iter().enumerate() {
+                    let alike = styles[..index]
+                        .iter()
+                        .find(|other| other.colour == style.colour);
+                    let alike = alike.map(|other| other.subject);
+                    assert_eq!(alike, None, "{} in {name}", style.subject);
+                }
+                figures += 1;
+            }
+        }
+        assert!(figures >= 7);
+    }
+
     #[test]
     fn every_subject_of_ours_has_a_style_of_its_own() {
         for name in crate::registry::Registry::standard().names() {

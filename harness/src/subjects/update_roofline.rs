@@ -36,10 +36,7 @@ impl Subject for UpdateRoofline {
     const DESCRIPTION: &'static str =
         "hash the key, load its first word and exchange it: the bound of updates of one word";
     const GUARANTEES: &'static str = "none: it holds no keys, and its answers mean nothing";
-    const OPERATIONS: Operations = Operations {
-        lookup: false,
-        ..Operations::ALL
-    };
+    const OPERATIONS: Operations = Operations::UPDATES;
     const HOLDS_KEYS: bool = false;
 
     fn with_buckets(buckets: usize) -> Result<Self> {

@@ -522,6 +522,33 @@ mod tests {
             assert!((0..BUCKETS).all(|bucket| is_free(filter.read(bucket))));
         }
 
+        #[test]
+        fn a_thread_that_stops_in_a_chain_stops_who_needs_its_buckets_and_nobody_else() {
+            // Before the exchange of the root, and before the first lock is cleared.
+            for after in [1, 0] {
+                let (filter, new, chain) = with_a_long_chain();
+                let filter = Arc::new(filter);
+                let location = |key: u64| locate(&filter.geometry, &key);
+                let held: Vec<_> = chain[1..].iter().map(|step| step.bucket).collect();
+                let needs_one = |key| {
+                    let Location { first, second, .. } = location(key);
+                    held.contains(&first) || held.contains(&second)
+                };
+
+                let other = Arc::clone(&filter);
+                let (step, fingerprint) = (chain.len() - after, location(new).fingerprint);
+                let stopped = freeze(step as u64, move || other.shift(&chain, fingerprint));
+                let stopped = stopped.expect("it has so many steps");
+                let (found, waiting): (Vec<_>, Vec<_>) =
+                    (0..new).partition(|&key| filter.look(location(key)) == Some(true));
+                assert!(!waiting.is_empty() && waiting.into_iter().all(needs_one));
+                assert!(found.len() > new as usize / 2);
+                assert_eq!(filter.choose(location(new)), None);
+                assert!(stopped.thaw());
+                assert!((0..=new).all(|key| filter.contains(&key)));
+            }
+        }
+
         /// A chain whose root has changed, and the fingerprint that its second bucket would have given to its third.
         fn that_will_fail() -> (WordLock, Chain, Location) {
             let (filter, _, mut chain) = with_a_long_chain();
