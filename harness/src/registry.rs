@@ -10,10 +10,11 @@ use crate::subject::{Operations, Subject};
 use crate::subjects::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
-    BlockedBloom, Bloom, CountMinSet, CountingBloom, CuckoofilterMutex, ExactSet, Fastbloom,
-    GlobalLock, Growing, GrowingReader, HyperLogLogCounter, LockFree, LockFreeBatch,
-    LockFreeFitted, Optimistic, PlainCuckooMutex, Roofline, RwLock, ScalableBloom, SegmentLock,
-    SmartCuckooMutex, TwoPhase, VectorQuotient,
+    BatchedRoofline, BlockedBloom, Bloom, CountMinSet, CountingBloom, CuckoofilterMutex, ExactSet,
+    Fastbloom, GlobalLock, Growing, GrowingReader, HyperLogLogCounter, LockFree, LockFreeBatch,
+    LockFreeFitted, Null, Optimistic, PlainCuckooMutex, Roofline, RwLock, ScalableBloom,
+    SegmentLock, SmartCuckooMutex, StripedTimestamps, TwoPhase, UpdateRoofline, VectorQuotient,
+    WordLock,
 };
 use crate::wording::{counted, unknown};
 use crate::workload::phase::Measured;
@@ -29,6 +30,8 @@ pub struct Entry {
     pub guarantees: &'static str,
     /// [`Subject::OPERATIONS`].
     pub operations: Operations,
+    /// [`Subject::HOLDS_KEYS`].
+    pub holds_keys: bool,
     /// [`Subject::STASH`].
     pub stash: usize,
     /// [`Subject::GROWS`].
@@ -84,7 +87,9 @@ impl Registry {
         registry.add::<Growing>();
         registry.add::<GrowingReader>();
         registry.add::<SegmentLock>();
+        registry.add::<StripedTimestamps>();
         registry.add::<Optimistic>();
+        registry.add::<WordLock>();
         registry.add::<GlobalLock>();
         registry.add::<RwLock>();
         registry.add::<TwoPhase>();
@@ -102,6 +107,9 @@ impl Registry {
         registry.add::<CountMinSet>();
         registry.add::<HyperLogLogCounter>();
         registry.add::<Roofline>();
+        registry.add::<BatchedRoofline>();
+        registry.add::<UpdateRoofline>();
+        registry.add::<Null>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();
         registry.add::<AblationOneRound>();
@@ -121,6 +129,7 @@ impl Registry {
             description: S::DESCRIPTION,
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
+            holds_keys: S::HOLDS_KEYS,
             stash: S::STASH,
             grows: S::GROWS,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),

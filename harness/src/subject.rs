@@ -21,6 +21,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     const GUARANTEES: &'static str;
     /// What it can do. A workload that needs more is skipped, and the plan says so.
     const OPERATIONS: Operations = Operations::ALL;
+    /// Whether it holds keys at all. The answers of a bound, which does not, mean nothing, and nobody checks them.
+    const HOLDS_KEYS: bool = true;
     /// How many fingerprints it can hold beside the slots of its table: 1 for a victim slot.
     const STASH: usize = 0;
 
@@ -42,11 +44,15 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// measured is the lookup, and not a call of it.
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
-    /// How many of these keys may be present: what workloads of lookups alone call, many keys at a time. A
-    /// subject that looks several keys up at once does so here.
+    /// Looks these keys up and tells of each, in their order, whether it may be present: what workloads of lookups
+    /// alone call, many keys at a time. A subject that looks several keys up at once does so here.
     #[inline]
-    fn count_present<'k, K: Hash + ?Sized + 'k>(&self, keys: impl Iterator<Item = &'k K>) -> usize {
-        keys.filter(|key| self.contains(*key)).count()
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
+        keys.for_each(|key| tell(self.contains(key)));
     }
 
     /// Takes one copy of a key out; `false` if there is none.
@@ -90,8 +96,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
 pub struct Operations {
     /// Keys can be looked up. The answers of a subject without this cannot be checked.
     pub lookup: bool,
-    /// Keys can be inserted. A subject without this holds no keys, so the answers of its lookups
-    /// mean nothing and are not checked.
+    /// Keys can be inserted.
     pub insert: bool,
     /// Keys can be removed.
     pub remove: bool,
@@ -126,6 +131,12 @@ impl Operations {
         insert: true,
         remove: true,
         unique: false,
+    };
+
+    /// Inserts and removes, without lookups.
+    pub const UPDATES: Self = Self {
+        lookup: false,
+        ..Self::ALL
     };
 
     /// The first operation among those needed that is missing here.

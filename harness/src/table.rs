@@ -12,6 +12,7 @@ use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::subjects::BOUNDS;
 use crate::theory::{SIGMAS, row};
 use crate::wording::{counted, noun};
 
@@ -32,9 +33,6 @@ pub struct Sheet {
 pub const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
-/// The bound, not a rival.
-const BOUND: &str = "roofline";
-
 /// The table that suits the rows; `None` where there is nothing to compare.
 pub fn summary(rows: &[Row]) -> Option<Sheet> {
     let results = Results::of(rows);
@@ -322,9 +320,9 @@ fn ratios(results: &Results) -> Option<Sheet> {
             ));
         }
     }
-    if others.contains(&BOUND) {
+    for bound in BOUNDS.iter().filter(|bound| others.contains(bound)) {
         notes.push(format!(
-            "{BOUND} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten."
+            "{bound} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten but by batches."
         ));
     }
     notes.extend(refusals(results));
@@ -369,14 +367,18 @@ fn headline(results: &Results, case: &Case) -> Option<String> {
 }
 
 fn is_lookup(case: &Case) -> bool {
-    case.workload.starts_with("lookup-")
+    case.workload.starts_with("lookup")
 }
 
-/// The workload, with its load factor if that is one.
+/// The workload, with its share of hits if its label does not tell that, and its load factor if that is one.
 fn named(case: &Case) -> String {
+    let workload = match case.value(Axis::Hit) {
+        Some(hit) if case.workload == "lookup" => format!("lookup, {hit} % hits"),
+        _ => case.workload.clone(),
+    };
     match case.value(Axis::Load) {
-        Some(load) => format!("{} (load factor {load})", case.workload),
-        None => case.workload.clone(),
+        Some(load) => format!("{workload} (load factor {load})"),
+        None => workload,
     }
 }
 

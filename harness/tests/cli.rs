@@ -608,7 +608,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"balloon\"",
-            "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, optimistic, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, bloom, counting-bloom, scalable-bloom, exact-set, smart-cuckoo, plain-cuckoo, count-min, hyperloglog, roofline, ablation-control, ablation-two-phase-lookup, ablation-one-round-lookup, ablation-hop-by-hop, ablation-random-walk, ablation-epoch, ablation-helping-readers, ablation-uncounted",
+            "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, striped-timestamps, optimistic, word-lock, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, bloom, counting-bloom, scalable-bloom, exact-set, smart-cuckoo, plain-cuckoo, count-min, hyperloglog, roofline, batched-roofline, update-roofline, null, ablation-control, ablation-two-phase-lookup, ablation-one-round-lookup, ablation-hop-by-hop, ablation-random-walk, ablation-epoch, ablation-helping-readers, ablation-uncounted",
         ],
     );
 }
@@ -846,7 +846,14 @@ fn check_finds_nothing_in_global_lock() {
 
 #[test]
 fn check_finds_nothing_in_the_rivals_that_are_linearizable() {
-    for subject in ["optimistic", "rwlock", "vector-quotient", "exact-set"] {
+    for subject in [
+        "striped-timestamps",
+        "optimistic",
+        "word-lock",
+        "rwlock",
+        "vector-quotient",
+        "exact-set",
+    ] {
         checks_and_finds_nothing(subject);
     }
 }
@@ -899,10 +906,11 @@ fn what_cannot_be_checked_is_an_error_that_says_what_can() {
             1,
             "cannot insert",
         ),
+        (["--subject", "null", "--threads", "2"], 1, "holds no keys"),
         (
             ["--subject", "balloon", "--threads", "2"],
             1,
-            "segment-lock, optimistic",
+            "segment-lock, striped-timestamps, optimistic",
         ),
         (["--subject", "lock-free", "--threads", "0"], 2, "1 to 64"),
         (["--subject", "lock-free", "--threads", "65"], 2, "1 to 64"),

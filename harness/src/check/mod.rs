@@ -156,6 +156,11 @@ pub fn validate(entry: &Entry, settings: &Settings) -> Result<()> {
         ));
     }
     ensure!(
+        entry.holds_keys,
+        "subject {:?} holds no keys, so there is nothing to check",
+        entry.name
+    );
+    ensure!(
         (1..=MAX_THREADS).contains(&settings.threads),
         "{} threads cannot be checked; choose 1 to {MAX_THREADS}",
         settings.threads

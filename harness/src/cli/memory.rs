@@ -68,6 +68,7 @@ pub(super) const ONE: &str = "memory-of-one";
 pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
     for subject in &options.subjects {
         let entry = registry.get(subject).context("--subjects")?;
+        ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
         if let Some(missing) = entry.operations.missing(Operations::INSERT) {
             bail!("--subjects: {subject} cannot {missing}");
         }

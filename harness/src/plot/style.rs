@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 32] = [
+const FIXED_STYLES: [&str; 37] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -74,7 +74,7 @@ const FIXED_STYLES: [&str; 32] = [
     "exact-set",
     "cuckoofilter-mutex",
     "lock-free-batch",
-    "lock-free-fitted",
+    "word-lock",
     "ablation-control",
     "ablation-two-phase-lookup",
     "ablation-one-round-lookup",
@@ -88,10 +88,15 @@ const FIXED_STYLES: [&str; 32] = [
     "count-min",
     "hyperloglog",
     "growing",
-    "growing-reader",
+    "update-roofline",
     "bloom",
     "counting-bloom",
+    "null",
+    "lock-free-fitted",
     "scalable-bloom",
+    "growing-reader",
+    "batched-roofline",
+    "striped-timestamps",
 ];
 
 /// How a subject is drawn, in every panel.
@@ -160,6 +165,38 @@ mod tests {
                 assert!(!same, "{} looks like {}", style.subject, other.subject);
             }
         }
+    }
+
+    /// Markers are small: where there are colours enough, nobody should need them.
+    #[test]
+    fn colours_alone_tell_the_subjects_of_a_figure_apart() {
+        let directory =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
+        let mut figures = 0;
+        for name in [
+            "quick",
+            "full",
+            "oversubscribed",
+            "stalls",
+            "hits",
+            "mixes",
+            "latency",
+        ] {
+            let file = directory.join(name).with_extension("toml");
+            for experiment in crate::sweep::experiment::read(&file).unwrap() {
+                let subjects: Vec<_> = experiment.subjects.iter().map(String::as_str).collect();
+                let styles = styles(&subjects);
+                for (index, style) in styles.iter().enumerate() {
+                    let alike = styles[..index]
+                        .iter()
+                        .find(|other| other.colour == style.colour);
+                    let alike = alike.map(|other| other.subject);
+                    assert_eq!(alike, None, "{} in {name}", style.subject);
+                }
+                figures += 1;
+            }
+        }
+        assert!(figures >= 7);
     }
 
     #[test]

@@ -5,12 +5,10 @@ use crate::kcas_cost::engines::{Entry, MAX_ENTRIES};
 use crate::plot::{duration, grouped};
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::results::verdict::Verdict;
+use crate::subjects::BOUNDS;
 use crate::subjects::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
 use crate::wording::{counted, noun};
 use crate::{cuckoo_hashing, growth, kcas_cost, layouts, memory};
-
-/// The bound, not a rival.
-const BOUND: &str = "roofline";
 
 /// What the rows say of the first subject and another one under one workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +23,7 @@ pub(super) struct Finding {
     pub(super) lost: bool,
 }
 
-/// What throughputs say of the first subject against each other one; nothing of the bound. `title` names a case.
+/// What throughputs say of the first subject against each other one; nothing of bounds. `title` names a case.
 pub(super) fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) -> Vec<Finding> {
     let subjects = results.subjects();
     let Some((first, others)) = subjects.split_first() else {
@@ -33,7 +31,7 @@ pub(super) fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) 
     };
     let mut findings = Vec::new();
     for case in results.cases() {
-        for other in others.iter().filter(|other| **other != BOUND) {
+        for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
             let mut at = Vec::new();
             for place in results.places(&case) {
                 let verdict = Verdict::on(results, &case, place, first, other);
@@ -387,7 +385,7 @@ mod tests {
                 let noise = 1.0 + spread * (round as f64 - 4.0) / 3.0;
                 rows.push(sample("a", "insert", threads, round, 10.0 * ratio * noise));
                 rows.push(sample("b", "insert", threads, round, 10.0));
-                rows.push(sample(BOUND, "insert", threads, round, 100.0));
+                rows.push(sample(BOUNDS[0], "insert", threads, round, 100.0));
             }
         }
         rows

@@ -71,6 +71,17 @@ impl Subject for ExactSet {
         self.copies.pin().contains_key(&FixedState.hash_one(key))
     }
 
+    /// Pins once for all of them, as a program would.
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
+        let copies = self.copies.pin();
+        keys.for_each(|key| tell(copies.contains_key(&FixedState.hash_one(key))));
+    }
+
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let one_less = |entry| match entry {

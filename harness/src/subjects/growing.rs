@@ -124,9 +124,13 @@ impl Subject for GrowingReader {
     }
 
     #[inline]
-    fn count_present<'k, K: Hash + ?Sized + 'k>(&self, keys: impl Iterator<Item = &'k K>) -> usize {
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
         let reader = self.0.filter.reader();
-        keys.filter(|key| reader.contains(*key)).count()
+        keys.for_each(|key| tell(reader.contains(key)));
     }
 
     #[inline]

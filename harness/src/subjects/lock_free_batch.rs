@@ -9,8 +9,8 @@ use filter::Class;
 use super::LockFree;
 use crate::subject::Subject;
 
-/// How many keys are asked for in one call: many enough that the call itself costs nothing.
-const BATCH: usize = 256;
+/// How many keys are asked for in one call.
+const BATCH: usize = 32;
 
 /// [`LockFree`] with its lookups made by [`contains_batch`](filter::CuckooFilter::contains_batch). In mixes of
 /// operations, where there is no batch to be asked for, it is the same.
@@ -19,7 +19,7 @@ pub struct LockFreeBatch(LockFree);
 
 impl Subject for LockFreeBatch {
     const NAME: &'static str = "lock-free-batch";
-    const DESCRIPTION: &'static str = "lock-free, with lookups in batches of 256 keys";
+    const DESCRIPTION: &'static str = "lock-free, with lookups in batches of 32 keys";
     const GUARANTEES: &'static str = "as lock-free, for each key of a batch";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
@@ -36,21 +36,22 @@ impl Subject for LockFreeBatch {
         self.0.contains(key)
     }
 
-    fn count_present<'k, K: Hash + ?Sized + 'k>(
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
-        mut keys: impl Iterator<Item = &'k K>,
-    ) -> usize {
-        let mut present = 0;
+        mut keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
         let mut found = [false; BATCH];
-        loop {
-            let batch: ArrayVec<&K, BATCH> = keys.by_ref().take(BATCH).collect();
-            if batch.is_empty() {
-                return present;
-            }
-            let found = &mut found[..batch.len()];
-            self.0.filter().contains_batch(&batch, found);
-            present += found.iter().filter(|&&found| found).count();
+        while keys.len() >= BATCH {
+            let batch: [&K; BATCH] = std::array::from_fn(|_| keys.next().expect("there are more"));
+            self.0.filter().contains_batch(&batch, &mut found);
+            found.iter().for_each(|&found| tell(found));
         }
+        let rest: ArrayVec<&K, BATCH> = keys.collect();
+        let found = &mut found[..rest.len()];
+        self.0.filter().contains_batch(&rest, found);
+        found.iter().for_each(|&found| tell(found));
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 
 mod ablation;
 mod atomic_cuckoo_filter;
+mod batched_roofline;
 mod blocked_bloom;
 mod bloom;
 mod count_min;
@@ -19,6 +20,7 @@ mod lock_free;
 mod lock_free_batch;
 mod lock_free_fitted;
 mod mini_filter;
+mod null;
 mod one_lock;
 mod optimistic;
 mod roofline;
@@ -28,10 +30,13 @@ mod segment_lock;
 pub mod smart_cuckoo;
 mod spin;
 mod striped;
+mod striped_timestamps;
 mod two_phase;
 mod under_mutex;
+mod update_roofline;
 mod vector_quotient;
 mod victim_cuckoo;
+mod word_lock;
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::AtomicU64;
@@ -45,6 +50,7 @@ pub use ablation::{
     AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
+pub use batched_roofline::BatchedRoofline;
 pub use blocked_bloom::BlockedBloom;
 pub use bloom::Bloom;
 pub use count_min::CountMinSet;
@@ -58,17 +64,29 @@ pub use hyper_log_log::HyperLogLogCounter;
 pub use lock_free::LockFree;
 pub use lock_free_batch::LockFreeBatch;
 pub use lock_free_fitted::LockFreeFitted;
+pub use null::Null;
 pub use optimistic::Optimistic;
 pub use roofline::Roofline;
 pub use rwlock::RwLock;
 pub use scalable_bloom::ScalableBloom;
 pub use segment_lock::SegmentLock;
 pub use smart_cuckoo::{PlainCuckooMutex, SmartCuckooMutex};
+pub use striped_timestamps::StripedTimestamps;
 pub use two_phase::TwoPhase;
+pub use update_roofline::UpdateRoofline;
 pub use vector_quotient::VectorQuotient;
 pub use victim_cuckoo::VictimCuckoo;
+pub use word_lock::WordLock;
 
-use crate::subject::SLOTS_PER_BUCKET;
+use crate::subject::{SLOTS_PER_BUCKET, Subject};
+
+/// The subjects that are bounds, not filters: they hold no keys.
+pub(crate) const BOUNDS: [&str; 4] = [
+    Roofline::NAME,
+    BatchedRoofline::NAME,
+    UpdateRoofline::NAME,
+    Null::NAME,
+];
 
 /// Bits of a fingerprint.
 const FINGERPRINT_BITS: usize = 12;
@@ -116,7 +134,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::subject::Subject;
 
     /// Enough that chains of shifts are long at [`LOAD`], few enough that threads meet.
     const BUCKETS: usize = 500;
@@ -274,6 +291,16 @@ mod tests {
     }
 
     #[test]
+    fn word_lock_is_a_correct_filter() {
+        is_a_correct_filter::<WordLock>();
+    }
+
+    #[test]
+    fn striped_timestamps_is_a_correct_filter() {
+        is_a_correct_filter::<StripedTimestamps>();
+    }
+
+    #[test]
     fn global_lock_is_a_correct_filter() {
         is_a_correct_filter::<GlobalLock>();
     }
@@ -391,6 +418,9 @@ mod tests {
             assert!(refused::<TwoPhase>(buckets) && refused::<AtomicCuckooFilter>(buckets));
             assert!(refused::<Fastbloom>(buckets) && refused::<BlockedBloom>(buckets));
             assert!(refused::<Optimistic>(buckets) && refused::<RwLock>(buckets));
+            assert!(refused::<WordLock>(buckets) && refused::<StripedTimestamps>(buckets));
+            assert!(refused::<Null>(buckets) && refused::<UpdateRoofline>(buckets));
+            assert!(refused::<BatchedRoofline>(buckets));
             assert!(refused::<VectorQuotient>(buckets) && refused::<AblationControl>(buckets));
             assert!(refused::<CuckoofilterMutex>(buckets) && refused::<ExactSet>(buckets));
             assert!(refused::<Bloom>(buckets) && refused::<CountingBloom>(buckets));
@@ -398,6 +428,13 @@ mod tests {
             assert!(refused::<SmartCuckooMutex>(buckets) && refused::<PlainCuckooMutex>(buckets));
             assert!(refused::<CountMinSet>(buckets) && refused::<HyperLogLogCounter>(buckets));
         }
+    }
+
+    #[test]
+    fn the_bounds_are_those_that_hold_no_keys() {
+        let registry = crate::registry::Registry::standard();
+        let without_keys = registry.entries().iter().filter(|entry| !entry.holds_keys);
+        assert!(without_keys.map(|entry| entry.name).eq(BOUNDS));
     }
 
     #[test]
@@ -415,6 +452,11 @@ mod tests {
             slots::<AblationEpoch>(),
             slots::<Fastbloom>(),
             slots::<Optimistic>(),
+            slots::<WordLock>(),
+            slots::<StripedTimestamps>(),
+            slots::<Null>(),
+            slots::<UpdateRoofline>(),
+            slots::<BatchedRoofline>(),
             slots::<RwLock>(),
             slots::<BlockedBloom>(),
             slots::<ExactSet>(),

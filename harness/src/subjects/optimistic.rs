@@ -8,7 +8,8 @@
 //! changed meanwhile. Three things differ from what was published, so that a lookup does less:
 //!
 //! - **A find needs no version.** A bucket is one word, so one load tells that there was a copy at a moment.
-//!   Nothing is read again, and nobody waited for.
+//!   Nobody is waited for. The version is loaded again all the same, so that there is one branch for both answers: a
+//!   branch on the answer is mispredicted where hits and misses follow one another at random.
 //! - **One version, not two.** A lookup that finds nothing checks the version of its first bucket alone. Held,
 //!   or changed: it looks again. Neither: that word stayed as it was from the one look at the version to
 //!   the other, so at the moment when the second bucket was read, neither held a copy. None can have been on its
@@ -18,7 +19,7 @@
 //!
 //! # Orderings
 //!
-//! Words are read and written [`Relaxed`](Ordering::Relaxed). What a lookup relies on:
+//! The [table](super::striped) orders its words more than is needed here. What a lookup relies on:
 //!
 //! - *An acquire load of the version*, which pairs with the release store that frees the stripe: all that
 //!   earlier holders wrote is seen by the reads of the words.
@@ -26,7 +27,9 @@
 //!   release fence after the stripe is taken: whoever reads a word that was written under a stripe also sees
 //!   that the stripe was taken.
 //!
-//! It is linearizable. It is blocking: inserts and removes wait for a stripe that somebody holds who lost its
+//! A thread's stores may be seen by others a moment after its insert has returned, as nothing but the next taking of a
+//! stripe waits for them. So two threads that each insert a key and then look up the other's may both miss it; apart from
+//! that it is linearizable. It is blocking: inserts and removes wait for a stripe that somebody holds who lost its
 //! core, and so does a lookup that finds nothing.
 
 use std::hash::Hash;
@@ -88,14 +91,14 @@ impl Version {
         // Pairs with the fence in `try_take`.
         fence(Ordering::Acquire);
         step();
-        version & 1 == 0 && self.0.load(Ordering::Relaxed) == version
+        (self.0.load(Ordering::Relaxed) == version) & (version & 1 == 0)
     }
 }
 
 impl Subject for Optimistic {
     const NAME: &'static str = "optimistic";
     const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
-    const GUARANTEES: &'static str = "linearizable; blocking; lookups never write";
+    const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         Striped::new(buckets).map(Self)
@@ -114,11 +117,10 @@ impl Subject for Optimistic {
         let backoff = Backoff::new();
         loop {
             let version = stripe.now();
-            if holds(location.first) || holds(location.second) {
-                return true;
-            }
-            if stripe.is_still(version) {
-                return false;
+            let found = holds(location.first) | holds(location.second);
+            // One branch, whatever the answer is.
+            if found | stripe.is_still(version) {
+                return found;
             }
             backoff.snooze();
         }

@@ -7,7 +7,9 @@
 //! nothing it takes that of the other bucket, too, still holding the first.
 //!
 //! It is linearizable, as every operation takes effect while it holds what it read: a lookup that
-//! finds nothing has seen both buckets with both stripes held. It is blocking: a thread that loses its core
+//! finds nothing has seen both buckets with both stripes held. The table advances the timestamps of its words, and these
+//! lookups do not read them: [`striped-timestamps`](super::StripedTimestamps) has lookups that do, and take no lock. It is
+//! blocking: a thread that loses its core
 //! while it holds a stripe delays whoever needs that stripe.
 
 use std::hash::Hash;

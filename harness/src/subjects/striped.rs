@@ -1,4 +1,5 @@
-//! A cuckoo filter under striped locks, whatever a lock is: the table of `segment-lock` and of `optimistic`.
+//! A cuckoo filter under striped locks, whatever a lock is: the table of `segment-lock`, of `striped-timestamps` and of
+//! `optimistic`.
 //!
 //! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
 //!
@@ -38,8 +39,8 @@ const STRIPES: usize = 1 << 10;
 #[derive(Debug)]
 pub(super) struct Striped<S> {
     geometry: Geometry,
-    /// Relaxed throughout: the stripes order all accesses but those without a lock. Those that choose where to
-    /// insert are done again under the stripe; for others, see the stripe.
+    /// The stripes order all accesses but those without a lock. Those that choose where to insert are done again
+    /// under the stripe. What lookups without a lock rely on is told where they are.
     words: Box<[AtomicU64]>,
     stripes: Box<[CachePadded<S>]>,
 }
@@ -142,14 +143,16 @@ impl<S: Spin + Default> Striped<S> {
     #[inline]
     pub(super) fn read(&self, bucket: usize) -> u64 {
         step();
-        self.words[bucket].load(Ordering::Relaxed)
+        // Acquire pairs with the release in `write`, for lookups without a lock.
+        self.words[bucket].load(Ordering::Acquire)
     }
 
     /// The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
         step();
-        self.words[bucket].store(word, Ordering::Relaxed);
+        // Release pairs with the acquire in `read`: who sees that a shift has emptied a slot sees the other bucket filled.
+        self.words[bucket].store(word, Ordering::Release);
     }
 
     /// Places a fingerprint into a bucket if it has room.

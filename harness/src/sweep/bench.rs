@@ -209,7 +209,7 @@ impl<'a> Bench<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if entry.operations.missing(Operations::INSERT).is_none() {
+        if entry.holds_keys && entry.operations.missing(Operations::INSERT).is_none() {
             self.check(&outcome.tally, table, refused, workload)
                 .with_context(|| complaint(measurement))?;
         }
@@ -256,10 +256,10 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// A table that holds the resident keys. A subject that cannot insert is measured as it is.
+    /// A table that holds the resident keys. A subject that cannot is measured as it is.
     fn filled_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
         let mut table = self.empty_table(entry, workload)?;
-        if entry.operations.insert {
+        if entry.holds_keys {
             let accepted = self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));
             table.refused = (self.keys.residents() - accepted.len()) as u64;
         }

@@ -13,6 +13,8 @@ use crate::workload::Workload;
 pub struct Target {
     /// Labels of workloads of the experiment, such as `lookup-hit` or `mix-0-50-50`.
     pub workloads: Vec<String>,
+    /// Their load factor, where the experiment has them at several; otherwise at all of them.
+    pub load: Option<f64>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
     /// Whose throughput is divided.
@@ -28,6 +30,12 @@ pub struct Target {
 }
 
 impl Target {
+    /// Whether it is about this workload.
+    pub fn is_of(&self, workload: &Workload) -> bool {
+        self.workloads.contains(&workload.label())
+            && self.load.is_none_or(|load| load == workload.load())
+    }
+
     /// Checks it against the experiment that it is part of: these are its subjects, threads and workloads. Errors
     /// name the field.
     pub fn validate(
@@ -48,6 +56,15 @@ impl Target {
                 labels.contains(workload),
                 "field `workloads`: {workload:?} is none of the experiment's, which are {}",
                 labels.join(", ")
+            );
+        }
+        for workload in workloads.iter().filter(|_| self.load.is_some()) {
+            let label = workload.label();
+            let at_load = |other: &Workload| other.label() == label && self.is_of(other);
+            ensure!(
+                !self.workloads.contains(&label) || workloads.iter().any(at_load),
+                "field `load`: the experiment has no {label} at {}",
+                self.load.unwrap_or_default()
             );
         }
         for (field, subject) in [

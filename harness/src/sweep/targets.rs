@@ -45,8 +45,7 @@ pub struct Line {
 
 impl Target {
     fn lines(&self, experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
-        let named = |label: String| self.workloads.contains(&label);
-        let workloads = (experiment.workloads.iter()).filter(|workload| named(workload.label()));
+        let workloads = (experiment.workloads.iter()).filter(|workload| self.is_of(workload));
         let mut lines = Vec::new();
         for workload in workloads {
             for &threads in &self.threads {
@@ -244,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn a_target_may_be_of_one_load_factor_only() {
+        let second = "kind = \"lookup-hit\"\nload = 0.5\n[[workload]]\nkind = \"lookup-miss\"";
+        let both = GOOD.replacen("kind = \"lookup-miss\"", second, 1);
+        let lines = |text: &str| lines(&Experiment::parse(text).unwrap(), &[]).len();
+        assert_eq!(lines(&both), 5);
+        let one = both.replacen("threads   = [1]", "load = 0.5\nthreads = [1]", 1);
+        let error = Experiment::parse(&one).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("no lookup-miss at 0.5"), "{error}");
+        let one = both.replacen("threads      = [2]", "load = 0.5\nthreads = [2]", 1);
+        assert_eq!(lines(&one), 4);
+    }
+
+    #[test]
     fn the_table_shows_each_target_and_counts_what_falls_short() {
         let of_round = |round| {
             [
@@ -295,6 +308,11 @@ mod tests {
                 "`workloads`: \"insert\" is none",
             ),
             ("threads   = [1]", "threads = []", "`threads`"),
+            (
+                "threads   = [1]",
+                "threads = [1]\nload = 0.5",
+                "`load`: the experiment has no lookup-hit at 0.5",
+            ),
             (
                 "threads   = [1]",
                 "threads = [4]",

@@ -103,7 +103,7 @@ pub trait KeyList {
     fn get(&self, index: usize) -> &Self::Key;
 
     /// The keys at a range of indices.
-    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = &Self::Key>;
+    fn iter(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &Self::Key>;
 }
 
 impl KeySource {
@@ -328,7 +328,7 @@ impl KeyList for [u64] {
         &self[index]
     }
 
-    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = &u64> {
+    fn iter(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &u64> {
         self[range].iter()
     }
 }
@@ -340,7 +340,7 @@ impl KeyList for Lines {
         &self.bytes[self.bounds[index]..self.bounds[index + 1]]
     }
 
-    fn iter(&self, range: Range<usize>) -> impl Iterator<Item = &[u8]> {
+    fn iter(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &[u8]> {
         self.bounds[range.start..=range.end]
             .windows(2)
             .map(|ends| &self.bytes[ends[0]..ends[1]])

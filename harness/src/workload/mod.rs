@@ -338,9 +338,8 @@ impl Workload {
             }
             Self::Insert { .. } => Operations::INSERT_ONLY,
             Self::Grow { .. } | Self::Ycsb { mix: Ycsb::C, .. } => Operations::INSERT,
-            Self::Remove { .. } | Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => {
-                Operations::ALL
-            }
+            Self::Remove { .. } | Self::Mix { lookup: 0, .. } => Operations::UPDATES,
+            Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => Operations::ALL,
         }
     }
 

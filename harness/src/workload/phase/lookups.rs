@@ -43,13 +43,13 @@ impl Lookups {
     ) {
         let end = self.drawn.len().min(self.next + length);
         let batch = &self.drawn[self.next..end];
-        for (&index, key) in batch.iter().zip(keys.iter(self.next..end)) {
-            let present = index < self.residents;
-            let found = subject.contains(key);
+        let mut indices = batch.iter();
+        subject.look_up(keys.iter(self.next..end), |found| {
+            let present = indices.next().is_some_and(|&index| index < self.residents);
             tally.missing += u64::from(present & !found);
             tally.absent += u64::from(!present);
             tally.false_positives += u64::from(!present & found);
-        }
+        });
         tally.operations += batch.len() as u64;
         self.next = end % self.drawn.len();
     }

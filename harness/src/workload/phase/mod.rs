@@ -154,8 +154,8 @@ impl<S: Subject> Measured for S {
 
     fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize {
         match keys {
-            Keys::Numbers(numbers) => self.count_present(KeyList::iter(numbers.as_slice(), range)),
-            Keys::Lines(lines) => self.count_present(lines.iter(range)),
+            Keys::Numbers(numbers) => count_present(self, numbers.as_slice(), range),
+            Keys::Lines(lines) => count_present(self, lines, range),
         }
     }
 
@@ -279,14 +279,14 @@ impl Phase {
                 let batch = cycle.next_batch(length);
                 let asked = batch.len();
                 tally.operations += asked as u64;
-                tally.missing += (asked - subject.count_present(keys.iter(batch))) as u64;
+                tally.missing += (asked - count_present(subject, keys, batch)) as u64;
                 true
             }
             Self::LookupAbsent(cycle) => {
                 let batch = cycle.next_batch(length);
                 tally.operations += batch.len() as u64;
                 tally.absent += batch.len() as u64;
-                tally.false_positives += subject.count_present(keys.iter(batch)) as u64;
+                tally.false_positives += count_present(subject, keys, batch) as u64;
                 true
             }
             Self::Lookup(lookups) => {
@@ -316,6 +316,17 @@ impl Phase {
             _ => 0,
         }
     }
+}
+
+/// How many of the keys in a range the subject says to be present.
+fn count_present<S: Subject, L: KeyList + ?Sized>(
+    subject: &S,
+    keys: &L,
+    range: Range<usize>,
+) -> usize {
+    let mut present = 0;
+    subject.look_up(keys.iter(range), |found| present += usize::from(found));
+    present
 }
 
 impl Cycle {
