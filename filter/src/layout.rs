@@ -124,7 +124,14 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         // Exact in every slot: nothing is carried from one to the next.
         let low = Self::SHAPE.lowest * (Self::MAX_FINGERPRINT >> 1);
         let nonzero = ((word & low) + low) | word;
-        (!nonzero & Self::SHAPE.highest).count_ones()
+        let empty = !nonzero & Self::SHAPE.highest;
+        if SLOTS < 1 << BITS {
+            // In the product, the highest slot is the sum of all.
+            let sum = (empty >> (BITS - 1)).wrapping_mul(Self::LOWEST) >> ((SLOTS - 1) * BITS);
+            (sum & Self::MAX_FINGERPRINT) as u32
+        } else {
+            empty.count_ones()
+        }
     }
 
     /// True when some slot of `word` is empty.

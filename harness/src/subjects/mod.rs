@@ -44,6 +44,7 @@ use std::sync::atomic::AtomicU64;
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
+use filter::path::{self, Chain, MAX_CHAIN, Step};
 
 pub use ablation::{
     AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
@@ -125,6 +126,27 @@ fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
 /// Where a key belongs, with the hash function that all subjects share.
 pub(crate) fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
     geometry.locate(FixedState.hash_one(key))
+}
+
+/// The shortest chain of shifts that makes room for a key, among words that `read` gives one by one; of one step, when one of
+/// its buckets has room.
+fn find_chain(
+    geometry: &Geometry,
+    location: Location,
+    read: impl Fn(usize) -> u64,
+) -> Option<Chain> {
+    let roots = [location.first, location.second].map(|bucket| (bucket, read(bucket)));
+    let with_room = roots.iter().find_map(|&(bucket, word)| {
+        let slot = Layout::find_empty(word)?;
+        Some(Chain::from_iter([Step { bucket, slot, word }]))
+    });
+    let different = if location.first == location.second { 1 } else { 2 };
+    let search = || {
+        path::search(geometry, &roots[..different], MAX_CHAIN, |buckets| {
+            buckets.map(&read)
+        })
+    };
+    with_room.or_else(search)
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use crossbeam_utils::CachePadded;
 use filter::hashing::Location;
-use filter::path::{self, MAX_CHAIN, Step};
+use filter::path::Step;
 use kcas::steps::step;
 
 use super::spin::{Held, Spin};
-use super::{Geometry, Layout, geometry};
+use super::{Geometry, Layout, find_chain, geometry};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
@@ -175,9 +175,7 @@ impl<S: Spin + Default> Striped<S> {
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
         loop {
-            let found = path::search(&self.geometry, first, second, MAX_CHAIN, |bucket| {
-                self.read(bucket)
-            });
+            let found = find_chain(&self.geometry, location, |bucket| self.read(bucket));
             let Some(chain) = found else {
                 // The search has seen one bucket after the other full, perhaps never both at once.
                 if self.are_full(first, second) {

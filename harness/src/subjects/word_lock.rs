@@ -51,12 +51,12 @@ use crossbeam_utils::Backoff;
 use filter::Class;
 use filter::hashing::Location;
 use filter::length::Length;
-use filter::path::{self, MAX_CHAIN, Step};
+use filter::path::Step;
 use kcas::steps::step;
 use kcas::thread_id::ThreadId;
 
 use super::ablation::Count;
-use super::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
+use super::{FINGERPRINT_BITS, Geometry, Layout, find_chain, geometry, locate, zeroed};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
 
 /// Set in a bucket's word while a chain of shifts holds the bucket.
@@ -98,10 +98,9 @@ impl WordLock {
 
     #[inline]
     fn insert_as(&self, id: &ThreadId, location: Location) -> bool {
+        let counter = self.length.counter(id);
         let inserted = self.place(location);
-        if inserted {
-            self.length.add(id, 1);
-        }
+        counter.add(u64::from(inserted));
         inserted
     }
 
@@ -131,7 +130,7 @@ impl WordLock {
         loop {
             // What a locked bucket will hold, if its chain does not fail.
             let read = |bucket| self.read(bucket) & !LOCK;
-            match path::search(&self.geometry, first, second, MAX_CHAIN, read) {
+            match find_chain(&self.geometry, location, read) {
                 Some(chain) if self.shift(&chain, location.fingerprint) => return true,
                 // A bucket of the chain has changed, or is locked.
                 Some(_) => {}
@@ -190,10 +189,9 @@ impl WordLock {
 
     #[inline]
     fn remove_as(&self, id: &ThreadId, location: Location) -> bool {
+        let counter = self.length.counter(id);
         let removed = self.take_out(location);
-        if removed {
-            self.length.add(id, 1u64.wrapping_neg());
-        }
+        counter.add(u64::from(removed).wrapping_neg());
         removed
     }
 
@@ -485,9 +483,9 @@ mod tests {
         fn with_a_long_chain() -> (WordLock, u64, Chain) {
             let filter = WordLock::with_buckets(BUCKETS).unwrap();
             for key in 0_u64.. {
-                let Location { first, second, .. } = locate(&filter.geometry, &key);
+                let location = locate(&filter.geometry, &key);
                 let read = |bucket| filter.read(bucket);
-                let chain = path::search(&filter.geometry, first, second, MAX_CHAIN, read);
+                let chain = find_chain(&filter.geometry, location, read);
                 let chain = chain.expect("a chain of three comes before the table is full");
                 if chain.len() >= 3 {
                     return (filter, key, chain);

@@ -39,7 +39,7 @@ impl Count for Length {
 
     #[inline]
     fn add(&self, id: &ThreadId, change: u64) {
-        self.add(id, change);
+        self.counter(id).add(change);
     }
 
     fn memory_bytes(&self) -> usize {

@@ -1,12 +1,12 @@
 //! How a chain of shifts is searched for that ends in an empty slot.
 
 use filter::hashing::Location;
-use filter::path::{self, Chain, MAX_CHAIN, Step};
+use filter::path::{Chain, Step};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::super::victim_cuckoo::MAX_KICKS;
-use super::super::{Geometry, Layout};
+use super::super::{Geometry, Layout, find_chain};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// A way to search. It only reads.
@@ -30,7 +30,7 @@ impl Search for BreadthFirst {
         location: Location,
         read: impl Fn(usize) -> u64,
     ) -> Option<Chain> {
-        path::search(geometry, location.first, location.second, MAX_CHAIN, read)
+        find_chain(geometry, location, read)
     }
 }
 
@@ -92,6 +92,8 @@ fn walk(
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use filter::path::MAX_CHAIN;
 
     use super::super::super::{geometry, locate};
     use super::*;
