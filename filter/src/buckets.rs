@@ -1,5 +1,6 @@
 //! The word array seen as buckets.
 
+use arrayvec::ArrayVec;
 use kcas::{Error, Op, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
@@ -36,7 +37,7 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// each bucket of `unchanged` still holds this word.
     fn shift(&self, chain: &[Step], fingerprint: u64, unchanged: &[(usize, u64)]) -> bool {
         let mut arriving = fingerprint;
-        let mut ops: ChainOps = chain
+        let mut ops: ArrayVec<Op, { WordArray::MAX_OPS }> = chain
             .iter()
             .map(|step| {
                 let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
@@ -59,25 +60,16 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
                 }),
             }
         }
-        self.commit(&ascending(&ops))
+        // In ascending order of index. Each goes where its rank says, without a branch: of buckets that hashes choose, no order
+        // is likelier than another.
+        let mut sorted = [ops[0]; WordArray::MAX_OPS];
+        for op in &ops {
+            let precedes = |other: &Op| usize::from(other.index < op.index);
+            let rank: usize = ops.iter().map(precedes).sum();
+            sorted[rank] = *op;
+        }
+        self.commit(&sorted[..ops.len()])
     }
-}
-
-type ChainOps = arrayvec::ArrayVec<Op, { WordArray::MAX_OPS }>;
-
-/// The same in ascending order of index; no two have the same. Each goes where its rank says, without a branch: of buckets
-/// that hashes choose, no order is likelier than another.
-#[inline]
-fn ascending(ops: &[Op]) -> ChainOps {
-    let mut sorted = ChainOps::from_iter(ops.iter().copied());
-    for op in ops {
-        let rank: usize = ops
-            .iter()
-            .map(|other| usize::from(other.index < op.index))
-            .sum();
-        sorted[rank] = *op;
-    }
-    sorted
 }
 
 /// A table of buckets, one word each, all empty at first.

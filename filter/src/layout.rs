@@ -180,6 +180,13 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         Self::advance(Self::clear(word, slot) | fingerprint << (slot * BITS))
     }
 
+    /// `word` with `fingerprint` in its lowest empty slot, of which it has one, and the timestamp advanced.
+    #[inline]
+    pub(crate) const fn add(word: u64, fingerprint: u64) -> u64 {
+        let shift = Self::SHAPE.matches(word, 0).trailing_zeros() - (BITS as u32 - 1);
+        Self::advance(word | fingerprint << (shift % 64))
+    }
+
     /// `word` with the timestamp advanced. The timestamp wraps.
     #[inline]
     pub const fn advance(word: u64) -> u64 {

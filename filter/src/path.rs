@@ -50,7 +50,8 @@ const _: () = assert!(size_of::<Node>() == 16 && MAX_NODES <= 1 << 16);
 
 /// The shortest chain from one of `roots` to a bucket with an empty slot, if the bounded search finds one of at most
 /// `longest` buckets. The roots are the one or two buckets where a new fingerprint may live, and their words, which have
-/// no empty slot; `read` gives the words of as many buckets as a bucket has slots. Allocates nothing.
+/// no empty slot; `read` gives the words of as many buckets as a bucket has slots. Allocates nothing. True, with the chain in
+/// `found`, or false.
 // Not inlined: an insert that needs no chain must not pay for a stack frame of this size.
 #[inline(never)]
 pub fn search<const SLOTS: usize, const BITS: usize>(
@@ -58,7 +59,8 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
     roots: &[(usize, u64)],
     longest: usize,
     read: impl Fn([usize; SLOTS]) -> [u64; SLOTS],
-) -> Option<Chain> {
+    found: &mut Chain,
+) -> bool {
     let longest = longest.min(MAX_CHAIN);
     let mut nodes = ArrayVec::<Node, MAX_NODES>::new();
     for &(bucket, word) in roots {
@@ -73,7 +75,7 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
     let mut next = 0;
     while let Some(&node) = nodes.get(next) {
         if usize::from(node.depth) == longest {
-            return None;
+            return false;
         }
         // One that comes round to itself leads nowhere. It is rare, so it is looked for when the search goes on from here.
         if !leads_through(&nodes, node, node.bucket) {
@@ -98,17 +100,20 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
                 let last = child(left.trailing_zeros() as usize);
                 // A bucket of the chain that was full when it was read first may have room when it is read again.
                 if !leads_through(&nodes, last, last.bucket) {
-                    return Some(chain::<SLOTS, BITS>(&nodes, last));
+                    retrace::<SLOTS, BITS>(&nodes, last, found);
+                    return true;
                 }
                 left &= left - 1;
             }
             // Those with room that came round to themselves are left out with the rest of their kind.
             let children: [Node; SLOTS] = std::array::from_fn(child);
-            nodes.try_extend_from_slice(&children).ok()?;
+            if nodes.try_extend_from_slice(&children).is_err() {
+                return false;
+            }
         }
         next += 1;
     }
-    None
+    false
 }
 
 /// True when the way from the root to `node` visits `bucket` before `node` itself.
@@ -123,12 +128,16 @@ fn leads_through(nodes: &[Node], mut node: Node, bucket: u32) -> bool {
     false
 }
 
-/// The way from the root to `last`, which has an empty slot.
-fn chain<const SLOTS: usize, const BITS: usize>(nodes: &[Node], last: Node) -> Chain {
+/// Puts the way from the root to `last`, which has an empty slot, into `found`.
+fn retrace<const SLOTS: usize, const BITS: usize>(nodes: &[Node], last: Node, found: &mut Chain) {
     let empty = Layout::<SLOTS, BITS>::find_empty(last.word).expect("it has room");
-    let mut steps = [Step::default(); MAX_CHAIN];
+    found.clear();
+    found.extend(std::iter::repeat_n(
+        Step::default(),
+        usize::from(last.depth),
+    ));
     let (mut node, mut slot) = (last, empty);
-    for step in steps[..usize::from(last.depth)].iter_mut().rev() {
+    for step in found.iter_mut().rev() {
         *step = Step {
             bucket: node.bucket as usize,
             slot,
@@ -137,7 +146,4 @@ fn chain<const SLOTS: usize, const BITS: usize>(nodes: &[Node], last: Node) -> C
         slot = usize::from(node.slot);
         node = nodes[usize::from(node.parent)];
     }
-    let mut chain = Chain::from(steps);
-    chain.truncate(usize::from(last.depth));
-    chain
 }

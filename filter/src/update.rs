@@ -76,38 +76,52 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
     location: Location,
     is_open: impl Fn() -> bool,
 ) -> Result<(), Refused> {
+    // Where copies are counted, both buckets are looked at.
+    let first_alone = buckets.most_copies() > SLOTS;
     loop {
-        let roots = roots(buckets, location);
+        let first = buckets.read(location.first);
+        if first_alone && Layout::<SLOTS, BITS>::room(first) as usize * 2 >= SLOTS {
+            if !is_open() {
+                return Err(Refused::Closed);
+            }
+            if fill(buckets, location.first, first, location.fingerprint) {
+                return Ok(());
+            }
+            continue;
+        }
+        let roots = [
+            (location.first, first),
+            (location.second, buckets.read(location.second)),
+        ];
         if !is_open() {
             return Err(Refused::Closed);
         }
         if has_most_copies(buckets, location, roots.map(|(_, word)| word)) {
             return Err(Refused::TooManyCopies { most: SLOTS as u8 });
         }
-        if let Some(step) = room_in::<SLOTS, BITS>(roots) {
-            let filled = Layout::<SLOTS, BITS>::place(step.word, step.slot, location.fingerprint);
-            if buckets.replace(step.bucket, step.word, filled) {
+        if let Some((bucket, word)) = roomier::<SLOTS, BITS>(roots) {
+            if fill(buckets, bucket, word, location.fingerprint) {
                 return Ok(());
             }
             continue;
         }
-        let found = search(buckets, location, &roots, MAX_CHAIN);
+        let mut chain = Chain::new();
+        let found = search(buckets, location, &roots, MAX_CHAIN, &mut chain);
         if !is_open() {
             return Err(Refused::Closed);
         }
-        match found {
-            Some(chain) if buckets.shift(&chain, location.fingerprint, &[]) => return Ok(()),
-            // A bucket of the chain changed meanwhile.
-            Some(_) => {}
+        if found {
+            // Unless a bucket of the chain changed meanwhile.
+            if buckets.shift(&chain, location.fingerprint, &[]) {
+                return Ok(());
+            }
+        } else if buckets.read(location.first) == roots[0].1 {
             // The same word, timestamp included: nothing was added, and a removal would show. So the
             // first bucket was full when the second one was read and found full.
-            None if buckets.read(location.first) == roots[0].1 => {
-                return Err(no_room::<SLOTS, BITS>(
-                    location,
-                    roots.map(|(_, word)| word),
-                ));
-            }
-            None => {}
+            return Err(no_room::<SLOTS, BITS>(
+                location,
+                roots.map(|(_, word)| word),
+            ));
         }
     }
 }
@@ -125,26 +139,37 @@ fn roots<const SLOTS: usize, const BITS: usize>(
     [(location.first, first), (location.second, second)]
 }
 
-/// The lowest empty slot of the emptier bucket, the first one if both are alike; `None` when neither has one.
+/// The emptier bucket, the first one if both are alike; `None` when neither has room.
 #[inline]
-fn room_in<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Step> {
+fn roomier<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Root> {
     let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));
-    let (bucket, word) = std::hint::select_unpredictable(more > room, second, first);
-    let slot = Layout::<SLOTS, BITS>::find_empty(word)?;
-    Some(Step { bucket, slot, word })
+    let root = std::hint::select_unpredictable(more > room, second, first);
+    (room | more != 0).then_some(root)
 }
 
-/// The shortest chain of at most `longest` buckets that makes room in one of these, which have none.
+/// Puts a fingerprint into the lowest empty slot of a bucket, which has one, if it is still as it was read.
+#[inline]
+fn fill<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    bucket: usize,
+    word: u64,
+    fingerprint: u64,
+) -> bool {
+    let filled = Layout::<SLOTS, BITS>::add(word, fingerprint);
+    buckets.replace(bucket, word, filled)
+}
+
+/// [`path::search`] from both roots of a location.
 fn search<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
     roots: &[Root; 2],
     longest: usize,
-) -> Option<Chain> {
-    let roots = location.different(roots);
-    path::search(buckets.geometry(), roots, longest, |others| {
-        buckets.read_all(others)
-    })
+    found: &mut Chain,
+) -> bool {
+    let (geometry, roots) = (buckets.geometry(), location.different(roots));
+    let read = |others| buckets.read_all(others);
+    path::search(geometry, roots, longest, read, found)
 }
 
 /// Why there is no room, when both buckets held these words at one moment.
@@ -202,21 +227,27 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
         if roots.into_iter().any(has_copy) {
             return Ok(false);
         }
-        let found = match room_in::<SLOTS, BITS>(roots) {
-            Some(step) => Some(Chain::from_iter([step])),
+        let mut chain = Chain::new();
+        let found = match roomier::<SLOTS, BITS>(roots) {
+            Some((bucket, word)) => {
+                let slot = Layout::<SLOTS, BITS>::find_empty(word).expect("it has room");
+                chain.push(Step { bucket, slot, word });
+                true
+            }
             // One entry of the K-CAS is for the root that the chain does not begin with.
-            None => search(buckets, location, &roots, MAX_CHAIN - 1),
+            None => search(buckets, location, &roots, MAX_CHAIN - 1, &mut chain),
         };
         if !is_open() {
             return Err(Refused::Closed);
         }
-        match found {
-            Some(chain) if buckets.shift(&chain, location.fingerprint, &roots) => return Ok(true),
-            // One of the buckets has changed.
-            Some(_) => {}
+        if found {
+            // Unless one of the buckets has changed.
+            if buckets.shift(&chain, location.fingerprint, &roots) {
+                return Ok(true);
+            }
+        } else if buckets.read(location.first) == roots[0].1 {
             // As in `insert`.
-            None if buckets.read(location.first) == roots[0].1 => return Err(Refused::Full),
-            None => {}
+            return Err(Refused::Full);
         }
     }
 }

@@ -242,7 +242,7 @@ impl WordArray {
     fn run(
         &self,
         ops: &[Op],
-        kcas: fn(&[AtomicU64], &ThreadId, &[Op]) -> bool,
+        kcas: impl FnOnce(&[AtomicU64], &ThreadId, &[Op]) -> bool,
     ) -> Result<(), Error> {
         let sorted;
         let ops = if are_in_order(ops, self.len()) {

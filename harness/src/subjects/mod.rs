@@ -136,17 +136,27 @@ fn find_chain(
     read: impl Fn(usize) -> u64,
 ) -> Option<Chain> {
     let roots = [location.first, location.second].map(|bucket| (bucket, read(bucket)));
+    let mut chain = Chain::new();
     let with_room = roots.iter().find_map(|&(bucket, word)| {
         let slot = Layout::find_empty(word)?;
-        Some(Chain::from_iter([Step { bucket, slot, word }]))
+        Some(Step { bucket, slot, word })
     });
-    let different = if location.first == location.second { 1 } else { 2 };
-    let search = || {
-        path::search(geometry, &roots[..different], MAX_CHAIN, |buckets| {
-            buckets.map(&read)
-        })
+    let found = match with_room {
+        Some(step) => {
+            chain.push(step);
+            true
+        }
+        None => {
+            let different = if location.first == location.second {
+                1
+            } else {
+                2
+            };
+            let read = |buckets: [usize; SLOTS_PER_BUCKET]| buckets.map(&read);
+            path::search(geometry, &roots[..different], MAX_CHAIN, read, &mut chain)
+        }
     };
-    with_room.or_else(search)
+    found.then_some(chain)
 }
 
 #[cfg(test)]
