@@ -183,8 +183,19 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// `word` with `fingerprint` in its lowest empty slot, of which it has one, and the timestamp advanced.
     #[inline]
     pub(crate) const fn add(word: u64, fingerprint: u64) -> u64 {
-        let shift = Self::SHAPE.matches(word, 0).trailing_zeros() - (BITS as u32 - 1);
-        Self::advance(word | fingerprint << (shift % 64))
+        Self::advance(word | fingerprint << Self::place_of(Self::SHAPE.matches(word, 0)))
+    }
+
+    /// `word` with the lowest of the slots emptied that [`Shape::matches`] has told, at least one.
+    #[inline]
+    pub(crate) const fn take(word: u64, matches: u64) -> u64 {
+        word & !(Self::MAX_FINGERPRINT << Self::place_of(matches))
+    }
+
+    /// Where the lowest of these slots begins.
+    #[inline]
+    const fn place_of(matches: u64) -> u32 {
+        (matches.trailing_zeros() - (BITS as u32 - 1)) % 64
     }
 
     /// `word` with the timestamp advanced. The timestamp wraps.
@@ -238,7 +249,7 @@ impl Shape {
     /// The highest bit of every slot that holds `fingerprint` (0: is empty), and perhaps of slots above
     /// the lowest such slot: subtracting 1 from each slot borrows through a slot only if it is zero.
     #[inline]
-    const fn matches(self, word: u64, fingerprint: u64) -> u64 {
+    pub(crate) const fn matches(self, word: u64, fingerprint: u64) -> u64 {
         let difference = word ^ fingerprint.wrapping_mul(self.lowest);
         difference.wrapping_sub(self.lowest) & !difference & self.highest
     }

@@ -272,18 +272,20 @@ pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
     is_open: impl Fn() -> bool,
 ) -> Option<bool> {
     loop {
-        let [first, second] = roots(buckets, location);
-        let holds = |word| Layout::<SLOTS, BITS>::contains(word, location.fingerprint);
-        let found = holds(first.1) | holds(second.1);
-        let unchanged = found || buckets.read(location.first) == first.1;
+        let roots = roots(buckets, location);
+        let matches =
+            roots.map(|(_, word)| Layout::<SLOTS, BITS>::SHAPE.matches(word, location.fingerprint));
+        let found = matches[0] | matches[1] != 0;
+        let unchanged = found || buckets.read(location.first) == roots[0].1;
         if !is_open() {
             return None;
         }
         if found {
             // Which of both it is, nothing foretells.
-            let (bucket, word) = std::hint::select_unpredictable(holds(first.1), first, second);
-            let slot = Layout::<SLOTS, BITS>::find(word, location.fingerprint)?;
-            if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::clear(word, slot)) {
+            let (bucket, word) =
+                std::hint::select_unpredictable(matches[0] != 0, roots[0], roots[1]);
+            let matches = std::hint::select_unpredictable(matches[0] != 0, matches[0], matches[1]);
+            if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::take(word, matches)) {
                 return Some(true);
             }
         } else if unchanged {
