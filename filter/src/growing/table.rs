@@ -94,7 +94,8 @@ impl Plan {
 /// What a bucket hands on.
 #[derive(Debug)]
 struct Contents {
-    fingerprints: ArrayVec<u64, MAX_SLOTS>,
+    /// 0 where a slot is empty, or there is none.
+    slots: [u64; MAX_SLOTS],
     timestamp: u64,
 }
 
@@ -324,9 +325,9 @@ impl Table {
             _: &Buckets<SLOTS, BITS>,
             word: u64,
         ) -> Contents {
-            let slots = (0..SLOTS).map(|slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
+            let fingerprint = |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot);
             Contents {
-                fingerprints: slots.filter(|&fingerprint| fingerprint != 0).collect(),
+                slots: std::array::from_fn(|slot| if slot < SLOTS { fingerprint(slot) } else { 0 }),
                 timestamp: Layout::<SLOTS, BITS>::timestamp(word),
             }
         }
@@ -502,14 +503,14 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     /// The share of a bucket in what a bucket of the older table held: those whose next bit says so. Without flags.
     fn share(&self, bucket: usize, contents: &Contents) -> u64 {
         let is_upper = u64::from(bucket >= self.buckets.geometry().buckets() / 2);
-        let share = (contents.fingerprints.iter())
-            .filter(|&fingerprint| fingerprint >> PAIRING_BITS & 1 == is_upper)
-            .map(|fingerprint| {
-                fingerprint >> (PAIRING_BITS + 1) << PAIRING_BITS | fingerprint & PAIRING
-            });
-        let slots = share.enumerate().fold(0, |word, (slot, fingerprint)| {
-            word | fingerprint << (slot * BITS)
-        });
+        // Without a branch: whose share it is, nothing foretells.
+        let (mut slots, mut end) = (0, 0);
+        for &fingerprint in &contents.slots {
+            let ours = (fingerprint != 0) & (fingerprint >> PAIRING_BITS & 1 == is_upper);
+            let shorter = fingerprint >> (PAIRING_BITS + 1) << PAIRING_BITS | fingerprint & PAIRING;
+            slots |= (shorter * u64::from(ours)) << end;
+            end += BITS as u32 * u32::from(ours);
+        }
         // It may have fewer bits here.
         slots | contents.timestamp << (SLOTS * BITS) & Self::TIMESTAMP
     }
