@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::subject::{Operations, Subject};
 use crate::subjects::{
-    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
-    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, AtomicCuckooFilter,
-    BatchedRoofline, BlockedBloom, Bloom, CountMinSet, CountingBloom, CuckoofilterMutex, ExactSet,
-    Fastbloom, GlobalLock, Growing, GrowingReader, HyperLogLogCounter, LockFree, LockFreeBatch,
-    LockFreeFitted, Null, Optimistic, PlainCuckooMutex, Roofline, RwLock, ScalableBloom,
-    SegmentLock, SmartCuckooMutex, StripedTimestamps, TwoPhase, UpdateRoofline, VectorQuotient,
-    WordLock,
+    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
+    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
+    AtomicCuckooFilter, BatchedRoofline, BlockedBloom, Bloom, CountMinSet, CountingBloom,
+    CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, Growing, GrowingReader, HyperLogLogCounter,
+    LockFree, LockFreeBatch, LockFreeFitted, Null, Optimistic, PlainCuckooMutex, Roofline, RwLock,
+    ScalableBloom, SegmentLock, SmartCuckooMutex, StripedTimestamps, TwoPhase, UpdateRoofline,
+    VectorQuotient, WordLock,
 };
 use crate::wording::{counted, unknown};
 use crate::workload::phase::Measured;
@@ -117,6 +117,7 @@ impl Registry {
         registry.add::<AblationRandomWalk>();
         registry.add::<AblationEpoch>();
         registry.add::<AblationHelpingReaders>();
+        registry.add::<AblationDcss>();
         registry.add::<AblationUncounted>();
         registry
     }

@@ -9,8 +9,8 @@ use harness::registry::Registry;
 use harness::results::record::Row;
 use harness::subject::Subject;
 use harness::subjects::{
-    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, GlobalLock, LockFree,
-    Roofline, SegmentLock, TwoPhase,
+    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
+    GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase,
 };
 use harness::sweep::experiment::Experiment;
 use harness::sweep::plan::Plan;
@@ -97,6 +97,7 @@ fn frozen_threads_do_not_stop_ablations() {
     goes_on_in_every_round::<AblationHopByHop>(MIX);
     goes_on_in_every_round::<AblationEpoch>(MIX);
     goes_on_in_every_round::<AblationHelpingReaders>(MIX);
+    goes_on_in_every_round::<AblationDcss>(MIX);
 }
 
 #[test]

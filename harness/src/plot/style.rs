@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 37] = [
+const FIXED_STYLES: [&str; 38] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -97,6 +97,7 @@ const FIXED_STYLES: [&str; 37] = [
     "growing-reader",
     "batched-roofline",
     "striped-timestamps",
+    "ablation-dcss",
 ];
 
 /// How a subject is drawn, in every panel.

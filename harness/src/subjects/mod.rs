@@ -47,8 +47,8 @@ use filter::hashing::{Location, MAX_BUCKETS};
 use filter::path::{self, Chain, MAX_CHAIN, Step};
 
 pub use ablation::{
-    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
-    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
+    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
+    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use batched_roofline::BatchedRoofline;
@@ -360,6 +360,7 @@ mod tests {
         is_a_correct_filter::<AblationRandomWalk>();
         is_a_correct_filter::<AblationEpoch>();
         is_a_correct_filter::<AblationHelpingReaders>();
+        is_a_correct_filter::<AblationDcss>();
         is_a_correct_filter::<AblationUncounted>();
     }
 

@@ -40,13 +40,10 @@ impl Lookup for Timestamps {
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
         let [first, second] = peek(words, location);
-        if (first | second) <= MAX_VALUE {
-            if in_either([first, second], location.fingerprint) {
-                return true;
-            }
-            if words.peek(location.first) == first {
-                return false;
-            }
+        let found = in_either([first, second], location.fingerprint);
+        let changed = words.peek(location.first) ^ first;
+        if changed | (first | second) & !MAX_VALUE == 0 {
+            return found;
         }
         contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }

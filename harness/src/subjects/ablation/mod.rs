@@ -34,10 +34,10 @@ pub(super) use lookup::rise;
 pub(super) use lookup::{Found, Lookup, OneRound, Timestamps, TwoPhase};
 pub(super) use search::{BreadthFirst, RandomWalk, Search};
 pub use variants::{
-    AblationControl, AblationEpoch, AblationHelpingReaders, AblationHopByHop, AblationOneRound,
-    AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
+    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
+    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
-pub(super) use words::{HelpingReaders, Words};
+pub(super) use words::{HelpingReaders, OwnersByDcss, Words};
 
 use super::{Geometry, Layout, geometry, locate};
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
@@ -118,13 +118,15 @@ impl<V: Variant> Ablation<V> {
         let fingerprint = location.fingerprint;
         loop {
             let first = self.words.load(location.first);
-            match self.place(location.first, first, fingerprint) {
-                Some(true) => return true,
-                Some(false) => continue,
-                None => {}
-            }
-            let second = self.words.load(location.second);
-            match self.place(location.second, second, fingerprint) {
+            // The emptier bucket, but for a first one that is at most half full.
+            let (bucket, word) = if Layout::room(first) as usize * 2 >= SLOTS_PER_BUCKET {
+                (location.first, first)
+            } else {
+                let second = self.words.load(location.second);
+                let roots = [(location.first, first), (location.second, second)];
+                roots[usize::from(Layout::room(second) > Layout::room(first))]
+            };
+            match self.place(bucket, word, fingerprint) {
                 Some(true) => return true,
                 Some(false) => continue,
                 None => {}

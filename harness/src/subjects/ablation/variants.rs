@@ -7,8 +7,8 @@ use filter::length::Length;
 use kcas::WordArray;
 
 use super::{
-    Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, RandomWalk, Timestamps, TwoPhase,
-    Uncounted, Variant, WholeChain,
+    Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, OwnersByDcss, RandomWalk,
+    Timestamps, TwoPhase, Uncounted, Variant, WholeChain,
 };
 use crate::subject::Operations;
 
@@ -26,6 +26,8 @@ pub type AblationRandomWalk = Ablation<Walks>;
 pub type AblationEpoch = Ablation<Epoch>;
 /// Readers that help.
 pub type AblationHelpingReaders = Ablation<Helping>;
+/// K-CAS as Harris, Fraser and Pratt have it.
+pub type AblationDcss = Ablation<Dcss>;
 /// Nobody counts the keys.
 pub type AblationUncounted = Ablation<NotCounting>;
 
@@ -149,6 +151,22 @@ impl Variant for Helping {
     type Commit = WholeChain;
     type Search = BreadthFirst;
     type Words = HelpingReaders;
+    type Length = Length;
+}
+
+/// See [`AblationDcss`].
+#[derive(Debug)]
+pub struct Dcss;
+
+impl Variant for Dcss {
+    const NAME: &'static str = "ablation-dcss";
+    const DESCRIPTION: &'static str =
+        "the control with K-CAS in 3k + 1 exchanges: its owner installs by DCSS, as helpers do";
+    const GUARANTEES: &'static str = AS_THE_CONTROL;
+    type Lookup = Timestamps;
+    type Commit = WholeChain;
+    type Search = BreadthFirst;
+    type Words = OwnersByDcss;
     type Length = Length;
 }
 

@@ -98,11 +98,17 @@ impl Words for kcas_epoch::WordArray {
     }
 }
 
-/// Ours, but whoever reads a word on which an operation is under way first helps that operation to its end.
+/// Ours, with one or two decisions taken otherwise: whether whoever reads a word on which an operation is under way first
+/// helps that operation to its end, and whether the owner of an operation installs by DCSS, as helpers do.
 #[derive(Debug)]
-pub struct HelpingReaders(WordArray);
+pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
 
-impl Words for HelpingReaders {
+/// Readers help.
+pub type HelpingReaders = Otherwise<true, false>;
+/// Owners install by DCSS.
+pub type OwnersByDcss = Otherwise<false, true>;
+
+impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_READERS, DCSS> {
     fn try_new(len: usize) -> Result<Self, OutOfMemory> {
         WordArray::try_new(len).map(Self)
     }
@@ -113,7 +119,11 @@ impl Words for HelpingReaders {
 
     #[inline]
     fn load(&self, index: usize) -> u64 {
-        self.0.load_helping(index)
+        if HELPING_READERS {
+            self.0.load_helping(index)
+        } else {
+            self.0.load(index)
+        }
     }
 
     #[inline]
@@ -128,7 +138,11 @@ impl Words for HelpingReaders {
 
     #[inline]
     fn replace_all(&self, ops: &[Op]) -> bool {
-        self.0.replace_all(ops)
+        if DCSS {
+            succeeded(self.0.kcas_by_dcss(ops))
+        } else {
+            self.0.replace_all(ops)
+        }
     }
 }
 
