@@ -209,14 +209,14 @@ impl WordLock {
                 false => (location.second, second),
             };
             match Layout::find(word, location.fingerprint) {
-                Some(slot) if is_free(word) => {
-                    if self.replace(bucket, word, Layout::clear(word, slot)) {
-                        return true;
-                    }
+                Some(slot)
+                    if is_free(word) && self.replace(bucket, word, Layout::clear(word, slot)) =>
+                {
+                    return true;
                 }
                 // As in a lookup: absent when the second word was read.
                 None if !holds(first) && self.read(location.first) == first => return false,
-                // In locked words only, or the first one has changed.
+                // It has changed, or is in locked words only.
                 _ => {}
             }
             backoff.snooze();
@@ -303,11 +303,11 @@ fn taken(word: u64) -> u64 {
     const HIGHEST: u64 = LOWEST << (FINGERPRINT_BITS - 1);
     // The highest bit of a slot gets what is carried from its lower ones.
     let lower = HIGHEST - LOWEST;
-    let occupied = ((word & lower) + lower | word) & HIGHEST;
+    let occupied = (((word & lower) + lower) | word) & HIGHEST;
     // In the product, the highest slot is the sum of all.
     let sum = (occupied >> (FINGERPRINT_BITS - 1)).wrapping_mul(LOWEST);
     let count = sum >> ((SLOTS_PER_BUCKET - 1) * FINGERPRINT_BITS) & Layout::MAX_FINGERPRINT;
-    count | (word >> 63) * SLOTS_PER_BUCKET as u64
+    count | ((word >> 63) * SLOTS_PER_BUCKET as u64)
 }
 
 impl Subject for WordLock {
