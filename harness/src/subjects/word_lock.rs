@@ -44,6 +44,7 @@
 //! free a bucket change nothing in the filter, and are [`Release`](Ordering::Release).
 
 use std::hash::Hash;
+use std::hint::select_unpredictable;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
@@ -338,11 +339,13 @@ impl Subject for WordLock {
             second,
         } = locate(&self.geometry, key);
         let words = [self.read(first), self.read(second)];
-        let unchanged = self.read(first) == words[0];
+        let change = words[0] ^ self.read(first);
         let found =
             Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
-        // One branch, taken hardly ever, whatever the answer is.
-        if is_free(words[0] | words[1]) & (found | unchanged) {
+        // One branch, taken hardly ever, whatever the answer is. Of an `or` of two conditions, the compiler makes two
+        // branches, of which the one on the answer is mispredicted.
+        let doubt = select_unpredictable(found, 0, change) | ((words[0] | words[1]) & LOCK);
+        if doubt == 0 {
             found
         } else {
             self.contains_slowly(fingerprint, first, second)
