@@ -7,9 +7,8 @@ use anyhow::Result;
 use super::Roofline;
 use crate::subject::{Operations, Subject};
 
-/// How many keys' words are loaded before any is used. Their words fit into registers; among 8 million keys more of
-/// them wait for memory together than one after the other.
-const GROUP: usize = 8;
+/// How many keys' words are loaded before any is used: few enough that all that is known of them fits into registers.
+const GROUP: usize = 4;
 
 /// [`Roofline`] whose lookups hash a group of keys, load the words of all, and only then use them. The group is an array
 /// of fixed size, without a buffer that grows and without a branch.
@@ -21,7 +20,7 @@ pub struct BatchedRoofline(Roofline);
 
 impl Subject for BatchedRoofline {
     const NAME: &'static str = "batched-roofline";
-    const DESCRIPTION: &'static str = "roofline with the words of eight keys loaded before any is used: a bound of lookups in batches";
+    const DESCRIPTION: &'static str = "roofline with the words of four keys loaded before any is used: a bound of lookups in batches";
     const GUARANTEES: &'static str = "none: it holds no keys, and its answers mean nothing";
     const OPERATIONS: Operations = Operations::LOOKUP;
     const HOLDS_KEYS: bool = false;

@@ -117,10 +117,14 @@ fn slots(buckets: usize) -> Result<usize> {
     Ok(geometry(buckets)?.buckets() * SLOTS_PER_BUCKET)
 }
 
-/// Words of zeros, which the system gives page by page when they are first written.
+/// Words of zeros, which the system gives page by page when they are first written; by huge pages where the words of
+/// our filter have them.
 fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
     let zeroed = bytemuck::try_zeroed_slice_box(words).ok();
-    zeroed.with_context(|| format!("no memory for {words} words"))
+    let zeroed = zeroed.with_context(|| format!("no memory for {words} words"))?;
+    #[cfg(feature = "huge-pages")]
+    huge_pages::advise(&zeroed);
+    Ok(zeroed)
 }
 
 /// Where a key belongs, with the hash function that all subjects share.

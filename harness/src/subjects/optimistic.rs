@@ -33,6 +33,7 @@
 //! core, and so does a lookup that finds nothing.
 
 use std::hash::Hash;
+use std::hint::select_unpredictable;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use anyhow::Result;
@@ -58,7 +59,7 @@ impl Spin for Version {
     fn try_take(&self) -> bool {
         // Acquire pairs with the release in `free`: what the last holder wrote is seen.
         let taken = self.0.fetch_or(1, Ordering::Acquire) & 1 == 0;
-        // Pairs with the fence in `is_still`: who sees a word written from here on sees the odd version.
+        // Pairs with the fence in `change_since`: who sees a word written from here on sees the odd version.
         fence(Ordering::Release);
         taken
     }
@@ -85,13 +86,13 @@ impl Version {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Whether the stripe was free at `version`, and nobody has taken it until the words were read.
+    /// Zero if the stripe was free at `version`, and nobody has taken it until the words were read.
     #[inline]
-    fn is_still(&self, version: u64) -> bool {
+    fn change_since(&self, version: u64) -> u64 {
         // Pairs with the fence in `try_take`.
         fence(Ordering::Acquire);
         step();
-        (self.0.load(Ordering::Relaxed) == version) & (version & 1 == 0)
+        (self.0.load(Ordering::Relaxed) ^ version) | (version & 1)
     }
 }
 
@@ -118,8 +119,8 @@ impl Subject for Optimistic {
         loop {
             let version = stripe.now();
             let found = holds(location.first) | holds(location.second);
-            // One branch, whatever the answer is.
-            if found | stripe.is_still(version) {
+            // One branch, whatever the answer is; an `or` would be two.
+            if select_unpredictable(found, 0, stripe.change_since(version)) == 0 {
                 return found;
             }
             backoff.snooze();
@@ -152,16 +153,16 @@ mod tests {
     fn a_version_is_still_only_while_nobody_takes_the_stripe() {
         let stripe = Version::default();
         let before = stripe.now();
-        assert!(stripe.is_still(before));
+        assert_eq!(stripe.change_since(before), 0);
         assert!(stripe.try_take() && !stripe.try_take() && stripe.is_held());
-        assert!(!stripe.is_still(before));
+        assert!(stripe.change_since(before) != 0);
         assert!(
-            !stripe.is_still(stripe.now()),
+            stripe.change_since(stripe.now()) != 0,
             "somebody may be writing now"
         );
         stripe.free();
-        assert!(!stripe.is_still(before) && !stripe.is_held());
-        assert!(stripe.is_still(stripe.now()));
+        assert!(stripe.change_since(before) != 0 && !stripe.is_held());
+        assert_eq!(stripe.change_since(stripe.now()), 0);
     }
 
     /// The only copy is always in the bucket that the lookup is not reading: it is in the second while the

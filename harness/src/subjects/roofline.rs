@@ -11,7 +11,7 @@ use filter::hashing::Location;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Geometry, geometry, locate};
+use super::{Geometry, geometry, locate, zeroed};
 use crate::subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// A table of pseudo-random words. It holds no keys: a lookup folds the two words into an answer
@@ -47,13 +47,13 @@ impl Subject for Roofline {
     const HOLDS_KEYS: bool = false;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
+        let (geometry, words) = (geometry(buckets)?, zeroed(buckets)?);
         let mut random = SmallRng::seed_from_u64(0);
-        Ok(Self {
-            geometry: geometry(buckets)?,
-            words: (0..buckets)
-                .map(|_| AtomicU64::new(random.random()))
-                .collect(),
-        })
+        for word in &words {
+            // Relaxed: who shares the words synchronises.
+            word.store(random.random(), Ordering::Relaxed);
+        }
+        Ok(Self { geometry, words })
     }
 
     /// Refused: there is nothing to insert into.

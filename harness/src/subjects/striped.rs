@@ -27,7 +27,7 @@ use filter::path::Step;
 use kcas::steps::step;
 
 use super::spin::{Held, Spin};
-use super::{Geometry, Layout, find_chain, geometry};
+use super::{Geometry, Layout, find_chain, geometry, zeroed};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
@@ -52,7 +52,7 @@ impl<S: Spin + Default> Striped<S> {
         let stripes = STRIPES.min(buckets.next_power_of_two());
         Ok(Self {
             geometry,
-            words: (0..buckets).map(|_| AtomicU64::new(0)).collect(),
+            words: zeroed(buckets)?,
             stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
         })
     }

@@ -19,6 +19,7 @@
 //! exchange in each insert and remove.
 
 use std::hash::Hash;
+use std::hint::select_unpredictable;
 
 use anyhow::Result;
 use crossbeam_utils::Backoff;
@@ -60,10 +61,10 @@ impl Subject for StripedTimestamps {
         let backoff = Backoff::new();
         loop {
             let words = [self.0.read(first), self.0.read(second)];
-            let unchanged = self.0.read(first) == words[0];
+            let change = words[0] ^ self.0.read(first);
             let found = holds(words[0]) | holds(words[1]);
-            // One branch, whatever the answer is.
-            if found | unchanged {
+            // One branch, whatever the answer is; an `or` would be two.
+            if select_unpredictable(found, 0, change) == 0 {
                 return found;
             }
             backoff.spin();
