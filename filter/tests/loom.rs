@@ -263,14 +263,16 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
         3_500,
         || {
             let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
-            let filter = holding(&[resident]);
+            // Neither bucket is emptier, so both choose the same one.
+            let held = [resident, key(1, 1, 0)];
+            let filter = holding(&held);
             let other = caller(&filter, 1, move |other| {
                 assert_eq!(other.insert(others), Ok(()));
                 assert!(other.remove(resident));
             });
             let mut me = Caller::new(&filter, 0);
             assert_eq!(me.insert(mine), Ok(()));
-            explained(&[resident], [me, other.join().unwrap()]);
+            explained(&held, [me, other.join().unwrap()]);
             all_present(&filter, &[mine, others]);
         },
     );

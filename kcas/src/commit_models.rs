@@ -18,8 +18,8 @@ use crate::{Error, WordArray};
 fn an_installation_is_finished_only_as_what_it_is() {
     explore(
         "an_installation_is_finished_only_as_what_it_is",
-        3,
-        90_000,
+        2,
+        13_000,
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -49,7 +49,7 @@ fn an_installation_is_finished_only_as_what_it_is() {
 /// had not been acquired.)
 #[test]
 fn late_installation_and_reused_record() {
-    explore("late_installation_and_reused_record", 4, 25_000, || {
+    explore("late_installation_and_reused_record", 5, 55_000, || {
         let array = Arc::new(WordArray::new(3));
         array.compare_exchange(1, 0, 9).unwrap();
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -79,7 +79,7 @@ fn late_installation_and_reused_record() {
 /// numbers began again, the helper would take one of them for the operation that it helps.
 #[test]
 fn thread_id_is_reused() {
-    explore("thread_id_is_reused", 3, 100_000, || {
+    explore("thread_id_is_reused", 3, 63_000, || {
         let array = Arc::new(WordArray::new(4));
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
         let own = begun(&array, &ops);
@@ -104,7 +104,7 @@ fn thread_id_is_reused() {
 /// so that the tag goes in after all. It must be out again when the record is used for the next operation.
 #[test]
 fn an_owner_that_comes_late() {
-    explore("an_owner_that_comes_late", 3, 10, || {
+    explore("an_owner_that_comes_late", 2, 16_000, || {
         let array = Arc::new(WordArray::new(3));
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
         let own = begun(&array, &ops);
@@ -128,8 +128,8 @@ fn an_owner_that_comes_late() {
 fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
     explore(
         "a_late_tag_of_the_owner_stands_for_the_expected_value",
-        3,
-        10,
+        4,
+        2_500,
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -152,8 +152,8 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
 fn an_installation_over_a_late_tag_of_the_owner() {
     explore(
         "an_installation_over_a_late_tag_of_the_owner",
-        3,
-        10,
+        4,
+        2_800,
         || {
             let array = Arc::new(WordArray::new(3));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -179,7 +179,7 @@ fn an_installation_that_cannot_be_read_any_more() {
     explore(
         "an_installation_that_cannot_be_read_any_more",
         4,
-        10,
+        17_000,
         || {
             let array = Arc::new(WordArray::new(3));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -207,8 +207,8 @@ fn an_installation_that_cannot_be_read_any_more() {
 fn an_installation_over_the_tag_of_an_owner_in_time() {
     explore(
         "an_installation_over_the_tag_of_an_owner_in_time",
-        4,
-        10,
+        5,
+        12_000,
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -234,8 +234,8 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
 fn nothing_is_installed_for_a_decided_operation() {
     explore(
         "nothing_is_installed_for_a_decided_operation",
-        3,
-        10,
+        4,
+        5_800,
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
