@@ -61,7 +61,11 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
         assert!(room[location.first] > 0, "{held:#x} has no room");
         // An insert takes the emptier bucket: the other one is full meanwhile.
         let other = location.second;
-        let fillers = if other == location.first { 0 } else { room[other] };
+        let fillers = if other == location.first {
+            0
+        } else {
+            room[other]
+        };
         (0..fillers).for_each(|_| filter.insert(&key(other, other, 0)).unwrap());
         filter.insert(held).unwrap();
         (0..fillers).for_each(|_| assert!(filter.remove(&key(other, other, 0))));
