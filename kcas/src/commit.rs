@@ -203,8 +203,8 @@ fn make_way(
 ) -> Option<Placed> {
     match Word::from(raw) {
         Word::Kcas(tag) | Word::Owner(tag) if tag == own.tag => return Some(Placed::Yes),
-        // A decided operation waits for nobody. Its early words may be released and owned by
-        // operations that in turn wait for its late words: helping those first would never end.
+        // A decided operation waits for nobody: its early words may be released and owned by operations that in turn wait
+        // for its late words.
         Word::Kcas(_) | Word::Owner(_) if own.state() != State::Undecided => {
             return Some(Placed::Decided);
         }
@@ -248,8 +248,8 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
         // When its owner has moved on, there is nothing left to help. A decided operation is released, and nothing of it
-        // installed: two helpers who put their installations over a late tag of its owner, one after the other, would
-        // never end.
+        // installed: two helpers who put their installations over a tag of its owner, each in turn, would undo and meet
+        // one another's, and never end.
         if let Some((ops, state)) = descriptor::read_kcas(current) {
             if state == State::Undecided
                 && let Some(other) = install_and_decide(words, me, current, &ops)
