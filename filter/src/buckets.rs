@@ -157,3 +157,89 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
         }
     }
 }
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    type FourSlots = Layout<4, 12>;
+
+    /// Remembers what it is told to commit.
+    struct Told {
+        geometry: Geometry<4, 12>,
+        ops: RefCell<Vec<Op>>,
+    }
+
+    impl BucketTable<4, 12> for Told {
+        fn geometry(&self) -> &Geometry<4, 12> {
+            &self.geometry
+        }
+
+        fn read(&self, _: usize) -> u64 {
+            unreachable!("the words of the chain count, not those of now")
+        }
+
+        fn replace(&self, _: usize, _: u64, _: u64) -> bool {
+            unreachable!("all at one moment")
+        }
+
+        fn commit(&self, ops: &[Op]) -> bool {
+            self.ops.borrow_mut().extend_from_slice(ops);
+            true
+        }
+    }
+
+    /// A bucket with four fingerprints from this one on.
+    fn full(fingerprint: u64) -> u64 {
+        (0..4).fold(0, |word, slot| {
+            FourSlots::place(word, slot, fingerprint + slot as u64)
+        })
+    }
+
+    /// Wherever the buckets of a chain are: each gets the fingerprint that leaves the one before it in the chain, and they
+    /// are committed in ascending order, the other root among them.
+    #[test]
+    fn a_chain_is_committed_in_ascending_order() {
+        let words = [full(10), full(20), FourSlots::clear(full(30), 0)];
+        let slots = [1, 3, 0];
+        let arriving = [99, 11, 23];
+        let root = (4, full(40));
+        for buckets in [
+            [1, 2, 6],
+            [1, 6, 2],
+            [2, 1, 6],
+            [2, 6, 1],
+            [6, 1, 2],
+            [6, 2, 1],
+        ] {
+            let steps: [Step; 3] = std::array::from_fn(|at| Step {
+                bucket: buckets[at],
+                slot: slots[at],
+                word: words[at],
+            });
+            let told = Told {
+                geometry: Geometry::new(8),
+                ops: RefCell::default(),
+            };
+            assert!(told.shift(&steps, 99, &[(buckets[0], words[0]), root]));
+            let mut expected: Vec<Op> = (0..3)
+                .map(|at| Op {
+                    index: buckets[at],
+                    expected: words[at],
+                    new: FourSlots::place(words[at], slots[at], arriving[at]),
+                })
+                .collect();
+            expected.push(Op {
+                index: root.0,
+                expected: root.1,
+                new: root.1,
+            });
+            expected.sort_by_key(|op| op.index);
+            assert_eq!(told.ops.take(), expected, "chain of {buckets:?}");
+            assert!(!told.shift(&steps, 99, &[root, (buckets[0], words[1])]));
+            assert_eq!(told.ops.take(), []);
+        }
+    }
+}

@@ -42,7 +42,7 @@ fn all_present(filter: &Small, keys: &[u64]) {
 #[test]
 fn lookup_of_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("lookup_of_a_key_that_a_chain_moves", 5, 20_000, move || {
+        explore("lookup_of_a_key_that_a_chain_moves", 5, 5_800, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
             let writer = caller(&filter, 1, move |writer| {
@@ -61,7 +61,7 @@ fn lookup_of_a_key_that_a_chain_moves() {
 #[test]
 fn batch_with_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("batch_with_a_key_that_a_chain_moves", 3, 1_200, move || {
+        explore("batch_with_a_key_that_a_chain_moves", 4, 3_400, move || {
             let filter = holding(&residents());
             let writer = caller(&filter, 1, move |writer| {
                 assert_eq!(writer.insert(key(0, 2, 0)), Ok(()));
@@ -79,7 +79,7 @@ fn batch_with_a_key_that_a_chain_moves() {
 #[test]
 fn a_shift_that_is_taken_back() {
     let (here, there) = (key(0, 1, 3), key(1, 0, 3));
-    explore("a_shift_that_is_taken_back", 4, 14_000, move || {
+    explore("a_shift_that_is_taken_back", 4, 5_400, move || {
         let filter = holding(&residents());
         assert_eq!(filter.class(&here), filter.class(&there));
         let writer = caller(&filter, 1, move |writer| {
@@ -103,7 +103,7 @@ fn a_shift_that_is_taken_back() {
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for looked_up in [here, there] {
-        explore("hops_by_insert_and_remove", 5, 280, move || {
+        explore("hops_by_insert_and_remove", 6, 8_600, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
             let writer = caller(&filter, 1, move |writer| {
@@ -127,7 +127,7 @@ fn two_evicting_inserts_with_overlapping_chains() {
     explore(
         "two_evicting_inserts_with_overlapping_chains",
         3,
-        25_000,
+        11_000,
         || {
             let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
             let filter = holding(&movable);
@@ -147,7 +147,7 @@ fn two_evicting_inserts_with_overlapping_chains() {
 /// The same with room for one: one insert succeeds, the other is told `Full`, and nothing is lost.
 #[test]
 fn two_evicting_inserts_for_one_slot() {
-    explore("two_evicting_inserts_for_one_slot", 3, 19_000, || {
+    explore("two_evicting_inserts_for_one_slot", 3, 13_000, || {
         let held = [
             key(0, 1, 0),
             key(0, 1, 1),
@@ -172,7 +172,7 @@ fn two_evicting_inserts_for_one_slot() {
 /// Two removes of the last copy: exactly one takes it.
 #[test]
 fn two_removes_of_the_last_copy() {
-    explore("two_removes_of_the_last_copy", None, 200, || {
+    explore("two_removes_of_the_last_copy", None, 190, || {
         let last = key(0, 1, 0);
         let filter = holding(&[last]);
         let other = caller(&filter, 1, move |other| {
@@ -189,7 +189,7 @@ fn two_removes_of_the_last_copy() {
 #[test]
 fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("remove_of_a_key_that_a_chain_moves", 4, 50_000, move || {
+        explore("remove_of_a_key_that_a_chain_moves", 4, 25_000, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
             let writer = caller(&filter, 1, move |writer| {
@@ -208,7 +208,7 @@ fn remove_of_a_key_that_a_chain_moves() {
 /// a resident key is removed at the same time (then the insert may find room instead).
 #[test]
 fn full_leaves_everything() {
-    explore("full_leaves_everything", 4, 40, || {
+    explore("full_leaves_everything", 5, 100, || {
         let stuck = [key(0, 0, 0), key(0, 0, 1), key(1, 1, 0), key(1, 1, 1)];
         let filter = holding(&stuck);
         let new = key(0, 1, 0);
@@ -237,7 +237,7 @@ fn no_too_many_copies_while_there_are_fewer() {
     explore(
         "no_too_many_copies_while_there_are_fewer",
         3,
-        1_000,
+        2_800,
         move || {
             let filter = holding(&held);
             let writer = caller(&filter, 1, move |writer| {
@@ -260,17 +260,19 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
     explore(
         "plain_inserts_and_a_remove_in_one_bucket",
         None,
-        3_500,
+        15_000,
         || {
             let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
-            let filter = holding(&[resident]);
+            // Neither bucket is emptier, so both choose the same one.
+            let held = [resident, key(1, 1, 0)];
+            let filter = holding(&held);
             let other = caller(&filter, 1, move |other| {
                 assert_eq!(other.insert(others), Ok(()));
                 assert!(other.remove(resident));
             });
             let mut me = Caller::new(&filter, 0);
             assert_eq!(me.insert(mine), Ok(()));
-            explained(&[resident], [me, other.join().unwrap()]);
+            explained(&held, [me, other.join().unwrap()]);
             all_present(&filter, &[mine, others]);
         },
     );
@@ -280,7 +282,7 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 /// `true`. (Looking first and inserting then, both would be.)
 #[test]
 fn two_unique_inserts_of_one_class() {
-    explore("two_unique_inserts_of_one_class", 3, 27_000, || {
+    explore("two_unique_inserts_of_one_class", 3, 32_000, || {
         let filter = holding(&[]);
         let (here, there) = (key(0, 1, 0), key(1, 0, 0));
         let other = caller(&filter, 1, move |other| {
@@ -298,7 +300,7 @@ fn two_unique_inserts_of_one_class() {
 #[test]
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    explore("unique_insert_of_a_key_that_hops", 4, 1_300, move || {
+    explore("unique_insert_of_a_key_that_hops", 5, 1_600, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             assert_eq!(writer.insert(there), Ok(()));
@@ -316,7 +318,7 @@ fn unique_insert_of_a_key_that_hops() {
 #[test]
 fn unique_insert_with_a_chain() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
-    let cases = [(key(2, 2, 0), there, 17_000), (key(0, 0, 0), here, 2_500)];
+    let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
         explore("unique_insert_with_a_chain", 2, at_least, move || {
             let filter = holding(&residents());
@@ -338,7 +340,7 @@ fn unique_insert_with_a_chain() {
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore("copy_of_a_key_that_hops", 5, 12_000, move || {
+        explore("copy_of_a_key_that_hops", 5, 9_500, move || {
             let filter = holding(&[here]);
             let writer = caller(&filter, 1, move |writer| {
                 assert_eq!(writer.insert(there), Ok(()));
@@ -358,7 +360,7 @@ fn copy_of_a_key_that_hops() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore("copy_of_a_key_that_hops_on", 5, 31_000, move || {
+    explore("copy_of_a_key_that_hops_on", 5, 27_000, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             for (from, to) in [(here, there), (there, here), (here, there)] {
@@ -377,7 +379,7 @@ fn copy_of_a_key_that_hops_on() {
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("copy_of_a_key_that_a_chain_moves", 3, 2_600, move || {
+        explore("copy_of_a_key_that_a_chain_moves", 4, 7_700, move || {
             let filter = holding(&residents());
             let new = key(0, 2, 0);
             let writer = caller(&filter, 1, move |writer| {

@@ -11,8 +11,15 @@ use crate::thread_id::{self, ThreadId, TooManyThreads};
 /// The word at `index` as it stands: a value or a tag.
 #[inline]
 pub(crate) fn peek(words: &[AtomicU64], index: usize) -> u64 {
-    // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a word.
-    words[index].load(Ordering::SeqCst)
+    look(&words[index])
+}
+
+/// A word as it stands.
+#[inline]
+fn look(word: &AtomicU64) -> u64 {
+    // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a word: the record of what is
+    // found is about to be read.
+    word.load(Ordering::SeqCst)
 }
 
 /// The logical value of the word at `index`. Writes nothing.
@@ -196,8 +203,8 @@ fn make_way(
 ) -> Option<Placed> {
     match Word::from(raw) {
         Word::Kcas(tag) | Word::Owner(tag) if tag == own.tag => return Some(Placed::Yes),
-        // A decided operation waits for nobody. Its early words may be released and owned by
-        // operations that in turn wait for its late words: helping those first would never end.
+        // A decided operation waits for nobody: its early words may be released and owned by operations that in turn wait
+        // for its late words.
         Word::Kcas(_) | Word::Owner(_) if own.state() != State::Undecided => {
             return Some(Placed::Decided);
         }
@@ -241,8 +248,8 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
         // When its owner has moved on, there is nothing left to help. A decided operation is released, and nothing of it
-        // installed: two helpers who put their installations over a late tag of its owner, one after the other, would
-        // never end.
+        // installed: two helpers who put their installations over a tag of its owner, each in turn, would undo and meet
+        // one another's, and never end.
         if let Some((ops, state)) = descriptor::read_kcas(current) {
             if state == State::Undecided
                 && let Some(other) = install_and_decide(words, me, current, &ops)
@@ -312,8 +319,7 @@ pub(crate) fn install(
     target: KcasTag,
     expected: u64,
 ) -> Installed {
-    // SeqCst: as in `peek`.
-    let mut old = word.load(Ordering::SeqCst);
+    let mut old = look(word);
     loop {
         match Word::from(old) {
             Word::Value(value) if value != expected => return Installed::Differs,
@@ -322,8 +328,7 @@ pub(crate) fn install(
             Word::Owner(tag) if tag != target => return Installed::Blocked(tag),
             Word::Install(tag) => {
                 complete_install(word, tag);
-                // SeqCst: as in `peek`.
-                old = word.load(Ordering::SeqCst);
+                old = look(word);
                 continue;
             }
             Word::Value(_) | Word::Owner(_) => {}
@@ -366,8 +371,7 @@ fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) 
 fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
     for op in ops {
         let word = &words[op.index];
-        // SeqCst: as in `peek`.
-        let raw = word.load(Ordering::SeqCst);
+        let raw = look(word);
         let value = match Word::from(raw) {
             Word::Kcas(found) if found == tag => state.confirmed(op.expected, op.new),
             Word::Owner(found) if found == tag => state.owned(op.expected, op.new),

@@ -127,6 +127,14 @@ impl Record {
         let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get_or_make();
         &chunk[thread % RECORDS_PER_CHUNK]
     }
+
+    /// [`status`] as it stands.
+    fn status(&self) -> u64 {
+        // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
+        // "Orderings"). As an Acquire it pairs with `decide`: who sees the decision also sees every tag
+        // that was installed before it.
+        self.status.load(Ordering::SeqCst)
+    }
 }
 
 /// A K-CAS of the current thread, with its record at hand.
@@ -139,8 +147,7 @@ pub(crate) struct Own {
 impl Own {
     /// [`state`]; the owner has not moved on.
     pub(crate) fn state(self) -> State {
-        // SeqCst: as in `state`.
-        State::of(self.record.status.load(Ordering::SeqCst))
+        State::of(self.record.status())
     }
 
     /// [`decide`]s, and tells what has been decided, by whomever.
@@ -163,7 +170,7 @@ pub(crate) fn begin_kcas(owner: &ThreadId, ops: &[Op]) -> Own {
     // is read here, the sequence number beside it is the owner's own last one.
     let last = record.status.load(Ordering::Relaxed) >> 2;
     let tag = KcasTag::new(owner.index(), next_sequence(last));
-    // Release pairs with the load in `state`: who finds that the former operation is over also finds
+    // Release pairs with the load in `Record::status`: who finds that the former operation is over also finds
     // its words released, and does not meet its tag again. (For who sees a field, the field's own
     // Release orders this store.)
     record
@@ -218,10 +225,7 @@ pub(crate) fn read_entry(
 
 /// The state of the K-CAS that `tag` names, or `None` when its owner has moved on.
 pub(crate) fn state(tag: KcasTag) -> Option<State> {
-    // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
-    // "Orderings"). As an Acquire it pairs with `decide`: who sees the decision also sees every tag
-    // that was installed before it.
-    let status = Record::of(tag.thread()).status.load(Ordering::SeqCst);
+    let status = Record::of(tag.thread()).status();
     (status >> 2 == tag.sequence()).then(|| State::of(status))
 }
 
@@ -232,7 +236,7 @@ pub(crate) fn decide(tag: KcasTag, verdict: State) {
 
 #[inline]
 fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
-    // SeqCst: as in `state`. As a Release it publishes the tags that this thread installed or saw
+    // SeqCst: as in `Record::status`. As a Release it publishes the tags that this thread installed or saw
     // installed. Acquire of a failure: the owner learns who decided, and must find the tags that were put into its
     // words before that.
     record.status.compare_exchange(

@@ -24,7 +24,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
         explore(
             "an_operation_is_read_whole_or_not_at_all",
             3,
-            10,
+            3_000,
             move || {
                 let tag = begun(&[operation]);
                 let reader = spawn(move || is_right(tag));
@@ -46,7 +46,7 @@ fn an_installation_is_read_whole_or_not_at_all() {
     explore(
         "an_installation_is_read_whole_or_not_at_all",
         None,
-        10,
+        1_900,
         || {
             let target = begun(&[op(0, 1, 2)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 1));
@@ -65,8 +65,8 @@ fn an_installation_is_read_whole_or_not_at_all() {
 fn an_operation_that_is_over_has_left_its_words() {
     explore(
         "an_operation_that_is_over_has_left_its_words",
-        3,
-        10,
+        4,
+        950,
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = [op(0, 0, 1), op(1, 0, 1)];
@@ -95,8 +95,8 @@ fn an_operation_that_is_over_has_left_its_words() {
 fn an_installation_that_is_over_has_left_its_word() {
     explore(
         "an_installation_that_is_over_has_left_its_word",
-        3,
-        10,
+        4,
+        3_600,
         || {
             let array = Arc::new(WordArray::new(1));
             let target = begun(&[op(0, 0, 1)]);

@@ -13,7 +13,7 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
     explore(
         "an_id_changes_hands_with_what_is_kept_under_it",
         4,
-        10,
+        10_000,
         || {
             let begin = || {
                 let op = Op {

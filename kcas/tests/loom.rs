@@ -35,7 +35,7 @@ fn contents(words: &WordArray) -> Vec<u64> {
 /// Two operations on the same two words, named in opposite order: exactly one succeeds, whole.
 #[test]
 fn opposite_order() {
-    explore("opposite_order", 3, 6_500, || {
+    explore("opposite_order", 3, 9_300, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
@@ -55,7 +55,7 @@ fn opposite_order() {
 #[test]
 fn operation_against_reader() {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_reader", 4, 4_000, move || {
+        explore("operation_against_reader", 5, 2_200, move || {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
@@ -73,7 +73,7 @@ fn operation_against_reader() {
 #[test]
 fn operation_against_helping_reader() {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_helping_reader", 4, 19_000, move || {
+        explore("operation_against_helping_reader", 4, 27_000, move || {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
@@ -91,7 +91,7 @@ fn operation_against_helping_reader() {
 /// met the operation is still at work on it. The helper must not do it a second time.
 #[test]
 fn values_that_return() {
-    explore("values_that_return", 3, 9_000, || {
+    explore("values_that_return", 4, 97_000, || {
         let words = array(&[0, 0]);
         let helper = {
             let words = Arc::clone(&words);
@@ -113,7 +113,7 @@ fn values_that_return() {
 /// (The hazard in it is explored further by `late_installation_and_reused_record` in `commit`.)
 #[test]
 fn failed_operation_and_reused_record() {
-    explore("failed_operation_and_reused_record", 2, 110_000, || {
+    explore("failed_operation_and_reused_record", 2, 100_000, || {
         let words = array(&[0, 9, 0]);
         let helper = {
             let words = Arc::clone(&words);
@@ -139,7 +139,7 @@ fn failed_operation_and_reused_record() {
 /// comparisons would be worth nothing (write skew); if none, one failed without a reason.
 #[test]
 fn compare_only_entries() {
-    explore("compare_only_entries", 3, 7_000, || {
+    explore("compare_only_entries", 3, 9_900, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
@@ -160,7 +160,7 @@ fn compare_only_entries() {
 /// ever.)
 #[test]
 fn helping_a_decided_operation() {
-    explore("helping_a_decided_operation", 3, 55_000, || {
+    explore("helping_a_decided_operation", 3, 13_000, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
@@ -182,7 +182,7 @@ fn helping_a_decided_operation() {
 /// what some word held, never what the next operation merely expected or what another word holds.
 #[test]
 fn reader_of_a_record_in_use_again() {
-    explore("reader_of_a_record_in_use_again", 3, 14_000, || {
+    explore("reader_of_a_record_in_use_again", 4, 29_000, || {
         let words = array(&[0, 5]);
         let owner = {
             let words = Arc::clone(&words);
@@ -206,20 +206,25 @@ fn reader_of_a_record_in_use_again() {
 /// the reader is not told of the word whose place it took.
 #[test]
 fn reader_of_a_record_in_use_for_other_words() {
-    explore("reader_of_a_record_in_use_for_other_words", 3, 10, || {
-        let words = array(&[1, 5, 2]);
-        let owner = {
-            let words = Arc::clone(&words);
-            spawn(move || {
-                assert_eq!(words.kcas(&[op(0, 1, 3), op(1, 5, 6)]), Ok(()));
-                assert_eq!(words.kcas(&[op(1, 6, 7), op(2, 2, 4)]), Ok(()));
-            })
-        };
-        let read = words.load(1);
-        assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
-        owner.join().unwrap();
-        assert_eq!(contents(&words), [3, 7, 4]);
-    });
+    explore(
+        "reader_of_a_record_in_use_for_other_words",
+        4,
+        12_000,
+        || {
+            let words = array(&[1, 5, 2]);
+            let owner = {
+                let words = Arc::clone(&words);
+                spawn(move || {
+                    assert_eq!(words.kcas(&[op(0, 1, 3), op(1, 5, 6)]), Ok(()));
+                    assert_eq!(words.kcas(&[op(1, 6, 7), op(2, 2, 4)]), Ok(()));
+                })
+            };
+            let read = words.load(1);
+            assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
+            owner.join().unwrap();
+            assert_eq!(contents(&words), [3, 7, 4]);
+        },
+    );
 }
 
 /// A helper of an operation whose owner goes on to an operation on a larger array: the helper must not
@@ -229,7 +234,7 @@ fn helper_of_a_record_in_use_for_another_array() {
     explore(
         "helper_of_a_record_in_use_for_another_array",
         2,
-        45_000,
+        23_000,
         || {
             let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
             let helper = {
@@ -285,7 +290,7 @@ fn single_exchanges_in_order() {
 #[test]
 fn two_writers_that_load_the_others_word() {
     for whole in [false, true] {
-        explore("two_writers_that_load_the_others_word", 3, 10, move || {
+        explore("two_writers_that_load_the_others_word", 4, 10, move || {
             let words = array(&[1, 1, 1]);
             let other = {
                 let words = Arc::clone(&words);
@@ -313,7 +318,7 @@ fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    explore("a_writer_that_loads_first", None, 1, move || {
+    explore("a_writer_that_loads_first", None, 10, move || {
         let words = array(&[0]);
         let writer = {
             let words = Arc::clone(&words);

@@ -54,8 +54,22 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
         .unmixed_hasher(Identity::default())
         .build()
         .unwrap();
-    for key in keys {
-        filter.insert(key).unwrap();
+    let geometry = Geometry::<SLOTS, BITS>::new(BUCKETS);
+    let mut room = [SLOTS; BUCKETS];
+    for held in keys {
+        let location = geometry.locate(*held);
+        assert!(room[location.first] > 0, "{held:#x} has no room");
+        // An insert takes the emptier bucket: the other one is full meanwhile.
+        let other = location.second;
+        let fillers = if other == location.first {
+            0
+        } else {
+            room[other]
+        };
+        (0..fillers).for_each(|_| filter.insert(&key(other, other, 0)).unwrap());
+        filter.insert(held).unwrap();
+        (0..fillers).for_each(|_| assert!(filter.remove(&key(other, other, 0))));
+        room[location.first] -= 1;
     }
     Arc::new(filter)
 }
