@@ -12,3 +12,10 @@ copy_to() {
     # Touched: a build directory that has seen other sources under this path must not take these for older.
     ) | tar --extract --touch --file=- --directory "$1"
 }
+
+# `borrow_loom_build TARGET LANE`: what the models depend on has been built for LANE already, if they have been run.
+borrow_loom_build() {
+    if [ ! -e "$1/$2/loom" ] && [ -e "$1/../loom/loom" ]; then
+        cp -R -p "$1/../loom/loom" "$1/$2"
+    fi
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Explores every model of kcas and filter under loom, and prints for each how far it was explored.
+# Explores every model of kcas, epoch-cell and filter under loom, and prints for each how far it was explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]
 set -euo pipefail
@@ -13,9 +13,9 @@ models() { # CRATE SUITE ...
     cargo test --locked --profile loom -p "$1" --lib "${@:2}"
 }
 models kcas --test loom --no-run
-models filter --test loom --test loom_growing --no-run
+models filter -p epoch-cell --test loom --test loom_growing --no-run
 # Side by side: a long model keeps one core only.
 models kcas --test loom -- --nocapture "$@" &
-models filter --test loom --test loom_growing -- --nocapture "$@" || failed=yes
+models filter -p epoch-cell --test loom --test loom_growing -- --nocapture "$@" || failed=yes
 wait $! || failed=yes
 [ -z "${failed:-}" ]

@@ -58,10 +58,7 @@ plant() { # LANE PATCH ...
     copy_to "$copy"
     cd "$copy"
     export CARGO_TARGET_DIR="$target/$lane"
-    # What the models depend on has been built for them already, if they have been run.
-    if [ "$lane" = models ] && [ ! -e "$CARGO_TARGET_DIR/loom" ] && [ -e "$target/../loom/loom" ]; then
-        cp -R -p "$target/../loom/loom" "$CARGO_TARGET_DIR"
-    fi
+    [ "$lane" != models ] || borrow_loom_build "$target" "$lane"
     # Keeps git from taking the copy for a part of this repository.
     export GIT_CEILING_DIRECTORIES="$target/$lane"
     for patch in "$@"; do

@@ -21,7 +21,7 @@ step "lints"
 cargo clippy --locked --workspace --all-targets -- -D warnings
 cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-    cargo clippy --locked --profile loom -p kcas -p filter --lib --test loom --test loom_growing -- -D warnings
+    cargo clippy --locked --profile loom -p kcas -p epoch-cell -p filter --lib --test loom --test loom_growing -- -D warnings
 
 step "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps

@@ -23,6 +23,8 @@ use std::marker::PhantomData;
 
 use kcas::sync::{AtomicU64, Ordering};
 
+#[cfg(all(test, kcas_loom))]
+mod cell_models;
 #[cfg(not(kcas_loom))]
 mod pinned;
 #[cfg(kcas_loom)]

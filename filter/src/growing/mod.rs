@@ -102,6 +102,8 @@ mod generation;
 mod generation_models;
 mod schedule;
 mod table;
+#[cfg(all(test, kcas_loom))]
+mod table_models;
 mod tables;
 
 use std::fmt;

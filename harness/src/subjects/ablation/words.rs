@@ -104,9 +104,9 @@ impl Words for kcas_epoch::WordArray {
 pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
 
 /// Readers help.
-pub type HelpingReaders = Otherwise<true, false>;
+pub(in super::super) type HelpingReaders = Otherwise<true, false>;
 /// Owners install by DCSS.
-pub type OwnersByDcss = Otherwise<false, true>;
+pub(in super::super) type OwnersByDcss = Otherwise<false, true>;
 
 impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_READERS, DCSS> {
     fn try_new(len: usize) -> Result<Self, OutOfMemory> {
