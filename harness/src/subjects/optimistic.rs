@@ -33,7 +33,7 @@
 //! core, and so does a lookup that finds nothing.
 
 use std::hash::Hash;
-use std::hint::select_unpredictable;
+use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use anyhow::Result;
@@ -119,8 +119,10 @@ impl Subject for Optimistic {
         loop {
             let version = stripe.now();
             let found = holds(location.first) | holds(location.second);
-            // One branch, whatever the answer is; an `or` would be two.
-            if select_unpredictable(found, 0, stripe.change_since(version)) == 0 {
+            // One branch, whatever the answer is. The compiler must not see through the select: it would make an `or` of it,
+            // and two branches of that.
+            let change = stripe.change_since(version);
+            if black_box(select_unpredictable(found, 0, change)) == 0 {
                 return found;
             }
             backoff.snooze();

@@ -19,7 +19,7 @@
 //! exchange in each insert and remove.
 
 use std::hash::Hash;
-use std::hint::select_unpredictable;
+use std::hint::{black_box, select_unpredictable};
 
 use anyhow::Result;
 use crossbeam_utils::Backoff;
@@ -63,8 +63,9 @@ impl Subject for StripedTimestamps {
             let words = [self.0.read(first), self.0.read(second)];
             let change = words[0] ^ self.0.read(first);
             let found = holds(words[0]) | holds(words[1]);
-            // One branch, whatever the answer is; an `or` would be two.
-            if select_unpredictable(found, 0, change) == 0 {
+            // One branch, whatever the answer is. The compiler must not see through the select: it would make an `or` of it,
+            // and two branches of that.
+            if black_box(select_unpredictable(found, 0, change)) == 0 {
                 return found;
             }
             backoff.spin();
