@@ -33,6 +33,9 @@ pub struct Sheet {
 pub const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
+/// The strongest lock that we know.
+const BEST_LOCK: &str = "word-lock";
+
 /// The table that suits the rows; `None` where there is nothing to compare.
 pub fn summary(rows: &[Row]) -> Option<Sheet> {
     let results = Results::of(rows);
@@ -335,20 +338,42 @@ fn ratios(results: &Results) -> Option<Sheet> {
     })
 }
 
-/// The sentences to hold against the paper's, one for each workload of lookups; none if the rows are of something
-/// else.
+/// What the rows say in short: each workload beside the best lock, and then the sentences to hold against the paper's, one for
+/// each workload of lookups. None if the rows are of something else.
 pub fn headlines(results: &Results) -> Vec<String> {
     let subjects = results.subjects();
-    let paper = results.axis() == Axis::Threads && subjects.contains(&OURS);
-    if !paper || results.timed() || !subjects.contains(&FINE_GRAINED) {
+    if results.axis() != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
         return Vec::new();
     }
     let cases = results.cases();
+    let beside_the_best = cases
+        .iter()
+        .filter_map(|case| beside_the_best(results, case));
     let lookups = cases.iter().filter(|case| is_lookup(case));
-    lookups.filter_map(|case| headline(results, case)).collect()
+    let beside_the_paper = lookups.filter_map(|case| beside_the_paper(results, case));
+    beside_the_best.chain(beside_the_paper).collect()
 }
 
-fn headline(results: &Results, case: &Case) -> Option<String> {
+/// One thread and more are apart, since what they show is: the cost of an operation, and of threads to one another.
+fn beside_the_best(results: &Results, case: &Case) -> Option<String> {
+    let at = |threads: f64| {
+        let ratio = results.ratio(case, threads, OURS, BEST_LOCK)?;
+        let verdict = Verdict::on(results, case, threads, OURS, BEST_LOCK)?;
+        let shown = Marks::default().shown(&ratio, None, |ratio| format!("{ratio:.2}"));
+        let threads = counted(threads as usize, "thread");
+        Some(format!("{shown} at {threads}{}", verdict.reservation()))
+    };
+    let ratios: Vec<_> = results.places(case).into_iter().filter_map(at).collect();
+    (!ratios.is_empty()).then(|| {
+        let ratios = ratios.join("; ");
+        format!(
+            "Beside the best lock, {BEST_LOCK}, {}: {ratios}.",
+            named(case)
+        )
+    })
+}
+
+fn beside_the_paper(results: &Results, case: &Case) -> Option<String> {
     let headline = Headline::of(results, case, OURS, FINE_GRAINED)?;
     let threads: Vec<_> = headline.threads.iter().map(usize::to_string).collect();
     let mean = headline.mean;
@@ -485,10 +510,18 @@ mod tests {
                 row("segment-lock", "lookup-hit", 1, round, 10.0),
                 row("lock-free", "lookup-hit", 4, round, 9.0 + drift / 4.0),
                 row("segment-lock", "lookup-hit", 4, round, 10.0),
+                row("word-lock", "lookup-hit", 1, round, 15.0),
+                row("word-lock", "lookup-hit", 4, round, 10.0),
             ]
         };
         let rows: Vec<Row> = (1..=7).flat_map(of_round).collect();
         let table = summary(&rows).unwrap().to_string();
+        let best = "Beside the best lock, word-lock, lookup-hit (load factor 0.92): 2.27 [";
+        assert!(table.contains(best), "{table}");
+        assert!(
+            table.contains("at 4 threads, too close to call."),
+            "{table}"
+        );
         assert!(!line(&table, "lookup-hit", "1")[3].contains(['~', '?', '#']));
         assert!(line(&table, "lookup-hit", "4*")[3].ends_with("] ~"));
         assert!(table.contains("~ too close to call"), "{table}");
@@ -508,7 +541,7 @@ mod tests {
         ];
         let table = summary(&rows).unwrap().to_string();
         for absent in [
-            "paper", "roofline", "* More", "mean", "refused", "~", "?", "Headline",
+            "paper", "roofline", "* More", "mean", "refused", "~", "?", "Headline", "Beside",
         ] {
             assert!(!table.contains(absent), "{absent} in\n{table}");
         }

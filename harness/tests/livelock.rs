@@ -35,8 +35,8 @@ fn with_one_empty_slot<S: Subject>() -> S {
 /// Turns after which both run as they like.
 const TURNS: usize = 1_000;
 
-/// Exchanges of a hop: 3k + 1, of two words.
-const HOP: usize = 7;
+/// Exchanges of a hop: 2k + 1, of two words.
+const HOP: usize = 5;
 
 /// Exchanges in a turn: one that fails, as the slot is gone, and a hop.
 const TURN: usize = 1 + HOP;

@@ -12,7 +12,7 @@
 //! | who follows a tag | reads the record, then checks the sequence number | has pinned the epoch, and just reads |
 //! | memory | bounded by the number of threads | unbounded while one thread stops inside an operation |
 //! | threads | at most 4,096 | any number |
-//! | compare-and-swaps | 3k + 1 | 3k + 1, and what the epochs and the allocator take |
+//! | compare-and-swaps | 2k + 1: its owner installs by plain ones | 3k + 1, as published, and what the epochs and the allocator take |
 //!
 //! A thread pins the epoch for a K-CAS, and for a load or an exchange that meets a tag. Words that hold values are
 //! loaded and exchanged without.

@@ -117,11 +117,11 @@ fn exchanges() -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     let names = counted.iter().map(|(name, _)| *name);
-    table.set_header(["k", "3k + 1"].into_iter().chain(names));
+    table.set_header(["k", "2k + 1", "3k + 1"].into_iter().chain(names));
     for entries in 1..=MAX_ENTRIES {
-        let theory = 3 * entries as u64 + 1;
+        let k = entries as u64;
         let counts = counted.iter().map(|(_, counts)| counts[entries - 1]);
-        let numbers = [entries as u64, theory].into_iter().chain(counts);
+        let numbers = [k, 2 * k + 1, 3 * k + 1].into_iter().chain(counts);
         table.add_row(numbers.map(|number| number.to_string()));
     }
     for column in table.column_iter_mut() {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kcas::WordArray;
 
+mod by_dcss;
 mod crate_kcas;
 #[cfg(target_arch = "x86_64")]
 mod crate_mwcas;
@@ -143,6 +144,7 @@ impl Entry {
 /// Every engine; ours first.
 pub const ENGINES: &[Entry] = &[
     reused::ENTRY,
+    by_dcss::ENTRY,
     epoch::ENTRY,
     crate_kcas::ENTRY,
     #[cfg(target_arch = "x86_64")]

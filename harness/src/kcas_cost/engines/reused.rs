@@ -7,7 +7,7 @@ use super::{Change, Entry, MAX_ENTRIES, START, Session, Words, boxed};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "ours",
-    description: "the crate `kcas` of this workspace: 3k + 1 compare-and-swaps, descriptors reused",
+    description: "the crate `kcas` of this workspace: 2k + 1 compare-and-swaps, descriptors reused",
     guarantees: "linearizable; lock-free; readers never write",
     counted: true,
     build: |len, _| boxed::<WordArray>(len),
