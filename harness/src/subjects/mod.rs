@@ -44,8 +44,10 @@ use std::sync::atomic::AtomicU64;
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
+use filter::length::Length;
 use filter::path::{self, Chain, MAX_CHAIN, Step};
 
+use ablation::Count;
 pub use ablation::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
@@ -130,6 +132,21 @@ fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
 /// Where a key belongs, with the hash function that all subjects share.
 pub(crate) fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
     geometry.locate(FixedState.hash_one(key))
+}
+
+/// What a thread adds to its counter for a key that came, or that went.
+const CAME: u64 = 1;
+const WENT: u64 = CAME.wrapping_neg();
+
+/// Does something to one key, and counts it if it was done: each thread in a counter of its own, as our filter does.
+#[inline]
+fn counted(length: &Length, change: u64, action: impl FnOnce() -> bool) -> bool {
+    <Length as Count>::with_id(|id| {
+        let counter = length.counter(id);
+        let done = action();
+        counter.add(change.wrapping_mul(u64::from(done)));
+        done
+    })
 }
 
 /// The shortest chain of shifts that makes room for a key, among words that `read` gives one by one; of one step, when one of

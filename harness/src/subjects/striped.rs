@@ -14,6 +14,8 @@
 //!   the new fingerprint into the slot it frees, under the same locks. A chain that went stale is
 //!   searched again; what was already shifted is where it may be, so nothing needs to be undone.
 //!
+//! It counts its keys as our filter does, each thread in a counter of its own.
+//!
 //! Stripes are taken in ascending order, so threads cannot wait in a circle. An insert is refused when a
 //! search finds no chain among the words it happened to read, and both buckets are full at one moment, as in
 //! the lock-free filter.
@@ -23,11 +25,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use crossbeam_utils::CachePadded;
 use filter::hashing::Location;
+use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
 
 use super::spin::{Held, Spin};
-use super::{Geometry, Layout, find_chain, geometry, zeroed};
+use super::{CAME, Geometry, Layout, WENT, counted, find_chain, geometry, zeroed};
 use crate::subject::SLOTS_PER_BUCKET;
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
@@ -43,6 +46,8 @@ pub(super) struct Striped<S> {
     /// under the stripe. What lookups without a lock rely on is told where they are.
     words: Box<[AtomicU64]>,
     stripes: Box<[CachePadded<S>]>,
+    /// As in our filter.
+    length: Length,
 }
 
 impl<S: Spin + Default> Striped<S> {
@@ -54,6 +59,7 @@ impl<S: Spin + Default> Striped<S> {
             geometry,
             words: zeroed(buckets)?,
             stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
+            length: Length::starting_at(0),
         })
     }
 
@@ -70,22 +76,24 @@ impl<S: Spin + Default> Striped<S> {
 
     /// Size of the table and its stripes in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.words) + size_of_val(&*self.stripes)
+        size_of_val(&*self.words) + size_of_val(&*self.stripes) + self.length.memory_bytes()
     }
 
     /// Adds a fingerprint; `false` if there is no room.
     #[inline]
     pub(super) fn insert(&self, location: Location) -> bool {
-        self.place(location.first, location.fingerprint)
-            || self.place(location.second, location.fingerprint)
-            || self.evict(location)
+        counted(&self.length, CAME, || {
+            self.place(location.first, location.fingerprint)
+                || self.place(location.second, location.fingerprint)
+                || self.evict(location)
+        })
     }
 
     /// Takes a copy of a fingerprint out; `false` if there is none.
     #[inline]
     pub(super) fn remove(&self, location: Location) -> bool {
         let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
-        self.find(location, clear).is_some()
+        counted(&self.length, WENT, || self.find(location, clear).is_some())
     }
 
     /// Finds a copy of a fingerprint, and lets `then` have its bucket and slot while the bucket's

@@ -54,10 +54,10 @@ use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
-use kcas::thread_id::ThreadId;
 
-use super::ablation::Count;
-use super::{FINGERPRINT_BITS, Geometry, Layout, find_chain, geometry, locate, zeroed};
+use super::{
+    CAME, FINGERPRINT_BITS, Geometry, Layout, WENT, counted, find_chain, geometry, locate, zeroed,
+};
 use crate::subject::{SLOTS_PER_BUCKET, Subject};
 
 /// Set in a bucket's word while a chain of shifts holds the bucket.
@@ -95,14 +95,6 @@ impl WordLock {
             false => (location.first, first),
         };
         (of_first.min(of_second) < SLOTS_PER_BUCKET as u64).then_some((bucket, word))
-    }
-
-    #[inline]
-    fn insert_as(&self, id: &ThreadId, location: Location) -> bool {
-        let counter = self.length.counter(id);
-        let inserted = self.place(location);
-        counter.add(u64::from(inserted));
-        inserted
     }
 
     #[inline]
@@ -186,14 +178,6 @@ impl WordLock {
             }
             backoff.snooze();
         }
-    }
-
-    #[inline]
-    fn remove_as(&self, id: &ThreadId, location: Location) -> bool {
-        let counter = self.length.counter(id);
-        let removed = self.take_out(location);
-        counter.add(u64::from(removed).wrapping_neg());
-        removed
     }
 
     #[inline]
@@ -326,7 +310,7 @@ impl Subject for WordLock {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        <Length as Count>::with_id(|id| self.insert_as(id, location))
+        counted(&self.length, CAME, || self.place(location))
     }
 
     #[inline(always)]
@@ -353,7 +337,7 @@ impl Subject for WordLock {
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = locate(&self.geometry, key);
-        <Length as Count>::with_id(|id| self.remove_as(id, location))
+        counted(&self.length, WENT, || self.take_out(location))
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
