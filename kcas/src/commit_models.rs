@@ -256,6 +256,42 @@ fn nothing_is_installed_for_a_decided_operation() {
     );
 }
 
+/// As `two_writers_that_load_the_others_word` in `kcas/tests/loom.rs`, of an operation that a helper brings to its end, or of
+/// which the owner finds a word confirmed.
+#[test]
+fn two_writers_of_whom_one_is_helped() {
+    for confirmed in [false, true] {
+        explore("two_writers_of_whom_one_is_helped", 3, 10, move || {
+            let array = Arc::new(WordArray::new(3));
+            (0..3).for_each(|index| assert_eq!(array.compare_exchange(index, 0, 1), Ok(0)));
+            let ops = Ops::from_iter([op(0, 1, 2), op(1, 1, 2)]);
+            let own = begun(&array, &ops);
+            if confirmed {
+                let installed = as_me(|me| install(&array.words()[0], me, own.tag, 1));
+                assert!(matches!(installed, Installed::Yes));
+            }
+            let other = {
+                let array = Arc::clone(&array);
+                spawn(move || {
+                    array.compare_exchange(2, 1, 2).unwrap();
+                    array.load(0)
+                })
+            };
+            let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            if confirmed {
+                finish();
+            } else {
+                assert_eq!(array.load_helping(0), 2);
+            }
+            let seen = (array.load(2), other.join().unwrap());
+            assert_ne!(seen, (1, 1), "each write was missed by the other's writer");
+            if !confirmed {
+                finish();
+            }
+        });
+    }
+}
+
 fn op(index: usize, expected: u64, new: u64) -> Op {
     Op {
         index,

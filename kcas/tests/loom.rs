@@ -318,7 +318,7 @@ fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    explore("a_writer_that_loads_first", None, 10, move || {
+    explore("a_writer_that_loads_first", None, 1, move || {
         let words = array(&[0]);
         let writer = {
             let words = Arc::clone(&words);
