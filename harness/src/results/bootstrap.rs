@@ -10,6 +10,9 @@
 //! median in 1 - 2 / 2ⁿ of all cases: never with one round, in half of all cases with two, in 94 % with five. Below
 //! [`FEWEST`](crate::results::verdict::FEWEST) rounds it is hence a range, and no basis for a claim.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -19,32 +22,69 @@ const CONFIDENCE: f64 = 0.95;
 const RESAMPLES: usize = 2_000;
 const SEED: u64 = 1979;
 
+thread_local! {
+    /// All resamples of the number of rounds that was asked for last: mostly that of the next interval, too.
+    static DRAWN: RefCell<Rc<[usize]>> = RefCell::default();
+}
+
+/// All resamples of so many rounds, one after the other: for each, the rounds that were drawn.
+fn resamples(rounds: usize) -> Rc<[usize]> {
+    DRAWN.with_borrow_mut(|drawn| {
+        if drawn.len() != RESAMPLES * rounds {
+            let random = &mut SmallRng::seed_from_u64(SEED);
+            *drawn = (0..RESAMPLES * rounds)
+                .map(|_| random.random_range(0..rounds))
+                .collect();
+        }
+        Rc::clone(drawn)
+    })
+}
+
 /// The interval of a statistic, which is given the numbers of the rounds that were drawn, each from 0 to below
 /// `rounds`: whatever belongs to one round is drawn together. `None` without rounds.
-pub fn interval(rounds: usize, mut statistic: impl FnMut(&[usize]) -> f64) -> Option<(f64, f64)> {
+pub fn interval(rounds: usize, statistic: impl FnMut(&[usize]) -> f64) -> Option<(f64, f64)> {
     if rounds == 0 {
         return None;
     }
-    let random = &mut SmallRng::seed_from_u64(SEED);
-    let mut drawn = vec![0; rounds];
-    let mut statistics: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            drawn.fill_with(|| random.random_range(0..rounds));
-            statistic(&drawn)
-        })
-        .collect();
-    statistics.sort_unstable_by(f64::total_cmp);
+    let resamples = resamples(rounds);
+    let mut statistics: Vec<f64> = resamples.chunks_exact(rounds).map(statistic).collect();
     let outside = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
-    Some((statistics[outside], statistics[RESAMPLES - 1 - outside]))
+    let mut nth = |nth| *statistics.select_nth_unstable_by(nth, f64::total_cmp).1;
+    Some((nth(outside), nth(RESAMPLES - 1 - outside)))
 }
 
 /// The interval of the median of these values; `None` if there are none.
 pub fn of_median(values: &[f64]) -> Option<(f64, f64)> {
-    let mut resample = Vec::with_capacity(values.len());
-    interval(values.len(), |drawn| {
-        resample.clear();
-        resample.extend(drawn.iter().map(|&round| values[round]));
-        median(&mut resample)
+    let count = values.len();
+    let mut ascending: Vec<usize> = (0..count).collect();
+    ascending.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let mut ranks = vec![0; count];
+    for (rank, &round) in ascending.iter().enumerate() {
+        ranks[round] = rank;
+    }
+    // How often each value was drawn, in ascending order: the median is found without sorting each resample.
+    let mut times = vec![0; count];
+    interval(count, |drawn| {
+        times.fill(0);
+        for &round in drawn {
+            times[ranks[round]] += 1;
+        }
+        let (mut rank, mut passed) = (0, times[0]);
+        let mut nth = |nth| {
+            while passed <= nth {
+                rank += 1;
+                passed += times[rank];
+            }
+            values[ascending[rank]]
+        };
+        // In this order: it only goes on.
+        let lower = nth((count - 1) / 2);
+        let upper = nth(count / 2);
+        if count.is_multiple_of(2) {
+            f64::midpoint(lower, upper)
+        } else {
+            upper
+        }
     })
 }
 
@@ -93,6 +133,34 @@ mod tests {
         // Neither all values nor the median alone.
         assert!(0.0 < interval.0 && interval.0 < 25.0, "{interval:?}");
         assert!(25.0 < interval.1 && interval.1 < 100.0, "{interval:?}");
+    }
+
+    /// However often a value is drawn, and whether there is one in the middle or two.
+    #[test]
+    fn the_median_of_a_resample_is_that_of_its_values() {
+        for values in [
+            &[2.0, 7.0, 1.0, 7.0, 5.0, 3.0, 8.0][..],
+            &[4.0, -1.0, 4.0, 6.0, 2.5, 9.0],
+            &[1.0, 3.0],
+            &[f64::INFINITY, 1.0, 2.0, f64::INFINITY, 0.0, 5.0],
+        ] {
+            let by_sorting = interval(values.len(), |drawn| {
+                median(&mut drawn.iter().map(|&round| values[round]).collect::<Vec<_>>())
+            });
+            assert_eq!(of_median(values), by_sorting, "{values:?}");
+        }
+    }
+
+    /// Those of another number of rounds are not taken for its own.
+    #[test]
+    fn an_interval_does_not_depend_on_what_was_asked_for_before() {
+        let values = [3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.0];
+        let alone = std::thread::spawn(move || of_median(&values));
+        for count in 1..=7 {
+            of_median(&values[..count]);
+        }
+        of_median(&[0.0; 12]);
+        assert_eq!(of_median(&values), alone.join().unwrap());
     }
 
     #[test]
