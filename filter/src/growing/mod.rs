@@ -216,8 +216,7 @@ impl<S> Reader<'_, S> {
     /// [`GrowingCuckooFilter::contains_hash`].
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.filter
-            .contains_under(self.filter.key(hash), &self.pinned)
+        self.filter.contains_under(hash, &self.pinned)
     }
 }
 
@@ -580,21 +579,24 @@ impl<S> GrowingCuckooFilter<S> {
     /// [`contains`](GrowingCuckooFilter::contains), of a key that has this [`hash`](GrowingCuckooFilter::hash).
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_under(self.key(hash), &pin())
+        self.contains_under(hash, &pin())
     }
 
     #[inline(always)]
-    fn contains_under(&self, key: Key, pinned: &Pinned) -> bool {
+    fn contains_under(&self, hash: u64, pinned: &Pinned) -> bool {
         let tables = self.tables.load(pinned);
+        let key = self.key(hash);
         // Nothing was added to a generation that is not on the list.
         match tables.find_at_once(key, || self.tables.holds(tables)) {
             Some(found) => found,
-            None => self.contains_slowly(key, pinned),
+            // Not the key, which would be stored to memory in every lookup.
+            None => self.contains_slowly(hash, pinned),
         }
     }
 
     #[cold]
-    fn contains_slowly(&self, key: Key, pinned: &Pinned) -> bool {
+    fn contains_slowly(&self, hash: u64, pinned: &Pinned) -> bool {
+        let key = self.key(hash);
         loop {
             let tables = self.tables.load(pinned);
             match tables.find(key) {
