@@ -201,6 +201,36 @@ fn an_installation_that_cannot_be_read_any_more() {
     );
 }
 
+/// The same, and another installation is in the word by the time that the owner looks again: one of the same thread, for
+/// another operation. It is not taken for the first one.
+#[test]
+fn an_installation_in_the_place_of_one_that_cannot_be_read() {
+    explore(
+        "an_installation_in_the_place_of_one_that_cannot_be_read",
+        3,
+        10,
+        || {
+            let array = Arc::new(WordArray::new(3));
+            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+            let own = begun(&array, &ops);
+            put(&array, own, &ops[1]);
+            let helper = {
+                let array = Arc::clone(&array);
+                spawn(move || {
+                    as_me(|me| install(&array.words()[0], me, own.tag, 0));
+                    assert_eq!(array.load_helping(0), 1);
+                    assert_eq!(array.compare_exchange(0, 1, 9), Ok(1));
+                    let next = array.kcas_by_dcss(&[op(0, 9, 10), op(2, 0, 2)]);
+                    assert_eq!(next, Ok(()));
+                })
+            };
+            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            helper.join().unwrap();
+            assert_eq!([0, 1, 2].map(|index| array.load(index)), [10, 1, 2]);
+        },
+    );
+}
+
 /// A helper takes the tag of an owner who was in time for its installation, and hears of the decision before it confirms:
 /// the word stands for the new value all the while, as the other one does.
 #[test]

@@ -17,9 +17,10 @@ const WORDS: usize = WordArray::MAX_OPS;
 /// each.
 const ROUNDS: u64 = 3;
 
-/// Steps of a load while nobody moves: the word; then of the operation found there the record, its length,
-/// the indices, the two values; the record again, and the state.
-const LOAD: u64 = 1 + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
+/// Steps of a load while nobody moves: the word; of an installation that is found there the record, what it is for, what it
+/// replaces, and its number; then of the operation the record, its length, the indices, the two values; the record again, and
+/// the state.
+const LOAD: u64 = 1 + (1 + 3) + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
 
 /// More steps than any K-CAS takes here, with two stopped operations to help: each over eight words, each
 /// word a few attempts.
