@@ -12,13 +12,8 @@ use kcas::steps::{freeze, with_hook, within};
 use small::{Caller, Small, explained, holding, key, residents};
 
 /// Steps of a lookup while nobody moves: three peeks, and if an operation was seen, three loads, each of which
-<<<<<<< HEAD
 /// reads a record: of its three entries at most the indices, the two values, and four steps about it. Before that, where a
 /// helper has put its installation over the owner's tag, four steps to read the installation.
-=======
-/// reads a record: of its three entries at most the indices, the two values, and four steps about it; and before that, where
-/// an installation stands over its tag, the four steps of reading that.
->>>>>>> models
 const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
 /// More steps than any insert or remove takes here, with two stopped operations to help.
