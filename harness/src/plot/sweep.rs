@@ -73,6 +73,26 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     })
 }
 
+/// The lowest and the highest throughput of a panel, where they are too far apart for a linear axis.
+fn far_apart(results: &Results, case: &Case) -> Option<(f64, f64)> {
+    const TOO_FAR: f64 = 20.0;
+    // There, some do nothing at all.
+    if results.axis() == Axis::Frozen {
+        return None;
+    }
+    let mut lowest = f64::INFINITY;
+    let mut highest = 0.0_f64;
+    for place in results.places(case) {
+        for subject in results.subjects() {
+            if let Some(shown) = results.summary(case, place, subject, Quantity::Throughput) {
+                lowest = lowest.min(shown.low);
+                highest = highest.max(shown.high);
+            }
+        }
+    }
+    (lowest > 0.0 && highest > TOO_FAR * lowest).then_some((lowest, highest))
+}
+
 /// What the vertical axis is.
 fn name(quantity: Quantity) -> &'static str {
     match quantity {
@@ -152,8 +172,13 @@ impl Panel<'_> {
         places.into_iter().enumerate().filter_map(point).collect()
     }
 
-    /// A linear axis from zero.
+    /// A linear axis from zero; a logarithmic one where the slow would otherwise lie on the ground.
     fn draw_throughput(&self, area: &Area) -> Result<()> {
+        if let Some((lowest, highest)) = far_apart(self.results, self.case) {
+            let (bottom, top) = (lowest / 1.5, highest * 2.0);
+            let range = (bottom..top).log_scale();
+            return self.draw(area, range, (bottom, top), &|mops| mops.to_string());
+        }
         let reach = |summary: Summary| match self.results.axis() {
             // Single rounds are shown, too.
             Axis::Frozen => summary.max,
@@ -302,6 +327,14 @@ fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
     if across_threads && rows.iter().any(|row| row.oversubscribed) {
         how += " Shaded: more threads than cores.";
     }
+    if !results.timed()
+        && results
+            .cases()
+            .iter()
+            .any(|case| far_apart(results, case).is_some())
+    {
+        how += " Logarithmic axis where one is 20 times as fast as another.";
+    }
     if rows.iter().any(|row| !row.pinned) {
         how += " Threads were not all pinned.";
     }
@@ -413,6 +446,20 @@ mod tests {
                 .count();
             assert_eq!(svg.matches(&marker).count(), 8 * alike, "{}", style.subject);
         }
+    }
+
+    /// Ten times the throughput of others that are at 11 and 12, and a hundred times.
+    #[test]
+    fn the_axis_is_logarithmic_where_throughputs_are_far_apart() {
+        let caption = |times: f64| {
+            let mut rows = rows(&["lock-free"], &[1], &["insert"]);
+            let fast = |row: &Row| sample("null", "insert", 1, row.round, row.mops * times);
+            rows.extend(rows.iter().map(fast).collect::<Vec<_>>());
+            let svg = render(&rows, None).unwrap();
+            (svg.contains("Logarithmic axis"), svg.contains("\n1000\n"))
+        };
+        assert_eq!(caption(10.0), (false, false));
+        assert_eq!(caption(100.0), (true, true));
     }
 
     #[test]
