@@ -35,7 +35,7 @@ scripts/orderings.sh --compare || broken=1
 # The page of results says of each figure which code it shows.
 for sidecar in paper-figures/*.machine.toml; do
     name=$(basename "$sidecar" .machine.toml)
-    commit=$(sed -n 's/^commit = "\(.*\)"/\1/p' "$sidecar")
+    commit=$(sed -n 's/^commit = "\(.*\)"/\1/p' "$sidecar" | head -n 1)
     note=""
     if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
         note="(, not in this history)?"
