@@ -207,7 +207,7 @@ fn an_installation_that_cannot_be_read_any_more() {
 fn an_installation_in_the_place_of_one_that_cannot_be_read() {
     explore(
         "an_installation_in_the_place_of_one_that_cannot_be_read",
-        3,
+        2,
         10,
         || {
             let array = Arc::new(WordArray::new(3));
@@ -284,6 +284,29 @@ fn nothing_is_installed_for_a_decided_operation() {
             assert_eq!([0, 1].map(|index| array.load(index)), [5, 1]);
         },
     );
+}
+
+/// A word is taken from a helper at the last moment, by an operation of a thread that has had none before. Helping that one
+/// first, it reads what the operation consists of, not what its record held before.
+#[test]
+fn a_helper_that_comes_too_late_for_a_word() {
+    explore("a_helper_that_comes_too_late_for_a_word", 2, 10, || {
+        let array = Arc::new(WordArray::new(3));
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let own = begun(&array, &ops);
+        let other = {
+            let array = Arc::clone(&array);
+            spawn(move || array.kcas(&[op(1, 0, 5), op(2, 0, 5)]))
+        };
+        array.load_helping(0);
+        let mine = as_me(|me| finish_own(array.words(), me, own, &ops));
+        let contents = match (mine, other.join().unwrap()) {
+            (true, Err(Error::Mismatch)) => [1, 1, 0],
+            (false, Ok(())) => [0, 5, 5],
+            results => panic!("no order of the operations explains {results:?}"),
+        };
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), contents);
+    });
 }
 
 /// As `two_writers_that_load_the_others_word` in `kcas/tests/loom.rs`, of an operation that a helper brings to its end, or of
