@@ -207,7 +207,7 @@ fn an_installation_that_cannot_be_read_any_more() {
 fn an_installation_in_the_place_of_one_that_cannot_be_read() {
     explore(
         "an_installation_in_the_place_of_one_that_cannot_be_read",
-        2,
+        3,
         10,
         || {
             let array = Arc::new(WordArray::new(3));
@@ -290,7 +290,7 @@ fn nothing_is_installed_for_a_decided_operation() {
 /// first, it reads what the operation consists of, not what its record held before.
 #[test]
 fn a_helper_that_comes_too_late_for_a_word() {
-    explore("a_helper_that_comes_too_late_for_a_word", 2, 10, || {
+    explore("a_helper_that_comes_too_late_for_a_word", 3, 10, || {
         let array = Arc::new(WordArray::new(3));
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
         let own = begun(&array, &ops);
