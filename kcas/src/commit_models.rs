@@ -7,6 +7,7 @@ use crate::commit::{Installed, Placed, finish_own, install, place};
 use crate::descriptor::{self, Own, State};
 use crate::model::{explore, spawn};
 use crate::op::{Op, Ops};
+use crate::sync::Ordering;
 use crate::tagged::Word;
 use crate::thread_id::{self, ThreadId};
 use crate::{Error, WordArray};
@@ -119,6 +120,35 @@ fn an_owner_that_comes_late() {
         assert_eq!(array.kcas(&[op(0, 1, 2), op(2, 0, 2)]), Ok(()));
         helper.join().unwrap();
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
+    });
+}
+
+/// The owner sees a word differ, which then gets the expected value, so that a helper decides for success. The owner, which
+/// is told so instead of its own decision, must find the tags that were put there meanwhile.
+#[test]
+fn an_owner_that_is_told_of_a_success() {
+    explore("an_owner_that_is_told_of_a_success", 3, 10, || {
+        let array = Arc::new(WordArray::new(2));
+        array.compare_exchange(1, 0, 9).unwrap();
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let own = begun(&array, &ops);
+        let helper = {
+            let array = Arc::clone(&array);
+            spawn(move || {
+                array.compare_exchange(1, 9, 0).unwrap();
+                array.load_helping(0)
+            })
+        };
+        let succeeded = as_me(|me| finish_own(array.words(), me, own, &ops));
+        if succeeded {
+            let left = array.words()[1].load(Ordering::Acquire);
+            assert_ne!(Word::from(left), Word::Kcas(own.tag));
+        }
+        assert_eq!(helper.join().unwrap(), u64::from(succeeded));
+        assert_eq!(
+            [0, 1].map(|index| array.load(index)),
+            [u64::from(succeeded); 2]
+        );
     });
 }
 
