@@ -334,6 +334,31 @@ fn unique_insert_with_a_chain() {
     }
 }
 
+/// A unique insert that finds no room, and then a chain into its other bucket, where another one of its class and some room
+/// have come meanwhile: only one is told `true`.
+#[test]
+fn unique_insert_with_a_chain_into_its_other_bucket() {
+    explore(
+        "unique_insert_with_a_chain_into_its_other_bucket",
+        3,
+        10,
+        || {
+            let (here, there) = (key(0, 2, 0), key(2, 0, 0));
+            let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
+            let filter = holding(&held);
+            let other = caller(&filter, 1, move |other| {
+                assert!(other.remove(held[2]));
+                assert!(other.insert_unique(there).is_ok());
+                assert!(other.remove(held[3]));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            let _ = mine.insert_unique(here);
+            explained(&held, [mine, other.join().unwrap()]);
+            assert_eq!(filter.count(&here), 1);
+        },
+    );
+}
+
 /// A copy of a filter in which the only copy of a class hops to its other bucket and back again: it was there
 /// throughout, so the copy has it, and as often as a lookup at some moment of the call would have found it.
 #[test]

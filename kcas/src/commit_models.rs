@@ -7,6 +7,7 @@ use crate::commit::{Installed, Placed, finish_own, install, place};
 use crate::descriptor::{self, Own, State};
 use crate::model::{explore, spawn};
 use crate::op::{Op, Ops};
+use crate::sync::Ordering;
 use crate::tagged::Word;
 use crate::thread_id::{self, ThreadId};
 use crate::{Error, WordArray};
@@ -119,6 +120,35 @@ fn an_owner_that_comes_late() {
         assert_eq!(array.kcas(&[op(0, 1, 2), op(2, 0, 2)]), Ok(()));
         helper.join().unwrap();
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
+    });
+}
+
+/// The owner sees a word differ, which then gets the expected value, so that a helper decides for success. The owner, which
+/// is told so instead of its own decision, must find the tags that were put there meanwhile.
+#[test]
+fn an_owner_that_is_told_of_a_success() {
+    explore("an_owner_that_is_told_of_a_success", 3, 10, || {
+        let array = Arc::new(WordArray::new(2));
+        array.compare_exchange(1, 0, 9).unwrap();
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let own = begun(&array, &ops);
+        let helper = {
+            let array = Arc::clone(&array);
+            spawn(move || {
+                array.compare_exchange(1, 9, 0).unwrap();
+                array.load_helping(0)
+            })
+        };
+        let succeeded = as_me(|me| finish_own(array.words(), me, own, &ops));
+        if succeeded {
+            let left = array.words()[1].load(Ordering::Acquire);
+            assert_ne!(Word::from(left), Word::Kcas(own.tag));
+        }
+        assert_eq!(helper.join().unwrap(), u64::from(succeeded));
+        assert_eq!(
+            [0, 1].map(|index| array.load(index)),
+            [u64::from(succeeded); 2]
+        );
     });
 }
 
@@ -284,6 +314,29 @@ fn nothing_is_installed_for_a_decided_operation() {
             assert_eq!([0, 1].map(|index| array.load(index)), [5, 1]);
         },
     );
+}
+
+/// A word is taken from a helper at the last moment, by an operation of a thread that has had none before. Helping that one
+/// first, it reads what the operation consists of, not what its record held before.
+#[test]
+fn a_helper_that_comes_too_late_for_a_word() {
+    explore("a_helper_that_comes_too_late_for_a_word", 3, 10, || {
+        let array = Arc::new(WordArray::new(3));
+        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+        let own = begun(&array, &ops);
+        let other = {
+            let array = Arc::clone(&array);
+            spawn(move || array.kcas(&[op(1, 0, 5), op(2, 0, 5)]))
+        };
+        array.load_helping(0);
+        let mine = as_me(|me| finish_own(array.words(), me, own, &ops));
+        let contents = match (mine, other.join().unwrap()) {
+            (true, Err(Error::Mismatch)) => [1, 1, 0],
+            (false, Ok(())) => [0, 5, 5],
+            results => panic!("no order of the operations explains {results:?}"),
+        };
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), contents);
+    });
 }
 
 /// As `two_writers_that_load_the_others_word` in `kcas/tests/loom.rs`, of an operation that a helper brings to its end, or of

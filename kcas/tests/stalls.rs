@@ -296,8 +296,8 @@ impl<R: Send + 'static> InTurns<R> {
     }
 }
 
-/// The owner stops after it has decided, before it takes its tags out. Two others who meet one of them take turns, in every
-/// rhythm of a few exchanges: they do not undo each other's work for ever.
+/// The owner stops after it has decided, before it takes its tag out. Two others who meet it take turns, in every rhythm of a
+/// few exchanges: they do not undo each other's work for ever.
 #[test]
 fn two_helpers_in_any_rhythm() {
     const LONGEST: u32 = 5;
@@ -309,10 +309,13 @@ fn two_helpers_in_any_rhythm() {
         let words = Arc::new(WordArray::new(2));
         let owner = {
             let words = Arc::clone(&words);
-            InTurns::begin(move || words.kcas(&[op(0, 0, 1), op(1, 0, 1)]))
+            InTurns::begin(move || words.kcas(&[op(0, 0, 1), op(1, 9, 1)]))
         };
-        assert!(owner.go_on(3), "it has both words, and has decided");
-        assert_eq!(words.load(0), 1);
+        assert!(
+            owner.go_on(3),
+            "it has one word, not the other, and has decided"
+        );
+        assert!(words.peek(0) >> WordArray::VALUE_BITS == 1);
         let helpers = [(); 2].map(|()| {
             let words = Arc::clone(&words);
             InTurns::begin(move || words.load_helping(0))
@@ -320,16 +323,16 @@ fn two_helpers_in_any_rhythm() {
         helpers[0].go_on(lead);
         let mut round = 0;
         // Both, in each round.
-        while helpers[0].go_on(turns[0]) | helpers[1].go_on(turns[1]) {
+        while helpers[1].go_on(turns[1]) | helpers[0].go_on(turns[0]) {
             round += 1;
             assert!(
                 round < ROUNDS,
                 "{lead} exchanges, then {turns:?} in turn: no end"
             );
         }
-        assert_eq!(helpers.map(InTurns::end), [1, 1]);
-        assert_eq!(owner.end(), Ok(()));
-        assert_eq!([0, 1].map(|index| words.load(index)), [1, 1]);
+        assert_eq!(helpers.map(InTurns::end), [0, 0]);
+        assert_eq!(owner.end(), Err(Error::Mismatch));
+        assert_eq!([0, 1].map(|index| words.load(index)), [0, 0]);
         rhythms += 1;
     }
     println!("two helpers: {rhythms} rhythms");
