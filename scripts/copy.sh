@@ -13,9 +13,20 @@ copy_to() {
     ) | tar --extract --touch --file=- --directory "$1"
 }
 
-# `borrow_loom_build TARGET LANE`: what the models depend on has been built for LANE already, if they have been run.
-borrow_loom_build() {
-    if [ ! -e "$1/$2/loom" ] && [ -e "$1/../loom/loom" ]; then
-        cp -R -p "$1/../loom/loom" "$1/$2"
+# `borrow_build FROM TO`: takes what was built from the directory of a profile to one that is not there yet. No programs: they
+# are linked anew in any case.
+borrow_build() {
+    if [ -e "$1" ] && [ ! -e "$2" ]; then
+        mkdir -p "$2"
+        (cd "$1" && find build .fingerprint deps ! -type d \( ! -path 'deps/*' -o -name '*.*' \) -print0 |
+            tar --create --null --files-from=- --file=-) | tar --extract --file=- --directory "$2"
     fi
+}
+
+# CRATE SUITE MODEL, of every model there is.
+models() {
+    awk 'FNR == 1 { split(FILENAME, path, "/"); suite = path[3]; sub(/\.rs$/, "", suite)
+                    flag = path[2] == "tests" ? "--test=" suite : "--lib" }
+         /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print path[1], flag, $0 }' \
+        $(find kcas/src epoch-cell/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom*.rs
 }

@@ -22,14 +22,6 @@ orderings() {
         while read -r file; do awk -f scripts/orderings.awk "$file" | sed "s|^|$file |"; done
 }
 
-# CRATE SUITE MODEL, of every model there is.
-models() {
-    awk 'FNR == 1 { split(FILENAME, path, "/"); suite = path[3]; sub(/\.rs$/, "", suite)
-                    flag = path[2] == "tests" ? "--test=" suite : "--lib" }
-         /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print path[1], flag, $0 }' \
-        $(find kcas/src epoch-cell/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom*.rs
-}
-
 # The table is made for the code as it is: the same orderings in the same order, models that exist, reasons that are told.
 compare() {
     local row verdict known
@@ -86,7 +78,7 @@ weaken() { # LANE LANES PATTERN
     export CARGO_TARGET_DIR="$target/$1"
     log="$target/$1/log"
     copy_to "$target/$1/copy"
-    borrow_loom_build "$target" "$1"
+    borrow_build "$target/../loom/loom" "$CARGO_TARGET_DIR/loom"
     cd "$target/$1/copy"
     while read -r file function nth access ordering weaker verdict; do
         row=$((row + 1))

@@ -24,19 +24,18 @@ export RUST_BACKTRACE=0
 
 . scripts/copy.sh
 
-# Builds or runs a check in the current directory: check SUITE CRATE [ARGUMENT ...]
+# Builds or runs a check in the current directory, and no other: check SUITE NAME [ARGUMENT ...]
 check() {
-    local suite=$1 crate=$2
+    local suite=$1 name=$2 crate
     shift 2
     case $suite in
         model)
-            local models=(--test loom)
-            [ "$crate" = filter ] && models+=(--test loom_growing)
-            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom -p "$crate" --lib "${models[@]}" "$@"
+            read -r crate suite < <(models | awk -v name="$name" '$3 == name { print $1, $2 }')
+            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom -p "$crate" "$suite" "$@"
             ;;
         # Both crates, whichever it is: what they depend on is then built once.
-        lib) cargo test --locked -p kcas -p filter --features steps --lib "$@" ;;
-        *) cargo test --locked -p kcas -p filter --features steps --test "$suite" "$@" ;;
+        lib) cargo test --locked -p kcas -p filter --all-features --lib "$@" ;;
+        *) cargo test --locked -p kcas -p filter --all-features --test "$suite" "$@" ;;
     esac
 }
 
@@ -52,17 +51,21 @@ check_histories() {
 # Plants one bug after the other in one copy, and takes it back, so that only the crate it touches is built again.
 # A line for each: `caught`, `SURVIVED`, `left out` or `BROKEN`.
 plant() { # LANE PATCH ...
-    local lane=$1 patch crate bug name suite why log start
+    local lane=$1 patch bug name suite why log start
     shift
     copy="$target/$lane/copy"
     copy_to "$copy"
     cd "$copy"
     export CARGO_TARGET_DIR="$target/$lane"
-    [ "$lane" != models ] || borrow_loom_build "$target" "$lane"
+    # What the checks depend on has been built already, if they have been run.
+    if [ "$lane" = models ]; then
+        borrow_build "$target/../loom/loom" "$CARGO_TARGET_DIR/loom"
+    elif [ "$lane" = suites ]; then
+        borrow_build "$target/../debug" "$CARGO_TARGET_DIR/debug"
+    fi
     # Keeps git from taking the copy for a part of this repository.
     export GIT_CEILING_DIRECTORIES="$target/$lane"
     for patch in "$@"; do
-        crate=${patch%%/tests/planted/*}
         bug=$(basename "$patch" .patch)
         log="$target/$bug.log"
         read -r name suite < <(caught_by "$root/$patch")
@@ -78,11 +81,11 @@ plant() { # LANE PATCH ...
         if [ "$suite" = histories ]; then
             build_histories >"$log" 2>&1 || { broken "$patch does not compile: mend the patch"; return; }
         else
-            check "$suite" "$crate" --no-run >"$log" 2>&1 || { broken "$patch does not compile: mend the patch"; return; }
+            check "$suite" "$name" --no-run >"$log" 2>&1 || { broken "$patch does not compile: mend the patch"; return; }
         fi
         start=$SECONDS
         # A model that only explores less than before has not caught anything.
-        if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$crate" -- "$name" --nocapture; fi \
+        if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$name" -- "$name" --nocapture; fi \
             >>"$log" 2>&1 || grep -q "were explored before" "$log"; then
             printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
         elif grep -q "^test .*$name.* FAILED\|panicked at\|^VIOLATION\|^STUCK" "$log"; then
