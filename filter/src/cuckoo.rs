@@ -293,7 +293,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
         let counter = self.length.counter(id);
         update::insert(&self.buckets, location)?;
-        counter.add(1);
+        counter.change(1);
         Ok(())
     }
 
@@ -310,7 +310,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, InsertError> {
         let counter = self.length.counter(id);
         let inserted = update::insert_unique(&self.buckets, location)?;
-        counter.add(u64::from(inserted));
+        counter.change(u64::from(inserted));
         Ok(inserted)
     }
 
@@ -333,7 +333,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
         let counter = self.length.counter(id);
         let removed = update::remove(&self.buckets, location);
-        counter.add(u64::from(removed).wrapping_neg());
+        counter.change(u64::from(removed).wrapping_neg());
         removed
     }
 
@@ -351,7 +351,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// Number of copies held: inserts that succeeded minus removes that did. Exact when no insert or
     /// remove is under way; otherwise some of those that are under way during the call count and others do not.
     ///
-    /// Progress: wait-free; it reads 128 pointers, and 32 counters for each of those in whose range of thread ids one has
+    /// Progress: wait-free; it reads 13 pointers, and a counter for each id up to the next power of two of the greatest that a thread had which
     /// inserted or removed here.
     pub fn len(&self) -> usize {
         self.length.sum()

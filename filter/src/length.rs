@@ -1,6 +1,8 @@
 //! How many fingerprints are stored: one counter a thread, written by its owner only, summed on demand.
 //! An insert shares no cache line with another thread's insert.
 
+use std::marker::PhantomData;
+
 use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{MAX_THREADS, ThreadId};
@@ -24,11 +26,11 @@ pub struct Length {
     chunks: [OnFirstUse<Chunk, usize>; CHUNKS],
 }
 
-/// The counter of one thread, and what it was when it was looked up.
+/// The counter of one thread, which it cannot leave.
 #[derive(Debug)]
 pub struct Counter<'a> {
     counter: &'a AtomicU64,
-    count: u64,
+    of: PhantomData<&'a ThreadId>,
 }
 
 impl Length {
@@ -43,13 +45,14 @@ impl Length {
     /// The counter of the thread that holds `id`: looked up before the change that is to be counted, it is at hand when that
     /// is done. Wait-free, but for the allocator at the first use of a chunk.
     #[inline]
-    pub fn counter(&self, id: &ThreadId) -> Counter<'_> {
+    pub fn counter<'a>(&'a self, id: &'a ThreadId) -> Counter<'a> {
         let nth = id.index() + 1;
         let chunk = nth.ilog2() as usize;
         let counter = &*self.chunks[chunk].get_or_make()[nth - (1 << chunk)];
-        // Relaxed: only this thread writes the counter, and the claim of an id synchronises with its former owner.
-        let count = counter.load(Ordering::Relaxed);
-        Counter { counter, count }
+        Counter {
+            counter,
+            of: PhantomData,
+        }
     }
 
     /// The sum: exact when no operation is under way; otherwise some of those that are count and others do not.
@@ -84,11 +87,11 @@ impl Length {
 }
 
 impl Counter<'_> {
-    /// Adds `change` (wrapping), and returns what the counter is then. Wait-free.
+    /// Adds `by` (wrapping), and returns what the counter is then. Wait-free.
     #[inline]
-    pub fn add(self, change: u64) -> u64 {
-        let count = self.count.wrapping_add(change);
-        // Relaxed: as in `Length::counter`.
+    pub fn change(self, by: u64) -> u64 {
+        // Relaxed, both: only this thread writes the counter, and the claim of an id synchronises with its former owner.
+        let count = self.counter.load(Ordering::Relaxed).wrapping_add(by);
         self.counter.store(count, Ordering::Relaxed);
         count
     }

@@ -12,6 +12,9 @@ use crate::path::{self, Chain, MAX_CHAIN, Step};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
     /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty slot.
+    ///
+    /// Both were full at one moment. The search looks at one bucket after the other: where others move fingerprints meanwhile,
+    /// it may miss a chain that was there.
     #[error(
         "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
          (insert_unique) if keys repeat"

@@ -43,7 +43,7 @@ fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
         if let Some(value) = meaning(index, raw) {
             return value;
         }
-        // The record moved on, so its tag has left the word: whoever reused it made progress.
+        // The record moved on, so its tag has left the word: whoever reused it is a step further.
         raw = peek(words, index);
     }
 }
@@ -386,7 +386,7 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
 /// Takes every tag of the owner's decided operation out of `word`, before its record is reused, so that none is there any
 /// more, nor can come there again.
 ///
-/// If the owner decided for success, each word held one of its tags at that moment, and none comes back once it is
+/// If the owner decided for success, each word held one of its tags at that moment, or an installation over one, and none comes back once it is
 /// released. Otherwise there may be a tag that the owner put there too late, and over that the installation of a helper who
 /// has not heard of the decision: it would put the owner's tag back when it hears of it. So the owner ends such an
 /// installation itself. It does not write what the installation's record says that it replaced, which is that tag.

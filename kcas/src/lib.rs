@@ -63,8 +63,8 @@
 //!
 //! # Progress
 //!
-//! `kcas` and `compare_exchange` are lock-free: each repetition is caused by another operation that took
-//! effect. Undecided operations wait for one another only in ascending order of indices, and a decided one
+//! `kcas` and `compare_exchange` are lock-free: each repetition is caused by another operation that came to its end, if
+//! only to find that a word differs: a thread that repeats an operation which must fail can hold others up for as long as it does. Undecided operations wait for one another only in ascending order of indices, and a decided one
 //! waits for nobody, so helping ends. `load` is lock-free, and one load when no operation is under way on
 //! its word.
 //!

@@ -147,7 +147,7 @@ impl WordArray {
     /// inside an operation costs readers of its words a few loads more, until another writer helps it.
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
-    /// again only when another thread's operation ended meanwhile). Linearization point: the load of
+    /// again only when another thread's operation, or a step of one, ended meanwhile). Linearization point: the load of
     /// the word, or the decision of the operation found on it.
     ///
     /// # Panics
@@ -173,8 +173,8 @@ impl WordArray {
     /// and Pratt read. There is no reason to prefer it but to compare: a reader writes what it need not, and waits
     /// for as many compare-and-swaps as the operation still has to make.
     ///
-    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads again only when
-    /// another operation came there meanwhile). Linearization point: the last load of the word.
+    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads again after
+    /// every step of an operation that it helped there). Linearization point: the last load of the word.
     ///
     /// # Panics
     /// When `index` is out of range, or when an operation must be helped and more than
@@ -191,7 +191,8 @@ impl WordArray {
     /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the
     /// value that it holds instead.
     ///
-    /// Progress: lock-free. Linearization point: the exchange, or the load of the differing value.
+    /// Progress: lock-free. Linearization point: the exchange, or, of a value that differs, that of the [`load`](Self::load)
+    /// that finds it.
     ///
     /// # Panics
     /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than 63
@@ -219,7 +220,7 @@ impl WordArray {
     ///
     /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the
     /// operation's status, by whichever thread; of a mismatch: the load of the word that differed, by
-    /// whichever thread.
+    /// whichever thread (of one entry: as for [`compare_exchange`](Self::compare_exchange)).
     ///
     /// # Errors
     /// [`Error::Mismatch`] when some word differs. The others are found before any word changes:

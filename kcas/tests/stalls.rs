@@ -5,11 +5,9 @@
 //! and passes any bound.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
 
-use kcas::steps::{Access, freeze, with_access_hook, within};
-use kcas::{Error, Op, WordArray, thread_id};
+use kcas::steps::{freeze, within};
+use kcas::{Error, Op, WordArray};
 
 const WORDS: usize = WordArray::MAX_OPS;
 
@@ -242,98 +240,4 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         println!("{first:?} with {second:?}: {} pairs", count - before);
     }
     println!("two threads stopped: {count} pairs of steps, all survived");
-}
-
-/// A thread that goes on for so many exchanges as it is told, and stops before the next one.
-struct InTurns<R> {
-    thread: JoinHandle<R>,
-    go_on: Sender<u32>,
-    stops: Receiver<()>,
-}
-
-impl<R: Send + 'static> InTurns<R> {
-    /// Runs `action` up to its first exchange.
-    fn begin(action: impl FnOnce() -> R + Send + 'static) -> Self {
-        let (stopped, stops) = mpsc::channel();
-        let (go_on, goes_on) = mpsc::channel();
-        let mut left = 0;
-        let hook = move |_, access| {
-            if access == Access::Exchange {
-                while left == 0 {
-                    // An error says that it is to end.
-                    let _ = stopped.send(());
-                    left = goes_on.recv().unwrap_or(u32::MAX);
-                }
-                left -= 1;
-            }
-        };
-        let thread = thread::spawn(move || {
-            thread_id::register().unwrap();
-            with_access_hook(hook, action)
-        });
-        let turns = InTurns {
-            thread,
-            go_on,
-            stops,
-        };
-        turns.stopped();
-        turns
-    }
-
-    /// Whether it has stopped again; else it is over.
-    fn stopped(&self) -> bool {
-        self.stops.recv().is_ok()
-    }
-
-    /// Lets it go on for so many exchanges; false when it is over.
-    fn go_on(&self, exchanges: u32) -> bool {
-        self.go_on.send(exchanges).is_ok() && self.stopped()
-    }
-
-    fn end(self) -> R {
-        drop(self.go_on);
-        self.thread.join().unwrap()
-    }
-}
-
-/// The owner stops after it has decided, before it takes its tag out. Two others who meet it take turns, in every rhythm of a
-/// few exchanges: they do not undo each other's work for ever.
-#[test]
-fn two_helpers_in_any_rhythm() {
-    const LONGEST: u32 = 5;
-    const ROUNDS: u32 = 20;
-    let mut rhythms = 0;
-    for (lead, turns) in (0..=LONGEST).flat_map(|lead| {
-        (1..=LONGEST).flat_map(move |one| (1..=LONGEST).map(move |other| (lead, [one, other])))
-    }) {
-        let words = Arc::new(WordArray::new(2));
-        let owner = {
-            let words = Arc::clone(&words);
-            InTurns::begin(move || words.kcas(&[op(0, 0, 1), op(1, 9, 1)]))
-        };
-        assert!(
-            owner.go_on(3),
-            "it has one word, not the other, and has decided"
-        );
-        assert!(words.peek(0) >> WordArray::VALUE_BITS == 1);
-        let helpers = [(); 2].map(|()| {
-            let words = Arc::clone(&words);
-            InTurns::begin(move || words.load_helping(0))
-        });
-        helpers[0].go_on(lead);
-        let mut round = 0;
-        // Both, in each round.
-        while helpers[1].go_on(turns[1]) | helpers[0].go_on(turns[0]) {
-            round += 1;
-            assert!(
-                round < ROUNDS,
-                "{lead} exchanges, then {turns:?} in turn: no end"
-            );
-        }
-        assert_eq!(helpers.map(InTurns::end), [0, 0]);
-        assert_eq!(owner.end(), Err(Error::Mismatch));
-        assert_eq!([0, 1].map(|index| words.load(index)), [0, 0]);
-        rhythms += 1;
-    }
-    println!("two helpers: {rhythms} rhythms");
 }

@@ -34,14 +34,14 @@ impl Generation {
     /// Counts a copy that was added, and tells whether it is time to look for generations that are spent.
     #[inline]
     pub(crate) fn count_insert(&self, id: &ThreadId) -> bool {
-        self.length.counter(id).add(1).is_multiple_of(LOOK_EVERY)
+        self.length.counter(id).change(1).is_multiple_of(LOOK_EVERY)
     }
 
     /// Counts a copy that was removed, and tells whether it is time to look for generations that are spent: this was
     /// perhaps the last copy of one, or one was emptied before it was closed.
     #[inline]
     pub(crate) fn count_remove(&self, id: &ThreadId) -> bool {
-        let count = self.length.counter(id).add(1u64.wrapping_neg());
+        let count = self.length.counter(id).change(1u64.wrapping_neg());
         // Relaxed: only a hint.
         count.is_multiple_of(LOOK_EVERY) || self.few.load(Ordering::Relaxed) != 0
     }

@@ -144,7 +144,7 @@ fn counted(length: &Length, change: u64, action: impl FnOnce() -> bool) -> bool 
     <Length as Count>::with_id(|id| {
         let counter = length.counter(id);
         let done = action();
-        counter.add(change.wrapping_mul(u64::from(done)));
+        counter.change(change.wrapping_mul(u64::from(done)));
         done
     })
 }

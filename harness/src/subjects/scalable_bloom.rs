@@ -237,7 +237,7 @@ impl Subject for ScalableBloom {
             return true;
         }
         // A thread that cannot count, since there are too many, is refused before anything is done.
-        if !self.has_room(hash) || thread_id::with(|id| self.keys.counter(id).add(1)).is_err() {
+        if !self.has_room(hash) || thread_id::with(|id| self.keys.counter(id).change(1)).is_err() {
             return false;
         }
         let newest = self.newest_first().next();

@@ -39,7 +39,7 @@ impl Count for Length {
 
     #[inline]
     fn add(&self, id: &ThreadId, change: u64) {
-        self.counter(id).add(change);
+        self.counter(id).change(change);
     }
 
     fn memory_bytes(&self) -> usize {
