@@ -97,7 +97,7 @@ enum Command {
     /// Runs experiments/speed.toml: lookups, batches, fills, drains and churn, against the bound of the machine, the best
     /// lock that we know, striped locks and two published crates. The table at the end has a line for every ratio: what it is to be
     /// at least, what is aimed at, its median over interleaved rounds with its interval, and a verdict. Targets
-    /// that are missed are printed as such, and are no error. Some ten minutes and 2 GB of memory on two
+    /// that are missed are printed as such, and are no error. Some fifteen minutes and 2 GB of memory on two
     /// cores; it needs them to itself. What is left behind, and what Ctrl-C does, is as for `sweep`.
     Targets {
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
