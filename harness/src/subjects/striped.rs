@@ -268,11 +268,11 @@ mod tests {
 
         let other = Rc::clone(&filter);
         let hook = move |step| {
-            // The reads: first, second, then those of the search: first, second, second four times, first
-            // four times.
+            // After the look for the counter, the reads: first, second, then those of the search: first, second, second four
+            // times, first four times.
             let (goes, comes) = match step {
-                1 | 3 => (leaves, comes),
-                2 | 8 => (comes, leaves),
+                2 | 4 => (leaves, comes),
+                3 | 9 => (comes, leaves),
                 _ => return,
             };
             assert!(other.remove(goes) && other.insert(comes));
