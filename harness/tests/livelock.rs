@@ -21,11 +21,14 @@ fn keys(first: usize, second: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Two buckets that are full, but for one slot of bucket 0; every key in them may live in either.
+/// Two buckets that are full, but for one slot of bucket 0; every key in them may live in either. A key goes into its first
+/// bucket while that is at most half full, then into the emptier one.
 fn with_one_empty_slot<S: Subject>() -> S {
     let subject = S::with_buckets(2).unwrap();
-    let residents =
-        (keys(1, 0).take(SLOTS_PER_BUCKET)).chain(keys(0, 1).take(SLOTS_PER_BUCKET - 1));
+    let but_one = SLOTS_PER_BUCKET - 1;
+    let residents = (keys(1, 0).take(but_one))
+        .chain(keys(0, 1).take(but_one))
+        .chain(keys(1, 0).skip(but_one).take(1));
     for key in residents {
         assert!(subject.insert(&key));
     }
