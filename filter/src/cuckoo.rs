@@ -351,8 +351,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// Number of copies held: inserts that succeeded minus removes that did. Exact when no insert or
     /// remove is under way; otherwise some of those that are under way during the call count and others do not.
     ///
-    /// Progress: wait-free; it reads 13 pointers, and a counter for each id up to the next power of two of the greatest that a thread had which
-    /// inserted or removed here.
+    /// Progress: wait-free; it reads 10 pointers, and the counters that were made for the threads which have inserted or removed
+    /// here: 8 at least, and at most about twice as many as such threads lived at the same time.
     pub fn len(&self) -> usize {
         self.length.sum()
     }

@@ -7,8 +7,17 @@ use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{MAX_THREADS, ThreadId};
 
-/// Counters come in chunks of 1, 2, 4 … when threads with such ids first count: a filter that few threads write has few.
-const CHUNKS: usize = MAX_THREADS.ilog2() as usize + 1;
+/// Counters come in chunks of 8, 16, 32 … when threads with such ids first count: a filter that few threads write has few.
+const FIRST_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 8 };
+const CHUNKS: usize = place_of(MAX_THREADS - 1).0 + 1;
+
+/// The chunk of an id's counter, and its place there.
+#[inline]
+const fn place_of(id: usize) -> (usize, usize) {
+    let nth = id + FIRST_CHUNK;
+    let chunk = (nth.ilog2() - FIRST_CHUNK.ilog2()) as usize;
+    (chunk, nth - (FIRST_CHUNK << chunk))
+}
 
 /// Inserts minus removes of the threads that held these ids, wrapping.
 type Chunk = Box<[CachePadded<AtomicU64>]>;
@@ -38,7 +47,7 @@ impl Length {
     pub fn starting_at(start: usize) -> Length {
         Length {
             start: start as u64,
-            chunks: std::array::from_fn(|chunk| OnFirstUse::new(new_chunk, 1 << chunk)),
+            chunks: std::array::from_fn(|chunk| OnFirstUse::new(new_chunk, FIRST_CHUNK << chunk)),
         }
     }
 
@@ -46,9 +55,8 @@ impl Length {
     /// is done. Wait-free, but for the allocator at the first use of a chunk.
     #[inline]
     pub fn counter<'a>(&'a self, id: &'a ThreadId) -> Counter<'a> {
-        let nth = id.index() + 1;
-        let chunk = nth.ilog2() as usize;
-        let counter = &*self.chunks[chunk].get_or_make()[nth - (1 << chunk)];
+        let (chunk, place) = place_of(id.index());
+        let counter = &*self.chunks[chunk].get_or_make()[place];
         Counter {
             counter,
             of: PhantomData,
