@@ -35,7 +35,7 @@ fn who_takes_over_the_last_bucket_finds_all_taken_over() {
                     second: 1,
                 };
                 assert!(
-                    !told || table.peek(both, view.among()).is_some(),
+                    !told || table.look_twice(both, view.among()).0,
                     "a bucket is not taken over yet"
                 );
                 told
