@@ -79,7 +79,7 @@ fn batch_with_a_key_that_a_chain_moves() {
 #[test]
 fn a_shift_that_is_taken_back() {
     let (here, there) = (key(0, 1, 3), key(1, 0, 3));
-    explore("a_shift_that_is_taken_back", 4, 5_400, move || {
+    explore("a_shift_that_is_taken_back", 4, 5_300, move || {
         let filter = holding(&residents());
         assert_eq!(filter.class(&here), filter.class(&there));
         let writer = caller(&filter, 1, move |writer| {
@@ -103,7 +103,7 @@ fn a_shift_that_is_taken_back() {
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for looked_up in [there, here] {
-        explore("hops_by_insert_and_remove", 6, 8_600, move || {
+        explore("hops_by_insert_and_remove", 6, 6_200, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
             let writer = caller(&filter, 1, move |writer| {
@@ -237,7 +237,7 @@ fn no_too_many_copies_while_there_are_fewer() {
     explore(
         "no_too_many_copies_while_there_are_fewer",
         3,
-        2_800,
+        2_000,
         move || {
             let filter = holding(&held);
             let writer = caller(&filter, 1, move |writer| {
@@ -260,7 +260,7 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
     explore(
         "plain_inserts_and_a_remove_in_one_bucket",
         None,
-        15_000,
+        3_100,
         || {
             let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
             // Neither bucket is emptier, so both choose the same one.
@@ -300,7 +300,7 @@ fn two_unique_inserts_of_one_class() {
 #[test]
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    explore("unique_insert_of_a_key_that_hops", 5, 1_600, move || {
+    explore("unique_insert_of_a_key_that_hops", 5, 1_290, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             assert_eq!(writer.insert(there), Ok(()));
@@ -365,7 +365,7 @@ fn unique_insert_with_a_chain_into_its_other_bucket() {
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore("copy_of_a_key_that_hops", 5, 9_500, move || {
+        explore("copy_of_a_key_that_hops", 5, 7_200, move || {
             let filter = holding(&[here]);
             let writer = caller(&filter, 1, move |writer| {
                 assert_eq!(writer.insert(there), Ok(()));
@@ -385,7 +385,7 @@ fn copy_of_a_key_that_hops() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore("copy_of_a_key_that_hops_on", 5, 27_000, move || {
+    explore("copy_of_a_key_that_hops_on", 5, 20_700, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             for (from, to) in [(here, there), (there, here), (here, there)] {

@@ -55,7 +55,7 @@ fn opposite_order() {
 #[test]
 fn operation_against_reader() {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_reader", 5, 2_200, move || {
+        explore("operation_against_reader", 5, 1_400, move || {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
