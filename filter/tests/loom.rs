@@ -103,7 +103,7 @@ fn a_shift_that_is_taken_back() {
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for looked_up in [there, here] {
-        explore("hops_by_insert_and_remove", 6, 6_200, move || {
+        explore("hops_by_insert_and_remove", 6, 6_000, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
             let writer = caller(&filter, 1, move |writer| {
