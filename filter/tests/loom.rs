@@ -341,7 +341,7 @@ fn unique_insert_with_a_chain_into_its_other_bucket() {
     explore(
         "unique_insert_with_a_chain_into_its_other_bucket",
         3,
-        10,
+        4_100,
         || {
             let (here, there) = (key(0, 2, 0), key(2, 0, 0));
             let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];

@@ -127,7 +127,7 @@ fn an_owner_that_comes_late() {
 /// is told so instead of its own decision, must find the tags that were put there meanwhile.
 #[test]
 fn an_owner_that_is_told_of_a_success() {
-    explore("an_owner_that_is_told_of_a_success", 3, 10, || {
+    explore("an_owner_that_is_told_of_a_success", 3, 16_000, || {
         let array = Arc::new(WordArray::new(2));
         array.compare_exchange(1, 0, 9).unwrap();
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -238,7 +238,7 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
     explore(
         "an_installation_in_the_place_of_one_that_cannot_be_read",
         3,
-        10,
+        37_000,
         || {
             let array = Arc::new(WordArray::new(3));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -296,7 +296,7 @@ fn nothing_is_installed_for_a_decided_operation() {
     explore(
         "nothing_is_installed_for_a_decided_operation",
         4,
-        10,
+        4_400,
         || {
             let array = Arc::new(WordArray::new(2));
             let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -320,7 +320,7 @@ fn nothing_is_installed_for_a_decided_operation() {
 /// first, it reads what the operation consists of, not what its record held before.
 #[test]
 fn a_helper_that_comes_too_late_for_a_word() {
-    explore("a_helper_that_comes_too_late_for_a_word", 3, 10, || {
+    explore("a_helper_that_comes_too_late_for_a_word", 3, 7_800, || {
         let array = Arc::new(WordArray::new(3));
         let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
         let own = begun(&array, &ops);
@@ -344,7 +344,7 @@ fn a_helper_that_comes_too_late_for_a_word() {
 #[test]
 fn two_writers_of_whom_one_is_helped() {
     for confirmed in [false, true] {
-        explore("two_writers_of_whom_one_is_helped", 3, 10, move || {
+        explore("two_writers_of_whom_one_is_helped", 3, 170, move || {
             let array = Arc::new(WordArray::new(3));
             (0..3).for_each(|index| assert_eq!(array.compare_exchange(index, 0, 1), Ok(0)));
             let ops = Ops::from_iter([op(0, 1, 2), op(1, 1, 2)]);
