@@ -386,8 +386,8 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
 /// Takes every tag of the owner's decided operation out of `word`, before its record is reused, so that none is there any
 /// more, nor can come there again.
 ///
-/// If the owner decided for success, each word held one of its tags at that moment, or an installation over one, and none comes back once it is
-/// released. Otherwise there may be a tag that the owner put there too late, and over that the installation of a helper who
+/// If the owner decided for success, each word held one of its tags at that moment, or an installation over one, and none
+/// comes back once it is released. Otherwise there may be a tag that the owner put there too late, and over that the installation of a helper who
 /// has not heard of the decision: it would put the owner's tag back when it hears of it. So the owner ends such an
 /// installation itself. It does not write what the installation's record says that it replaced, which is that tag.
 ///

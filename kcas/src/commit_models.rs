@@ -22,9 +22,7 @@ fn an_installation_is_finished_only_as_what_it_is() {
         2,
         13_000,
         || {
-            let array = Arc::new(WordArray::new(2));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(2);
             let helpers = [(); 2].map(|()| {
                 let array = Arc::clone(&array);
                 spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
@@ -81,9 +79,7 @@ fn late_installation_and_reused_record() {
 #[test]
 fn thread_id_is_reused() {
     explore("thread_id_is_reused", 3, 63_000, || {
-        let array = Arc::new(WordArray::new(4));
-        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let own = begun(&array, &ops);
+        let (array, ops, own) = begun_in(4);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
@@ -106,9 +102,7 @@ fn thread_id_is_reused() {
 #[test]
 fn an_owner_that_comes_late() {
     explore("an_owner_that_comes_late", 2, 16_000, || {
-        let array = Arc::new(WordArray::new(3));
-        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let own = begun(&array, &ops);
+        let (array, ops, own) = begun_in(3);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
@@ -161,9 +155,7 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
         4,
         2_500,
         || {
-            let array = Arc::new(WordArray::new(2));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(2);
             run_by_a_helper(&array);
             let other = {
                 let array = Arc::clone(&array);
@@ -185,9 +177,7 @@ fn an_installation_over_a_late_tag_of_the_owner() {
         4,
         2_800,
         || {
-            let array = Arc::new(WordArray::new(3));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(3);
             run_by_a_helper(&array);
             let helper = {
                 let array = Arc::clone(&array);
@@ -211,9 +201,7 @@ fn an_installation_that_cannot_be_read_any_more() {
         4,
         17_000,
         || {
-            let array = Arc::new(WordArray::new(3));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(3);
             put(&array, own, &ops[1]);
             let helper = {
                 let array = Arc::clone(&array);
@@ -240,9 +228,7 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
         3,
         37_000,
         || {
-            let array = Arc::new(WordArray::new(3));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(3);
             put(&array, own, &ops[1]);
             let helper = {
                 let array = Arc::clone(&array);
@@ -270,9 +256,7 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
         5,
         12_000,
         || {
-            let array = Arc::new(WordArray::new(2));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(2);
             put(&array, own, &ops[1]);
             let helper = {
                 let array = Arc::clone(&array);
@@ -289,7 +273,7 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
 
 /// Who meets an operation that is decided takes its tags out, and installs nothing: helpers who put installations over a
 /// tag of its owner, each in turn, would undo and meet one another's for ever. (Such a loop takes more preemptions than can
-/// be explored, and `two_helpers_in_any_rhythm` in `kcas/tests/stalls.rs` goes round in it. That nothing is installed can
+/// be explored, and `two_helpers_in_any_rhythm` in `kcas/tests/helpers_in_turns.rs` goes round in it. That nothing is installed can
 /// be seen here.)
 #[test]
 fn nothing_is_installed_for_a_decided_operation() {
@@ -298,9 +282,7 @@ fn nothing_is_installed_for_a_decided_operation() {
         4,
         4_400,
         || {
-            let array = Arc::new(WordArray::new(2));
-            let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-            let own = begun(&array, &ops);
+            let (array, ops, own) = begun_in(2);
             put(&array, own, &ops[1]);
             own.decide(State::SucceededByOwner);
             let helper = {
@@ -321,9 +303,7 @@ fn nothing_is_installed_for_a_decided_operation() {
 #[test]
 fn a_helper_that_comes_too_late_for_a_word() {
     explore("a_helper_that_comes_too_late_for_a_word", 3, 7_800, || {
-        let array = Arc::new(WordArray::new(3));
-        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let own = begun(&array, &ops);
+        let (array, ops, own) = begun_in(3);
         let other = {
             let array = Arc::clone(&array);
             spawn(move || array.kcas(&[op(1, 0, 5), op(2, 0, 5)]))
@@ -391,6 +371,14 @@ fn begun(array: &WordArray, ops: &[Op]) -> Own {
         assert!(matches!(first, Placed::Yes));
         own
     })
+}
+
+/// A K-CAS of the current thread that has the first of the first two words of a new array, which are to become 1.
+fn begun_in(words: usize) -> (Arc<WordArray>, Ops, Own) {
+    let array = Arc::new(WordArray::new(words));
+    let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
+    let own = begun(&array, &ops);
+    (array, ops, own)
 }
 
 /// Puts the owner's tag into one word more.
