@@ -21,6 +21,8 @@ patches=("$@")
 [ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch filter/tests/planted/*.patch)
 
 export RUST_BACKTRACE=0
+# A model that only explores less than before has not caught anything.
+export MODEL_FLOORS=off
 
 . scripts/copy.sh
 
@@ -84,9 +86,8 @@ plant() { # LANE PATCH ...
             check "$suite" "$name" --no-run >"$log" 2>&1 || { broken "$patch does not compile: mend the patch"; return; }
         fi
         start=$SECONDS
-        # A model that only explores less than before has not caught anything.
         if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$name" -- "$name" --nocapture; fi \
-            >>"$log" 2>&1 || grep -q "were explored before" "$log"; then
+            >>"$log" 2>&1; then
             printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
         elif grep -q "^test .*$name.* FAILED\|panicked at\|^VIOLATION\|^STUCK" "$log"; then
             printf 'caught    %-34s by %s %s in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start))

@@ -22,7 +22,8 @@ std::thread_local! {
 ///
 /// # Panics
 /// When an execution panics or does not end within the bound on its length; and when there were fewer
-/// than `at_least` executions: a model that explores less than it says is no evidence.
+/// than `at_least` executions: a model that explores less than it says is no evidence. (Where a bug is planted, another
+/// number says nothing, and the rest of the test is still to be run: with `MODEL_FLOORS=off` fewer are enough.)
 pub fn explore(
     name: &str,
     preemptions: impl Into<Option<usize>>,
@@ -53,8 +54,9 @@ pub fn explore(
         THREADS.get(),
         start.elapsed().as_secs_f64()
     );
+    let floors = std::env::var_os("MODEL_FLOORS").is_none_or(|set| set != "off");
     assert!(
-        executions >= at_least,
+        executions >= at_least || !floors,
         "{executions} executions, where {at_least} or more were explored before"
     );
 }
