@@ -31,9 +31,9 @@ cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step "tests of what changed since $(git rev-parse --short "$base")"
 # Of a crate that others are built on, theirs are run, too.
 crates=()
-touches 'kcas/|huge-pages/|Cargo' && crates+=(kcas)
-touches 'kcas/|huge-pages/|epoch-cell/|filter/|Cargo' && crates+=(epoch-cell filter)
-touches 'kcas/|kcas-epoch/|Cargo' && crates+=(kcas-epoch)
+touches 'kcas/|Cargo' && crates+=(kcas)
+touches 'kcas/|filter/|Cargo' && crates+=(epoch-cell filter)
+touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
 for crate in ${crates[@]+"${crates[@]}"}; do
     EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features
 done

@@ -25,8 +25,9 @@ borrow_build() {
 
 # CRATE SUITE MODEL, of every model there is.
 models() {
-    awk 'FNR == 1 { split(FILENAME, path, "/"); suite = path[3]; sub(/\.rs$/, "", suite)
-                    flag = path[2] == "tests" ? "--test=" suite : "--lib" }
-         /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print path[1], flag, $0 }' \
-        $(find kcas/src epoch-cell/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom*.rs
+    awk 'FNR == 1 { parts = split(FILENAME, path, "/"); suite = path[parts]; sub(/\.rs$/, "", suite)
+                    inside = FILENAME; sub(/\/(src|tests)\/.*/, "", inside); crate = inside; sub(/.*\//, "", crate)
+                    flag = substr(FILENAME, length(inside) + 2, 5) == "tests" ? "--test=" suite : "--lib" }
+         /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print crate, flag, $0 }' \
+        $(find kcas/src filter/epoch-cell/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom*.rs
 }

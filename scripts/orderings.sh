@@ -18,7 +18,7 @@ target="${CARGO_TARGET_DIR:-$root/target}/orderings"
 # FILE FUNCTION NTH ACCESS ORDERING WEAKER, of every ordering that can be weakened.
 orderings() {
     local file
-    find kcas/src epoch-cell/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
+    find kcas/src filter/epoch-cell/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
         while read -r file; do awk -f scripts/orderings.awk "$file" | sed "s|^|$file |"; done
 }
 

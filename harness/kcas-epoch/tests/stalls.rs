@@ -3,5 +3,5 @@
 // What that file calls `kcas` is this crate here.
 extern crate kcas_epoch as kcas;
 
-#[path = "../../kcas/tests/stalls.rs"]
+#[path = "../../../kcas/tests/stalls.rs"]
 mod stalls;
