@@ -133,7 +133,12 @@ fn run<const FLAW: Flaw, const NAMED: bool>(settings: &Settings) -> Result<Repor
     let mut registry = Registry::new();
     registry.add::<Flawed<FLAW, NAMED>>();
     let stop = AtomicBool::new(false);
-    check::run(registry.get("flawed")?, settings, &stop, &mut |_| ())
+    check::run(
+        registry.get("flawed")?.candidate(),
+        settings,
+        &stop,
+        &mut |_| (),
+    )
 }
 
 fn found<const FLAW: Flaw, const NAMED: bool>() -> Found {
@@ -260,7 +265,7 @@ fn impossible_settings_are_errors() {
     let registry = Registry::standard();
     let stop = AtomicBool::new(false);
     let roofline = registry.get("roofline").unwrap();
-    let error = check::run(roofline, &SETTINGS, &stop, &mut |_| ())
+    let error = check::run(roofline.candidate(), &SETTINGS, &stop, &mut |_| ())
         .unwrap_err()
         .to_string();
     assert!(error.contains("cannot insert"), "{error}");

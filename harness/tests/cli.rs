@@ -652,7 +652,7 @@ fn layouts_leave_table_rows_and_a_figure_that_can_be_drawn_again() {
         .stdout(contains("Tables of 1000 buckets, 1 of each layout"));
     let rows = place.text("results/layouts.csv");
     assert!(rows.starts_with("slots,bits,timestamp_bits,buckets,tables,planned_load"));
-    assert_eq!(rows.lines().count(), 1 + harness::layouts::NUMBER);
+    assert_eq!(rows.lines().count(), 1 + harness::studies::layouts::NUMBER);
     let figure = place.text("results/layouts.svg");
     assert!(figure.contains("4×12") && figure.contains("Bloom filter"));
     fs::remove_file(place.path("results/layouts.svg")).unwrap();
@@ -1146,7 +1146,7 @@ fn kcas_leaves_rows_figure_and_machine() {
         .stdout(contains("| contended |       2 | 8 |"));
     let csv = place.text("results/kcas.csv");
     // Two rounds, two workloads, eight sizes, two numbers of threads, and a header.
-    let engines = harness::kcas_cost::engines::ENGINES.len();
+    let engines = harness::studies::kcas::engines::ENGINES.len();
     assert_eq!(csv.lines().count(), 2 * 2 * 8 * 2 * engines + 1);
     let sidecar = place.text("results/kcas.machine.toml");
     assert!(sidecar.contains("kcas --threads 2,1,2") && sidecar.contains("wrong_words = "));

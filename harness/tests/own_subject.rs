@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use harness::check::perturbation;
 use harness::check::{self, Settings};
+use harness::experiment::Experiment;
 use harness::registry::Registry;
-use harness::sweep::experiment::Experiment;
 
 // Its `main` is what the example is run by, not this test.
 #[allow(dead_code)]
@@ -28,7 +28,13 @@ fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
         perturb: perturbation::AVAILABLE,
     };
     let entry = registry.get("sharded-map").unwrap();
-    let report = check::run(entry, &settings, &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let report = check::run(
+        entry.candidate(),
+        &settings,
+        &AtomicBool::new(false),
+        &mut |_| (),
+    )
+    .unwrap();
     assert_eq!(report.found, None);
     assert!(report.totals.removes > 0);
 

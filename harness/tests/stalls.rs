@@ -4,17 +4,17 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Result;
+use harness::experiment::Experiment;
 use harness::machine::pinning::Cores;
 use harness::registry::Registry;
 use harness::results::record::Row;
+use harness::run::plan::Plan;
+use harness::run::runner::{self, Event, Sweep};
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase,
 };
-use harness::sweep::experiment::Experiment;
-use harness::sweep::plan::Plan;
-use harness::sweep::runner::{self, Event, Sweep};
 use harness::workload::keys::KeySource;
 
 const ROUNDS: usize = 12;

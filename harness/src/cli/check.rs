@@ -11,14 +11,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
-use super::print::{note, say};
 use super::{Ending, stop_on_ctrl_c};
-use crate::check::perturbation;
-use crate::check::recorder;
-use crate::check::{self, Found, MAX_THREADS, Report, Settings, Totals};
 use crate::machine;
-use crate::registry::{Entry, Registry};
+use crate::show::print::{note, say};
+use crate::subjects::registry::{Entry, Registry};
 use crate::wording::{counted, large};
+use check::perturbation;
+use check::recorder;
+use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -76,13 +76,13 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         round: options.round,
         perturb: perturbation::AVAILABLE && !options.no_perturb,
     };
-    check::validate(entry, &settings)?;
+    check::validate(entry.candidate(), &settings)?;
     announce(entry, &settings)?;
 
     let stop = stop_on_ctrl_c()?;
     let progress = Progress::new(settings.time);
     let watched = watch(options.patience, again(entry, &settings));
-    let report = check::run(entry, &settings, &stop, &mut |totals| {
+    let report = check::run(entry.candidate(), &settings, &stop, &mut |totals| {
         watched.store(totals.rounds, Ordering::Relaxed);
         progress.show(totals);
     });
@@ -123,7 +123,7 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     if cfg!(debug_assertions) {
         note!("  this build is not optimised: `cargo run --release` does more rounds in a second");
     }
-    if !entry.names_classes()? {
+    if !entry.candidate().names_classes()? {
         note!(
             "  it does not tell which keys it takes for one: only missed keys are looked for, not false \
              finds and refusals"
@@ -271,8 +271,8 @@ mod tests {
     use std::hash::Hash;
 
     use super::*;
-    use crate::subject::Subject;
     use crate::subjects::LockFree;
+    use subject::Subject;
 
     /// Accepts no key, and says that it has.
     struct Forgetful(LockFree);

@@ -7,12 +7,11 @@ use clap::{Args, value_parser};
 
 use super::Ending;
 use super::results::Study;
-use crate::cuckoo_hashing::{COLUMNS, Effort, measure, sheet, steps, validate};
 use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
-use crate::plot;
-use crate::registry::Registry;
-use crate::subjects::smart_cuckoo::{Buckets, CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::relatives::smart_cuckoo::{Buckets, CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::studies::cuckoo_hashing::{COLUMNS, Effort, figure, measure, sheet, steps, validate};
+use crate::subjects::registry::Registry;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -64,7 +63,7 @@ pub(super) fn cuckoo_hashing(registry: &Registry, options: &Options) -> Result<E
     study.end(
         &rows,
         |rows| sheet(rows).map_or_else(String::new, |sheet| sheet.to_string()),
-        Some(plot::cuckoo_hashing::render),
+        Some(figure::render),
         None,
     )
 }

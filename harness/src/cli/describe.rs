@@ -9,14 +9,14 @@ use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::print::{Stdout, note};
 use super::{Ending, results};
-use crate::describe::rows::{COLUMNS, rows};
-use crate::describe::{Description, Exact, Settings, describe as describe_file, name, shown};
 use crate::machine::{self, Run, Sidecar, without_directories};
-use crate::results::outputs::Outputs;
-use crate::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
+use crate::relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
+use crate::results::description::{COLUMNS, rows};
+use crate::show::outputs::Outputs;
+use crate::show::print::{Stdout, note};
 use crate::wording::large;
+use profile::{Description, Exact, Settings, describe as describe_file, name, shown};
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;

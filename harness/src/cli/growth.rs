@@ -7,14 +7,13 @@ use clap::{Args, value_parser};
 
 use super::Ending;
 use super::results::Study;
-use crate::growth::{
-    COLUMNS, Effort, FEWEST_KEYS, MOST_KEYS, MOST_LOOKUPS, MOST_SLICES, check_memory, meanings,
-    measure, sheet, steps, validate,
-};
+use crate::experiment::threads::MAX_THREADS;
 use crate::machine::pinning::Cores;
 use crate::machine::{self, Run, Sidecar};
-use crate::plot;
-use crate::sweep::threads::MAX_THREADS;
+use crate::studies::growth::{
+    COLUMNS, Effort, FEWEST_KEYS, MOST_KEYS, MOST_LOOKUPS, MOST_SLICES, check_memory, figure,
+    meanings, measure, sheet, steps, validate,
+};
 use crate::workload::latency;
 
 #[derive(Debug, Args)]
@@ -67,7 +66,7 @@ pub(super) fn growth(options: &Options) -> Result<Ending> {
     study.end(
         &rows,
         |rows| sheet(rows).map_or_else(String::new, |sheet| sheet.to_string()),
-        Some(plot::growth::render),
+        Some(figure::render),
         None,
     )
 }

@@ -8,14 +8,15 @@ use clap::{Args, value_parser};
 use comfy_table::{Table, presets};
 
 use super::Ending;
-use super::print::{self, note, say};
 use super::results::Study;
-use crate::kcas_cost::contest::Changes;
-use crate::kcas_cost::engines::{ENGINES, Entry, MAX_THREADS};
-use crate::kcas_cost::{COLUMNS, Effort, Measured, Verdict, check, measure, sheet, steps};
 use crate::machine::pinning::Cores;
 use crate::machine::{Run, Sidecar};
-use crate::plot;
+use crate::show::print::{self, note, say};
+use crate::studies::kcas::contest::Changes;
+use crate::studies::kcas::engines::{ENGINES, Entry, MAX_THREADS};
+use crate::studies::kcas::{
+    COLUMNS, Effort, Measured, Verdict, check, figure, measure, sheet, steps,
+};
 use crate::wording::counted;
 
 #[derive(Debug, Args)]
@@ -82,7 +83,7 @@ pub(super) fn kcas(options: &Options) -> Result<Ending> {
     study.end(
         &rows,
         |rows| sheet(rows).map_or_else(String::new, |sheet| sheet.to_string()),
-        Some(plot::kcas::render),
+        Some(figure::render),
         ended_by,
     )
 }
@@ -108,11 +109,11 @@ fn describe(options: &Options) -> Result<Sidecar> {
 /// Compare-and-swaps of an operation, as they were counted.
 #[cfg(feature = "steps")]
 fn exchanges() -> String {
-    use crate::kcas_cost::engines::MAX_ENTRIES;
+    use crate::studies::kcas::engines::MAX_ENTRIES;
     use comfy_table::CellAlignment;
 
     let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
-        .map(|entry| (entry.name, crate::kcas_cost::exchanges(entry)))
+        .map(|entry| (entry.name, crate::studies::kcas::exchanges(entry)))
         .collect();
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);

@@ -8,9 +8,8 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::Ending;
 use super::results::Study;
-use crate::layouts::{COLUMNS, Effort, Row, measure, steps};
 use crate::machine::{Run, Sidecar};
-use crate::plot;
+use crate::studies::layouts::{COLUMNS, Effort, Row, figure, measure, steps};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -40,7 +39,7 @@ pub(super) fn layouts(options: &Options) -> Result<Ending> {
     };
     let study = Study::begin(&options.out, "layouts", describe(options)?)?;
     let rows = study.measure(steps(effort), |mut progress| measure(effort, &mut progress))?;
-    study.end(&rows, table, Some(plot::layouts::render), None)
+    study.end(&rows, table, Some(figure::render), None)
 }
 
 fn describe(options: &Options) -> Result<Sidecar> {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::print::say;
 use super::{Ending, experiments_directory};
-use crate::registry::Registry;
-use crate::sweep::experiment;
+use crate::experiment;
+use crate::show::print::say;
+use crate::subjects::registry::Registry;
 use crate::workload::{Workload, Ycsb};
 
 pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {

@@ -6,14 +6,13 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
 
 use super::Ending;
-use super::print::Stdout;
 use super::results::Study;
 use crate::machine::{Run, Sidecar};
-use crate::memory::{COLUMNS, Effort, measure_apart, measure_here};
-use crate::plot;
-use crate::registry::Registry;
-use crate::subject::Operations;
-use crate::table;
+use crate::show::print::Stdout;
+use crate::studies::memory::sheet;
+use crate::studies::memory::{COLUMNS, Effort, figure, measure_apart, measure_here};
+use crate::subjects::registry::Registry;
+use subject::Operations;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -103,12 +102,7 @@ pub(super) fn memory(registry: &Registry, options: &Options) -> Result<Ending> {
         }
         (rows, None)
     });
-    study.end(
-        &rows,
-        table::of_memory,
-        Some(plot::memory::render),
-        ended_by,
-    )
+    study.end(&rows, sheet, Some(figure::render), ended_by)
 }
 
 /// Makes one measurement in this process, and prints its row.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use self::print::note;
 use crate::machine::Program;
-use crate::registry::Registry;
+use crate::show::print::{self, note};
+use crate::subjects::registry::Registry;
 
 mod check;
 mod cuckoo_hashing;
@@ -21,7 +21,6 @@ mod layouts;
 mod list;
 mod memory;
 mod plot;
-mod print;
 mod report;
 mod reproduce;
 mod results;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::Ending;
-use super::print::{note, say};
-use crate::any_rows::{AnyRows, NoResults};
 use crate::machine::Sidecar;
-use crate::results::outputs::{self, Outputs};
+use crate::show::any_rows::{AnyRows, NoResults};
+use crate::show::outputs::{self, Outputs};
+use crate::show::print::{note, say};
 
 /// What there is a figure of.
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::Ending;
-use super::print::{note, say};
-use crate::report;
+use crate::show::print::{note, say};
+use crate::show::report;
 
 pub(super) fn report(directory: &Path) -> Result<Ending> {
     let page = report::write(directory)?;

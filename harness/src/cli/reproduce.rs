@@ -7,15 +7,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::print::note;
 use super::{Ending, INTERRUPTED, report, sweep};
-use crate::any_rows::AnyRows;
+use crate::experiment::threads::Threads;
 use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
-use crate::registry::Registry;
-use crate::results::outputs::Outputs;
-use crate::sweep::resume;
-use crate::sweep::threads::Threads;
+use crate::run::resume;
+use crate::show::any_rows::AnyRows;
+use crate::show::outputs::Outputs;
+use crate::show::print::note;
+use crate::subjects::registry::Registry;
 
 /// The experiments of `reproduce --quick` and `reproduce --full`.
 const QUICK: &[&str] = &["quick.toml"];

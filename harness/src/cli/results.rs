@@ -10,10 +10,10 @@ use anyhow::{Error, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::print::{note, say};
 use super::{Ending, stop_on_ctrl_c};
 use crate::machine::{self, Sidecar};
-use crate::results::outputs::{self, Outputs, Staged};
+use crate::show::outputs::{self, Outputs, Staged};
+use crate::show::print::{note, say};
 
 /// Runs a measurement of so many steps, which tells before each what comes next, and is told when to stop.
 fn with_progress<R>(

@@ -9,25 +9,26 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::print::{note, say};
 use super::results::Written;
 use super::{Ending, results, stop_on_ctrl_c};
+use crate::experiment::{self, Experiment};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
 use crate::machine::{self, Panel, Run, Sidecar, Source};
-use crate::registry::Registry;
-use crate::results::outputs::{self, Outputs};
 use crate::results::record::{COLUMNS, Row, Writer};
-use crate::sweep::estimate::{Estimate, estimate};
-use crate::sweep::experiment::{self, Experiment};
-use crate::sweep::plan::{Measurement, Plan};
-use crate::sweep::resume::{self, Earlier};
-use crate::sweep::runner::{self, Event, Sweep};
+use crate::run::estimate::{Estimate, estimate};
+use crate::run::plan::{Measurement, Plan};
+use crate::run::resume::{self, Earlier};
+use crate::run::runner::{self, Event, Sweep};
+use crate::show::outputs::{self, Outputs};
+use crate::show::print::{note, say};
+use crate::show::targets;
+use crate::studies::sweep::{figure, table};
+use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::{self, Latency};
-use crate::{plot, sweep::targets, table};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -338,7 +339,7 @@ fn run(
     }
     written.add(&files.sidecar, sidecar.write(&files.sidecar));
     if !rows.is_empty() {
-        let figure = plot::sweep::render(rows, Some(&sidecar))
+        let figure = figure::render(rows, Some(&sidecar))
             .and_then(|figure| outputs::write(&files.figure, &figure));
         written.add(&files.figure, figure);
         written.name();

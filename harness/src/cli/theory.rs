@@ -8,10 +8,10 @@ use clap::{Args, value_parser};
 use super::Ending;
 use super::results::Study;
 use crate::machine::{Run, Sidecar};
-use crate::table;
-use crate::theory::row::{COLUMNS, Row};
-use crate::theory::{Claims, Effort, LEAST_KEYS, STRUCTURES, measure};
+use crate::studies::theory::row::{COLUMNS, Row};
+use crate::studies::theory::{Claims, STRUCTURES, measure, sheet};
 use crate::wording::counted;
+use relatives::theory::{Effort, LEAST_KEYS};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -45,7 +45,7 @@ pub(super) fn theory(options: &Options) -> Result<Ending> {
         measure(&structures, effort, progress)
     })?;
     let rows: Vec<_> = rows.iter().map(Row::from).collect();
-    let ending = study.end(&rows, table::of_theory, None, None)?;
+    let ending = study.end(&rows, sheet, None, None)?;
     all_hold(&rows)?;
     Ok(ending)
 }
@@ -89,7 +89,7 @@ fn describe(options: &Options) -> Result<Sidecar> {
 mod tests {
     use super::*;
     use crate::subjects::Bloom;
-    use crate::theory::exactly;
+    use relatives::theory::exactly;
 
     #[test]
     fn rows_that_do_not_hold_are_named() {

@@ -15,8 +15,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
-use crate::results::outputs;
 use crate::results::statistics::{Axis, Case};
+use crate::show::outputs;
 
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};

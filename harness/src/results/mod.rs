@@ -3,8 +3,8 @@
 //! and the [`headline`].
 
 pub mod bootstrap;
+pub mod description;
 pub mod headline;
-pub mod outputs;
 pub mod record;
 pub mod rows;
 pub mod statistics;

@@ -2,86 +2,36 @@
 //! size, so that what is compared is how threads are kept apart; published crates are set so that they
 //! come as near to that as they can, and say so.
 
-mod ablation;
-mod atomic_cuckoo_filter;
-mod batched_roofline;
-mod blocked_bloom;
-mod bloom;
-mod count_min;
-mod counting_bloom;
-mod cuckoofilter;
-pub(crate) mod double_hashing;
-mod exact_set;
-mod fastbloom;
-mod global_lock;
-mod growing;
-mod hyper_log_log;
-mod lock_free;
-mod lock_free_batch;
-mod lock_free_fitted;
-mod mini_filter;
-mod null;
-mod one_lock;
-mod optimistic;
-mod roofline;
-mod rwlock;
-mod scalable_bloom;
-mod segment_lock;
-pub mod smart_cuckoo;
-mod spin;
-mod striped;
-mod striped_timestamps;
-mod two_phase;
-mod under_mutex;
-mod update_roofline;
-mod vector_quotient;
-mod victim_cuckoo;
-mod word_lock;
+mod ablations;
+mod bounds;
+mod crates;
+mod locks;
+mod ours;
+pub mod registry;
 
-use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::AtomicU64;
-
-use anyhow::{Context, Result, ensure};
-use filter::FixedState;
-use filter::hashing::{Location, MAX_BUCKETS};
+use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::{self, Chain, MAX_CHAIN, Step};
 
-use ablation::Count;
-pub use ablation::{
+pub use ablations::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
-pub use atomic_cuckoo_filter::AtomicCuckooFilter;
-pub use batched_roofline::BatchedRoofline;
-pub use blocked_bloom::BlockedBloom;
-pub use bloom::Bloom;
-pub use count_min::CountMinSet;
-pub use counting_bloom::CountingBloom;
-pub use cuckoofilter::CuckoofilterMutex;
-pub use exact_set::ExactSet;
-pub use fastbloom::Fastbloom;
-pub use global_lock::GlobalLock;
-pub use growing::{Growing, GrowingReader};
-pub use hyper_log_log::HyperLogLogCounter;
-pub use lock_free::LockFree;
-pub use lock_free_batch::LockFreeBatch;
-pub use lock_free_fitted::LockFreeFitted;
-pub use null::Null;
-pub use optimistic::Optimistic;
-pub use roofline::Roofline;
-pub use rwlock::RwLock;
-pub use scalable_bloom::ScalableBloom;
-pub use segment_lock::SegmentLock;
-pub use smart_cuckoo::{PlainCuckooMutex, SmartCuckooMutex};
-pub use striped_timestamps::StripedTimestamps;
-pub use two_phase::TwoPhase;
-pub use update_roofline::UpdateRoofline;
-pub use vector_quotient::VectorQuotient;
-pub use victim_cuckoo::VictimCuckoo;
-pub use word_lock::WordLock;
+pub use bounds::{BatchedRoofline, Null, Roofline, UpdateRoofline};
+pub use crates::{AtomicCuckooFilter, CuckoofilterMutex, ExactSet, Fastbloom};
+pub use locks::{
+    GlobalLock, Optimistic, RwLock, SegmentLock, StripedTimestamps, TwoPhase, VictimCuckoo,
+    WordLock,
+};
+pub use ours::{Growing, GrowingReader, LockFree, LockFreeBatch, LockFreeFitted};
+pub use relatives::{
+    BlockedBloom, Bloom, CountMinSet, CountingBloom, HyperLogLogCounter, PlainCuckooMutex,
+    ScalableBloom, SmartCuckooMutex, VectorQuotient,
+};
 
-use crate::subject::{SLOTS_PER_BUCKET, Subject};
+use ablations::Count;
+use subject::layout::{Geometry, Layout};
+use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// The subjects that are bounds, not filters: they hold no keys.
 pub(crate) const BOUNDS: [&str; 4] = [
@@ -90,49 +40,6 @@ pub(crate) const BOUNDS: [&str; 4] = [
     UpdateRoofline::NAME,
     Null::NAME,
 ];
-
-/// Bits of a fingerprint.
-const FINGERPRINT_BITS: usize = 12;
-
-/// A bucket's word, as the lock-free filter lays it out.
-pub(crate) type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
-
-/// Of lookups of absent keys, those that find our filter's layout wrong when every slot is taken: what Bloom filters
-/// are sized for.
-pub(crate) const FALSE_POSITIVE_RATE: f64 =
-    (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
-
-/// Which two buckets a fingerprint may live in, as in the lock-free filter.
-pub(crate) type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
-
-/// The geometry of a table with this many buckets.
-pub(crate) fn geometry(buckets: usize) -> Result<Geometry> {
-    ensure!(
-        (1..=MAX_BUCKETS).contains(&buckets),
-        "a table has 1 to {MAX_BUCKETS} buckets"
-    );
-    Ok(Geometry::new(buckets))
-}
-
-/// How many slots a table of so many buckets has.
-fn slots(buckets: usize) -> Result<usize> {
-    Ok(geometry(buckets)?.buckets() * SLOTS_PER_BUCKET)
-}
-
-/// Words of zeros, which the system gives page by page when they are first written; by huge pages where the words of
-/// our filter have them.
-fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
-    let zeroed = bytemuck::try_zeroed_slice_box(words).ok();
-    let zeroed = zeroed.with_context(|| format!("no memory for {words} words"))?;
-    #[cfg(feature = "huge-pages")]
-    huge_pages::advise(&zeroed);
-    Ok(zeroed)
-}
-
-/// Where a key belongs, with the hash function that all subjects share.
-pub(crate) fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
-    geometry.locate(FixedState.hash_one(key))
-}
 
 /// What a thread adds to its counter for a key that came, or that went.
 const CAME: u64 = 1;
@@ -182,6 +89,7 @@ fn find_chain(
 
 #[cfg(test)]
 mod tests {
+    use filter::hashing::MAX_BUCKETS;
     use std::ops::Range;
     use std::sync::Barrier;
     use std::thread;
@@ -486,7 +394,7 @@ mod tests {
 
     #[test]
     fn the_bounds_are_those_that_hold_no_keys() {
-        let registry = crate::registry::Registry::standard();
+        let registry = crate::subjects::registry::Registry::standard();
         let without_keys = registry.entries().iter().filter(|entry| !entry.holds_keys);
         assert!(without_keys.map(|entry| entry.name).eq(BOUNDS));
     }

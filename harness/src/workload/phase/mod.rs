@@ -18,11 +18,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use filter::specification::Event;
-use filter::{Class, InsertError};
-
-use crate::subject::Subject;
 use crate::workload::keys::{KeyList, Keys};
+use subject::Subject;
+use subject::calls::Calls;
 
 pub use growth::Growth;
 pub use lookups::Lookups;
@@ -36,7 +34,7 @@ pub use window::Window;
 const BATCH: usize = 1_000;
 
 /// A subject as the runner sees it. Every [`Subject`] is one.
-pub trait Measured: Send + Sync {
+pub trait Measured: Calls {
     /// Inserts the keys at these indices in this order, and drops those from the list that were
     /// refused. Ends early, with a list that means nothing, once `stop` is set.
     fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool);
@@ -56,32 +54,11 @@ pub trait Measured: Send + Sync {
         timer: &mut Timer,
     ) -> Tally;
 
-    /// Makes one call, with a number as the key, and tells its answer.
-    fn call(&self, operation: Operation, key: u64) -> Event;
-
-    /// [`Subject::class`] of a number.
-    fn class(&self, key: u64) -> Option<Class>;
-
     /// Slots of the table.
     fn slots(&self) -> usize;
 
     /// Size of the table in bytes.
     fn memory_bytes(&self) -> usize;
-}
-
-/// What a single call asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// [`Subject::insert`].
-    Insert,
-    /// [`Subject::insert_unique`].
-    InsertUnique,
-    /// [`Subject::contains`].
-    Contains,
-    /// [`Subject::count`].
-    Count,
-    /// [`Subject::remove`].
-    Remove,
 }
 
 /// What a thread does.
@@ -177,23 +154,6 @@ impl<S: Subject> Measured for S {
             Keys::Numbers(numbers) => timer.perform(self, numbers.as_slice(), phase, watch),
             Keys::Lines(lines) => timer.perform(self, lines, phase, watch),
         }
-    }
-
-    #[inline]
-    fn call(&self, operation: Operation, key: u64) -> Event {
-        match operation {
-            Operation::Insert => {
-                Event::Insert(self.insert(&key).then_some(()).ok_or(InsertError::Full))
-            }
-            Operation::InsertUnique => Event::InsertUnique(self.insert_unique(&key)),
-            Operation::Contains => Event::Contains(self.contains(&key)),
-            Operation::Count => Event::Count(self.count(&key)),
-            Operation::Remove => Event::Remove(self.remove(&key)),
-        }
-    }
-
-    fn class(&self, key: u64) -> Option<Class> {
-        Subject::class(self, &key)
     }
 
     fn slots(&self) -> usize {

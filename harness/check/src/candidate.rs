@@ -1,0 +1,61 @@
+//! What is checked.
+
+use anyhow::{Context, Result};
+
+use subject::calls::Calls;
+use subject::wording::counted;
+use subject::{Operations, Subject};
+
+/// A subject, whatever its type.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    /// [`Subject::NAME`].
+    pub name: &'static str,
+    /// [`Subject::OPERATIONS`].
+    pub operations: Operations,
+    /// [`Subject::HOLDS_KEYS`].
+    pub holds_keys: bool,
+    /// [`Subject::STASH`].
+    pub stash: usize,
+    /// [`Subject::GROWS`].
+    pub grows: bool,
+    build: fn(usize) -> Result<Box<dyn Calls>>,
+}
+
+impl Candidate {
+    /// This subject.
+    pub const fn of<S: Subject>() -> Self {
+        Self {
+            name: S::NAME,
+            operations: S::OPERATIONS,
+            holds_keys: S::HOLDS_KEYS,
+            stash: S::STASH,
+            grows: S::GROWS,
+            build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
+        }
+    }
+
+    /// An empty one with room for `buckets` × [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
+    ///
+    /// # Errors
+    ///
+    /// A number of buckets that the subject cannot have.
+    pub fn build(&self, buckets: usize) -> Result<Box<dyn Calls>> {
+        (self.build)(buckets).with_context(|| {
+            format!(
+                "subject {:?} cannot be built with {}",
+                self.name,
+                counted(buckets, "bucket")
+            )
+        })
+    }
+
+    /// Whether it tells the class of a key: [`Subject::class`].
+    ///
+    /// # Errors
+    ///
+    /// A subject that cannot be built.
+    pub fn names_classes(&self) -> Result<bool> {
+        Ok(self.build(2)?.class(0).is_some())
+    }
+}

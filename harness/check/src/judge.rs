@@ -1,0 +1,151 @@
+//! Whether what a subject answered in one round can be explained: its calls, recorded by all threads, are
+//! held against the sequential specification of a filter.
+//!
+//! Where the subject names the class of a key, answers must be exact. Scenarios
+//! [of two buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
+//! ([`WholeTable`]), the others class by class ([`OneClass`]): there a refusal is taken as it comes. Where it does not ([`NoFalseNegatives`]), each key is checked for itself: a "yes" may
+//! be a false positive and is believed, a "no" is not while the key is there.
+//!
+//! The parts are checked on all cores.
+
+use std::fmt;
+
+use filter::history::{self, Call, Failure, Specification, Violation};
+use filter::specification::{Event, OfClass, OneClass, WholeTable};
+use rayon::prelude::*;
+
+use crate::scenario::{Group, Key, Scenario};
+use subject::SLOTS_PER_BUCKET;
+
+/// A call's key, and what was asked and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfKey(pub Key, pub Event);
+
+/// What became of a round's calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All answers can be explained, but for so many parts of the history in which too many calls
+    /// overlapped to tell.
+    Explained {
+        /// The parts given up.
+        undecided: usize,
+    },
+    /// Some answers cannot: told for a person to read.
+    Violation(String),
+}
+
+/// Holds the calls of a scenario on a subject, with room for `stash` fingerprints beside the table (`None`: it grows),
+/// against the specification.
+pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -> Verdict {
+    if scenario.kind.is_of_two_buckets()
+        && let Some(stash) = stash
+    {
+        let slots = scenario.buckets * SLOTS_PER_BUCKET + stash;
+        let table = WholeTable {
+            slots: slots as u64,
+        };
+        let calls: Vec<_> = (calls.iter())
+            .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1)))
+            .collect();
+        let empty = vec![0; scenario.groups.len()];
+        let told = |violation| told(&violation, scenario.groups.iter().enumerate());
+        return verdict(history::check(&table, &[empty], &calls), told);
+    }
+    let mut parts = vec![Vec::new(); scenario.groups.len()];
+    for call in calls {
+        parts[call.event.0.group].push(with_event(call, call.event.1));
+    }
+    let verdicts = parts.par_iter().enumerate().map(|(number, calls)| {
+        let group = &scenario.groups[number];
+        let told = |violation| told(&violation, [(number, group)]);
+        match group.class {
+            Some(class) => {
+                let one_bucket = class.buckets[0] == class.buckets[1];
+                let slots = SLOTS_PER_BUCKET * if one_bucket { 1 } else { 2 };
+                let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
+                verdict(history::check(&OneClass { most }, &[0], calls), told)
+            }
+            None => verdict(history::check(&NoFalseNegatives, &[0], calls), told),
+        }
+    });
+    verdicts.reduce(
+        || Verdict::Explained { undecided: 0 },
+        |one, other| match (one, other) {
+            (Verdict::Explained { undecided: one }, Verdict::Explained { undecided: other }) => {
+                Verdict::Explained {
+                    undecided: one + other,
+                }
+            }
+            (Verdict::Explained { .. }, violation) | (violation, _) => violation,
+        },
+    )
+}
+
+fn with_event<E, F>(call: &Call<E>, event: F) -> Call<F> {
+    Call {
+        thread: call.thread,
+        start: call.start,
+        end: call.end,
+        event,
+    }
+}
+
+fn verdict<State, E>(
+    checked: Result<Vec<State>, Failure<State, E>>,
+    told: impl FnOnce(Violation<State, E>) -> String,
+) -> Verdict {
+    match checked {
+        Ok(_) => Verdict::Explained { undecided: 0 },
+        Err(Failure::TooManyOverlap) => Verdict::Explained { undecided: 1 },
+        Err(Failure::Violation(violation)) => Verdict::Violation(told(violation)),
+    }
+}
+
+fn told<'a, State: fmt::Debug, E: fmt::Display>(
+    violation: &Violation<State, E>,
+    groups: impl IntoIterator<Item = (usize, &'a Group)>,
+) -> String {
+    let mut text = String::new();
+    for (number, group) in groups {
+        let keys: Vec<String> = group.keys.iter().map(u64::to_string).collect();
+        let keys = keys.join(", ");
+        text += &match group.class {
+            Some(class) => {
+                let [first, second] = class.buckets;
+                format!(
+                    "class {number}: fingerprint {:#x} in bucket {first} or {second}; keys {keys}\n",
+                    class.fingerprint
+                )
+            }
+            None => format!("key {keys}\n"),
+        };
+    }
+    text + &violation.to_string()
+}
+
+/// One key of a filter that does not tell classes, if threads remove only what they inserted: it may
+/// always be found, since keys may collide, but never missed while it is there. The state is the number
+/// of its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoFalseNegatives;
+
+impl Specification for NoFalseNegatives {
+    type State = u64;
+    type Event = Event;
+
+    fn apply(&self, &copies: &u64, event: &Event) -> Option<u64> {
+        match *event {
+            Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)) => Some(copies + 1),
+            Event::Insert(Err(_))
+            | Event::InsertUnique(Ok(false) | Err(_))
+            | Event::Contains(true) => Some(copies),
+            Event::Count(count) => (count >= copies).then_some(copies),
+            Event::Contains(false) | Event::Remove(false) => (copies == 0).then_some(copies),
+            Event::Remove(true) => copies.checked_sub(1),
+        }
+    }
+
+    fn is_read_only(&self, event: &Event) -> bool {
+        OneClass { most: u64::MAX }.is_read_only(event)
+    }
+}

@@ -1,0 +1,381 @@
+//! Tries to refute a subject: threads run adversarial scenarios on it, every call is recorded, and the
+//! record is checked for linearizability.
+//!
+//! A check goes in rounds. Each has a fresh [`scenario`] on a fresh table, and ends with
+//! a look at what the table holds when all threads have ended: whether every key is found that must
+//! be, and how many copies come out. This look, and the filling of the table at the start, are calls like
+//! any others, so that all is checked by one mechanism ([`mod@judge`]).
+//!
+//! A check that finds nothing proves nothing. How likely it is to find what is there depends on how
+//! often threads meet inside their calls: see [`perturbation`].
+
+pub mod candidate;
+pub mod judge;
+pub mod perturbation;
+pub mod recorder;
+pub mod scenario;
+
+use std::collections::HashMap;
+use std::ops::AddAssign;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, ensure};
+use filter::history::Call;
+use filter::specification::Event;
+
+pub use candidate::Candidate;
+
+use crate::judge::{OfKey, Verdict, judge};
+use crate::perturbation::Part;
+use crate::recorder::Log;
+use crate::scenario::{Action, Key, MOST_REPEATS, Scenario, Scenarios, Script};
+use subject::calls::{Calls, Operation};
+use subject::{Operations, SLOTS_PER_BUCKET};
+
+/// Most threads of a check: the checker can take so many calls that overlap.
+pub const MAX_THREADS: usize = 64;
+
+/// How a subject is checked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Number of threads, 1 to [`MAX_THREADS`].
+    pub threads: usize,
+    /// Rounds begin until so much time has passed.
+    pub time: Duration,
+    /// What keys and scripts follow from.
+    pub seed: u64,
+    /// Repeats this round's workload instead of going through rounds from 0 on.
+    pub round: Option<u64>,
+    /// Whether threads are disturbed inside their calls, if the build can.
+    pub perturb: bool,
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Rounds that ended.
+    pub rounds: u64,
+    /// Inserts, refused ones included.
+    pub inserts: u64,
+    /// Inserts that were refused.
+    pub refused: u64,
+    /// Lookups.
+    pub lookups: u64,
+    /// Removes.
+    pub removes: u64,
+    /// Parts of histories that could not be checked, as too many calls overlapped.
+    pub undecided: u64,
+    /// Time in which threads ran scenarios.
+    pub running: Duration,
+    /// Time in which their answers were checked.
+    pub checking: Duration,
+}
+
+/// Answers that cannot be explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The round in which they were given.
+    pub round: u64,
+    /// What the scenario was.
+    pub scenario: String,
+    /// The calls, drawn along an axis of time.
+    pub history: String,
+}
+
+/// How a check ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What was done.
+    pub totals: Totals,
+    /// The violation that ended it, if there was one.
+    pub found: Option<Found>,
+}
+
+/// Checks a subject until the time is over, `stop` is set, or something is found. The observer hears of
+/// the totals after every round.
+///
+/// # Errors
+///
+/// Settings that are not possible, a subject that cannot insert and remove or cannot be built, and one
+/// that panics.
+pub fn run(
+    candidate: &Candidate,
+    settings: &Settings,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(&Totals),
+) -> Result<Report> {
+    validate(candidate, settings)?;
+    let begun = Instant::now();
+    let mut scenarios = Scenarios::new(candidate, settings.threads, settings.seed)?;
+    let mut totals = Totals::default();
+    let mut found = None;
+    while found.is_none() && begun.elapsed() < settings.time && !stop.load(Ordering::Relaxed) {
+        let round = settings.round.unwrap_or(totals.rounds);
+        let scenario = scenarios.of_round(round)?;
+        let run_begun = Instant::now();
+        // A repetition is disturbed in another way.
+        let disturbance = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
+        let disturbance = settings.perturb.then_some(disturbance);
+        let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
+        let run = AssertUnwindSafe(|| run_scenario(candidate, &scenario, disturbance, &is_over));
+        let calls = panic::catch_unwind(run)
+            .map_err(|_| anyhow!("{:?} panicked in round {round}", candidate.name))??;
+        totals.running += run_begun.elapsed();
+
+        let check_begun = Instant::now();
+        match judge(
+            &scenario,
+            (!candidate.grows).then_some(candidate.stash),
+            &calls,
+        ) {
+            Verdict::Explained { undecided } => totals.undecided += undecided as u64,
+            Verdict::Violation(history) => {
+                found = Some(Found {
+                    round,
+                    scenario: describe(&scenario),
+                    history,
+                });
+            }
+        }
+        totals.checking += check_begun.elapsed();
+        totals.rounds += 1;
+        calls.iter().for_each(|call| totals += call.event.1);
+        observer(&totals);
+    }
+    Ok(Report { totals, found })
+}
+
+/// Whether a subject can be checked so.
+///
+/// # Errors
+///
+/// A subject that cannot insert and remove, too many threads, and a perturbation that this build cannot do.
+pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
+    if let Some(missing) = candidate.operations.missing(Operations::ALL) {
+        return Err(anyhow!(
+            "subject {:?} cannot {missing}, so there is nothing to check; choose one that can look up, insert and remove",
+            candidate.name
+        ));
+    }
+    ensure!(
+        candidate.holds_keys,
+        "subject {:?} holds no keys, so there is nothing to check",
+        candidate.name
+    );
+    ensure!(
+        (1..=MAX_THREADS).contains(&settings.threads),
+        "{} threads cannot be checked; choose 1 to {MAX_THREADS}",
+        settings.threads
+    );
+    ensure!(
+        perturbation::AVAILABLE || !settings.perturb,
+        "this build has no steps to perturb; build it with `--features steps`"
+    );
+    Ok(())
+}
+
+fn describe(scenario: &Scenario) -> String {
+    let (kind, buckets) = (scenario.kind, scenario.buckets);
+    format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots")
+}
+
+impl Totals {
+    /// All calls.
+    pub fn calls(&self) -> u64 {
+        self.inserts + self.lookups + self.removes
+    }
+}
+
+impl AddAssign<Event> for Totals {
+    fn add_assign(&mut self, event: Event) {
+        match event {
+            Event::Insert(result) => {
+                self.inserts += 1;
+                self.refused += u64::from(result.is_err());
+            }
+            Event::InsertUnique(result) => {
+                self.inserts += 1;
+                self.refused += u64::from(result.is_err());
+            }
+            Event::Contains(_) | Event::Count(_) => self.lookups += 1,
+            Event::Remove(_) => self.removes += 1,
+        }
+    }
+}
+
+/// Runs a scenario on a fresh table, to its end or until `is_over`; returns all calls. Threads are disturbed
+/// as follows from the seed, if there is one.
+fn run_scenario(
+    candidate: &Candidate,
+    scenario: &Scenario,
+    disturbance: Option<u64>,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Call<OfKey>>> {
+    let table = candidate.build(scenario.buckets)?;
+    let (epoch, threads) = (Instant::now(), scenario.scripts.len());
+    let repeated = |script: &Script| if script.repeats { MOST_REPEATS } else { 1 };
+    let once_only = scenario.scripts.iter().filter(|script| !script.repeats);
+    let others = &AtomicUsize::new(once_only.count());
+    let worker = |thread, calls| Worker {
+        table: &*table,
+        log: Log::new(thread, epoch, calls),
+        own: scenario.groups[0].class.is_none().then(HashMap::new),
+    };
+    let copies = scenario.buckets * SLOTS_PER_BUCKET + candidate.stash;
+    let keys: usize = scenario.groups.iter().map(|group| group.keys.len()).sum();
+    let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
+    for &key in &scenario.residents {
+        keeper.insert(key);
+    }
+
+    let barrier = Barrier::new(threads);
+    let workers: Vec<_> = thread::scope(|scope| {
+        let scripts = scenario.scripts.iter().enumerate();
+        let running: Vec<_> = scripts
+            .map(|(thread, script)| {
+                // A renewal is two calls.
+                let mut worker = worker(thread, 2 * script.actions.len() * repeated(script));
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    let mut act = || {
+                        for _ in 0..repeated(script) {
+                            for some in script.actions.chunks(AT_ONCE) {
+                                if is_over() {
+                                    return;
+                                }
+                                some.iter().for_each(|&action| worker.act(action));
+                            }
+                            if others.load(Ordering::Relaxed) == 0 {
+                                return;
+                            }
+                        }
+                    };
+                    match disturbance {
+                        Some(seed) => {
+                            let part = Part {
+                                thread,
+                                misleads: script.repeats,
+                                misled: scenario.kind.misleads(),
+                            };
+                            perturbation::during(seed, part, act);
+                        }
+                        None => act(),
+                    }
+                    others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);
+                    worker
+                })
+            })
+            .collect();
+        let ended = running.into_iter().map(ScopedJoinHandle::join);
+        ended
+            .map(|worker| worker.unwrap_or_else(|panic| panic::resume_unwind(panic)))
+            .collect()
+    });
+
+    let mut calls = Vec::new();
+    for worker in workers {
+        keeper.inherit(worker.own);
+        calls.extend(worker.log.into_calls());
+    }
+    let copies = if candidate.grows {
+        scenario.residents.len() + calls.len()
+    } else {
+        copies
+    };
+    keeper.clear(scenario, copies);
+    calls.extend(keeper.log.into_calls());
+    Ok(calls)
+}
+
+/// How many actions of a script are done before the clock is looked at.
+const AT_ONCE: usize = 32;
+
+/// One thread at work on a table, or the keeper, who comes before and after them.
+struct Worker<'a> {
+    table: &'a dyn Calls,
+    log: Log<OfKey>,
+    /// Where classes are unknown, how often it inserted which key and did not remove it: it removes no
+    /// others.
+    own: Option<HashMap<Key, usize>>,
+}
+
+impl Worker<'_> {
+    fn call(&mut self, operation: Operation, key: Key) -> Event {
+        let Self { table, log, .. } = self;
+        perturbation::call_begins(operation);
+        let call = log.record(|| OfKey(key, table.call(operation, key.number)));
+        call.event.1
+    }
+
+    /// False if it was refused.
+    fn insert(&mut self, key: Key) -> bool {
+        self.insert_by(Operation::Insert, key)
+    }
+
+    /// False if no copy was added.
+    fn insert_by(&mut self, operation: Operation, key: Key) -> bool {
+        let event = self.call(operation, key);
+        let done = matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)));
+        if let Some(own) = &mut self.own {
+            *own.entry(key).or_default() += usize::from(done);
+        }
+        done
+    }
+
+    /// False if there was no copy, or none of its own.
+    fn remove(&mut self, key: Key) -> bool {
+        if let Some(own) = &mut self.own {
+            match own.get_mut(&key) {
+                None | Some(0) => return false,
+                Some(copies) => *copies -= 1,
+            }
+        }
+        self.call(Operation::Remove, key) == Event::Remove(true)
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Call(operation @ (Operation::Insert | Operation::InsertUnique), key) => {
+                self.insert_by(operation, key);
+            }
+            Action::Call(Operation::Remove, key) => {
+                self.remove(key);
+            }
+            Action::Call(operation @ (Operation::Contains | Operation::Count), key) => {
+                self.call(operation, key);
+            }
+            Action::Renew { insert, remove } => {
+                if self.insert(insert) {
+                    self.remove(remove);
+                }
+            }
+            Action::Rest => thread::yield_now(),
+        }
+    }
+
+    /// Takes over what another inserted and did not remove.
+    fn inherit(&mut self, other: Option<HashMap<Key, usize>>) {
+        for (key, copies) in other.into_iter().flatten() {
+            let own = self.own.get_or_insert_default();
+            *own.entry(key).or_default() += copies;
+        }
+    }
+
+    /// Looks every key up, and takes all copies out: at most so many, since a subject may claim more for
+    /// ever.
+    fn clear(&mut self, scenario: &Scenario, mut copies: usize) {
+        for key in scenario.keys() {
+            self.call(Operation::Contains, key);
+        }
+        for key in scenario.keys() {
+            while self.remove(key) && copies > 0 {
+                copies -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Makes rare interleavings common: a thread yields its core, spins for a moment, or stays stopped for a
+//! while, at random steps inside its calls.
+//!
+//! Needs a build with the feature `steps` ([`kcas::steps`]). Without it there are no steps to stop at.
+
+use subject::calls::Operation;
+
+/// The part of a thread in a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its number.
+    pub thread: usize,
+    /// Whether it is there to mislead the others. Where only some calls are disturbed, none of its are.
+    pub misleads: bool,
+    /// The calls that the round is made to mislead: half of such rounds disturb these alone.
+    pub misled: Option<Operation>,
+}
+
+/// Whether this build can stop threads inside a call.
+pub const AVAILABLE: bool = cfg!(feature = "steps");
+
+/// Runs `action` with its steps perturbed, at rates and moments that follow from the seed of the round
+/// and the thread's part in it.
+#[cfg(feature = "steps")]
+pub fn during<R>(round: u64, part: Part, action: impl FnOnce() -> R) -> R {
+    kcas::steps::with_hook(hook::new(round, part), action)
+}
+
+/// Says that the current thread begins a call of this kind: which calls are disturbed, and where, differs
+/// from round to round.
+#[cfg(feature = "steps")]
+pub fn call_begins(operation: Operation) {
+    hook::UNDER_WAY.set(hook::UnderWay {
+        operation: Some(operation),
+        steps: 0,
+    });
+}
+
+/// Says that the current thread begins a call; this build has no steps to perturb.
+#[cfg(not(feature = "steps"))]
+pub fn call_begins(_operation: Operation) {}
+
+/// Runs `action`; this build has no steps to perturb.
+#[cfg(not(feature = "steps"))]
+pub fn during<R>(_round: u64, _part: Part, action: impl FnOnce() -> R) -> R {
+    action()
+}
+
+#[cfg(feature = "steps")]
+mod hook {
+    use std::cell::Cell;
+    use std::hint;
+    use std::ops::RangeInclusive;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::Part;
+    use subject::calls::Operation;
+
+    /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
+    const STOP: RangeInclusive<u32> = 1..=9;
+
+    /// A stop where every few steps are one: others do a few calls.
+    const SHORT_STOP: RangeInclusive<u32> = 0..=5;
+
+    /// The system cannot wake a thread sooner than about after so long.
+    const SHORTEST_SLEEP: Duration = Duration::from_micros(64);
+
+    /// Longest spin: a few microseconds, in which another thread does a few calls.
+    const SPIN: u32 = 100;
+
+    thread_local! {
+        pub(super) static UNDER_WAY: Cell<UnderWay> = const {
+            Cell::new(UnderWay { operation: None, steps: 0 })
+        };
+    }
+
+    /// The call that a thread is in, and how many steps of it are done.
+    #[derive(Clone, Copy)]
+    pub(super) struct UnderWay {
+        pub(super) operation: Option<Operation>,
+        pub(super) steps: u32,
+    }
+
+    /// Which calls are disturbed, and where.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    enum Victims {
+        /// All of them, at any step.
+        All,
+        /// All, after so many steps: most calls are over by then, so that threads stop inside K-CAS, or
+        /// while they meet one.
+        Late(u32),
+        /// Lookups, between their few loads: so that whatever misleads one happens between them.
+        Lookups,
+        /// Those and removes, which begin with the same loads.
+        LookupsAndRemoves,
+        /// Inserts, between their loads: so that what they take for full is not.
+        Inserts,
+    }
+
+    impl Victims {
+        const ALL: [Self; 7] = [
+            Self::All,
+            Self::Late(4),
+            Self::Late(8),
+            Self::Late(32),
+            Self::Lookups,
+            Self::LookupsAndRemoves,
+            Self::Inserts,
+        ];
+
+        fn include(self, under_way: UnderWay) -> bool {
+            use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+            match (self, under_way.operation) {
+                (Self::All, _) => true,
+                (Self::Late(spared), _) => under_way.steps >= spared,
+                (Self::Lookups | Self::LookupsAndRemoves, Some(Contains | Count)) => true,
+                (Self::LookupsAndRemoves, Some(Remove)) => true,
+                (Self::Inserts, Some(Insert | InsertUnique)) => true,
+                _ => false,
+            }
+        }
+    }
+
+    /// How often a thread is disturbed: at one step in so many.
+    struct Rates {
+        victims: Victims,
+        stop: u32,
+        stops: RangeInclusive<u32>,
+        spin: u32,
+        yielding: u32,
+    }
+
+    impl Rates {
+        /// Some rounds are rough and some are calm: which is needed to hit a race is not known.
+        fn of_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
+            let any = Victims::ALL[random.random_range(0..Victims::ALL.len())];
+            let victims = match misled {
+                Some(Operation::Contains) if random.random() => Victims::Lookups,
+                Some(Operation::Insert) if random.random() => Victims::Inserts,
+                _ => any,
+            };
+            let mut one_in = |least: u32, most: u32| 1 << random.random_range(least..=most);
+            let (stop, stops) = match victims {
+                Victims::All => (one_in(6, 12), STOP),
+                Victims::Late(_) => (one_in(3, 9), STOP),
+                Victims::Lookups | Victims::LookupsAndRemoves => (one_in(1, 3), SHORT_STOP),
+                // They load more often.
+                Victims::Inserts => (one_in(1, 2), SHORT_STOP),
+            };
+            Self {
+                victims,
+                stop,
+                stops,
+                spin: one_in(2, 8),
+                // On a busy machine it is another program that gets the core, for milliseconds.
+                yielding: one_in(9, 12),
+            }
+        }
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    enum Disturbance {
+        Stop,
+        Spin,
+        Yield,
+    }
+
+    impl Rates {
+        /// What happens before a step, as a random number has it.
+        fn at(&self, under_way: UnderWay, drawn: u32) -> Option<Disturbance> {
+            // From different bits: the rates are powers of two, and these are independent.
+            if !self.victims.include(under_way) {
+                None
+            } else if drawn.is_multiple_of(self.stop) {
+                Some(Disturbance::Stop)
+            } else if (drawn >> 12).is_multiple_of(self.spin) {
+                Some(Disturbance::Spin)
+            } else if (drawn >> 20).is_multiple_of(self.yielding) {
+                Some(Disturbance::Yield)
+            } else {
+                None
+            }
+        }
+    }
+
+    pub(super) fn new(round: u64, part: Part) -> impl FnMut(u64) {
+        let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round), part.misled);
+        let mut random = SmallRng::seed_from_u64(round ^ ((part.thread as u64 + 1) << 48));
+        let spared = part.misleads && !matches!(rates.victims, Victims::All | Victims::Late(_));
+        move |_| {
+            if spared {
+                return;
+            }
+            let under_way = UNDER_WAY.get();
+            UNDER_WAY.set(UnderWay {
+                steps: under_way.steps.saturating_add(1),
+                ..under_way
+            });
+            match rates.at(under_way, random.random()) {
+                None => {}
+                Some(Disturbance::Stop) => {
+                    stop(Duration::from_micros(
+                        1 << random.random_range(rates.stops.clone()),
+                    ));
+                }
+                Some(Disturbance::Spin) => {
+                    for _ in 0..random.random_range(0..SPIN) {
+                        hint::spin_loop();
+                    }
+                }
+                Some(Disturbance::Yield) => thread::yield_now(),
+            }
+        }
+    }
+
+    fn stop(time: Duration) {
+        if time >= SHORTEST_SLEEP {
+            return thread::sleep(time);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            thread::yield_now();
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::collections::HashSet;
+
+        use super::*;
+
+        #[test]
+        fn each_kind_of_round_disturbs_its_victims_and_no_others() {
+            let under_way = |operation, steps| UnderWay {
+                operation: Some(operation),
+                steps,
+            };
+            let mut seen = HashSet::new();
+            for round in 0..100 {
+                let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round), None);
+                let stops = |operation, steps| {
+                    rates.at(under_way(operation, steps), 0) == Some(Disturbance::Stop)
+                };
+                let (spared, lookup, remove, insert) = match rates.victims {
+                    Victims::All => (0, true, true, true),
+                    Victims::Late(spared) => (spared, true, true, true),
+                    Victims::Lookups => (0, true, false, false),
+                    Victims::LookupsAndRemoves => (0, true, true, false),
+                    Victims::Inserts => (0, false, false, true),
+                };
+                assert!(spared == 0 || !stops(Operation::Insert, spared - 1));
+                assert_eq!(stops(Operation::Contains, spared), lookup);
+                assert_eq!(stops(Operation::Count, spared), lookup);
+                assert_eq!(stops(Operation::Remove, spared), remove);
+                assert_eq!(stops(Operation::Insert, spared), insert);
+                assert_eq!(stops(Operation::InsertUnique, spared), insert);
+                seen.insert(rates.victims);
+            }
+            assert_eq!(seen.len(), Victims::ALL.len());
+            let misled = |operation, victims| {
+                let rates = (0..100).map(|round| {
+                    Rates::of_round(&mut SmallRng::seed_from_u64(round), Some(operation))
+                });
+                rates.filter(|rates| rates.victims == victims).count()
+            };
+            assert!(misled(Operation::Contains, Victims::Lookups) > 40);
+            assert!(misled(Operation::Insert, Victims::Inserts) > 40);
+        }
+    }
+}
+
+#[cfg(all(test, feature = "steps"))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use kcas::steps::step;
+
+    use super::hook::UNDER_WAY;
+    use super::*;
+
+    #[test]
+    fn steps_are_disturbed_and_nothing_else_is() {
+        let seen_in = |run: &dyn Fn()| {
+            let before = UNDER_WAY.get().steps;
+            run();
+            UNDER_WAY.get().steps - before
+        };
+        let steps = || (0..20_000).for_each(|_| step());
+        let perturbed = || {
+            let part = Part {
+                thread: 0,
+                misleads: false,
+                misled: None,
+            };
+            during(1, part, steps);
+        };
+        assert_eq!(seen_in(&steps), 0);
+        let begun = Instant::now();
+        assert_eq!(seen_in(&perturbed), 20_000);
+        // Some stops, at the rarest rate.
+        assert!(begun.elapsed() > Duration::from_micros(40));
+        assert_eq!(seen_in(&steps), 0);
+    }
+}

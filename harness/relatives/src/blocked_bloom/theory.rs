@@ -1,0 +1,39 @@
+//! What is claimed of the [`BlockedBloom`] filter: how often it is wrong, at two load factors.
+
+use anyhow::Result;
+
+use crate::BlockedBloom;
+use crate::theory::Keys;
+use crate::theory::{Comparison, Effort};
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+const LOADS: [f64; 2] = [0.5, 0.95];
+
+/// Measures what is claimed.
+pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+    LOADS
+        .map(|load| at_load(effort, load))
+        .into_iter()
+        .collect()
+}
+
+fn at_load(effort: Effort, load: f64) -> Result<Comparison> {
+    let slots = effort.keys as f64 / load;
+    let filter = BlockedBloom::with_buckets((slots / SLOTS_PER_BUCKET as f64) as usize)?;
+    let keys = Keys::of(effort);
+    keys.insert(&filter, 0..effort.keys)?;
+    let expected = filter.false_positive_rate(effort.keys as f64);
+    let formula = "Σ P(i) E[(X/64)³]², P Poisson, Putze et al. 2007";
+    let name = format!("load {load}");
+    Ok(keys.false_positive_rate(&filter, effort.keys, name, formula, expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_wrong_as_often_as_published() {
+        crate::theory::all_hold(100_000, theory);
+    }
+}

@@ -1,0 +1,112 @@
+//! What is claimed of the [`ScalableBloom`] filter: when it adds stages, and that it stays below its compound false
+//! positive rate however many there are.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::ScalableBloom;
+use crate::bloom::theory as bloom;
+use crate::theory::Keys;
+use crate::theory::{Comparison, Effort, exactly};
+use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
+
+/// Growth, tightening, and how many stages are filled, the last by half.
+const CASES: [(usize, f64, u32); 4] = [
+    (ScalableBloom::GROWTH, ScalableBloom::TIGHTENING, 10),
+    (2, 0.5, 10),
+    (2, 0.9, 10),
+    (4, 0.85, 6),
+];
+
+/// Measures what is claimed.
+pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+    let cases = CASES.into_iter();
+    let rows = cases
+        .map(|case| of_case(effort, case))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+fn of_case(
+    effort: Effort,
+    (growth, tightening, stages): (usize, f64, u32),
+) -> Result<[Comparison; 4]> {
+    // So that the stages but the last, and half of that, take all keys.
+    let before = (growth.pow(stages - 1) - 1) / (growth - 1);
+    let last = growth.pow(stages - 1);
+    let first = (effort.keys as usize / (before + last / 2)).max(1);
+    let filter = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening)?;
+    let keys = Keys::of(effort);
+    let inserted = (first * (before + last / 2)) as u64;
+    // How many keys there were when each stage was added.
+    let mut added_at = vec![0];
+    for index in 0..inserted {
+        ensure!(
+            filter.insert(&keys.key(index)),
+            "refused the key of index {index}"
+        );
+        if filter.stages() > added_at.len() {
+            added_at.push(filter.keys() - 1);
+        }
+    }
+    let denied = (0..inserted).find(|&index| !filter.contains(&keys.key(index)));
+    ensure!(denied.is_none(), "denies the key of index {denied:?}");
+
+    let name = format!("growth {growth}, tightening {tightening}");
+    let there = exactly::<ScalableBloom>(
+        format!("stages, {name}"),
+        "the least i with n0 (s^i − 1) / (s − 1) ≥ n, Almeida et al. 2007",
+        stages.into(),
+        filter.stages() as f64,
+    );
+    let last_added = added_at.last().copied().unwrap_or_default() as f64;
+    let full_at = (first * before) as f64;
+    let addition = exactly::<ScalableBloom>(
+        format!("keys when the last stage is added, {name}"),
+        "n0 (s^i − 1) / (s − 1), Almeida et al. 2007",
+        full_at,
+        last_added,
+    );
+    // Each insert from there on looks with a chance of one in `looks_every`: that none of so many does is as unlikely as
+    // five standard deviations.
+    let addition = addition.between(
+        full_at,
+        full_at + 15.0 * filter.looks_every(stages as usize - 2) as f64,
+    );
+
+    let (mut not_found, mut variance) = (1.0, 0.0);
+    added_at.push(filter.keys());
+    for (index, ends) in added_at.windows(2).enumerate() {
+        let shape = filter.shape(index).context("lacks a stage")?;
+        let (rate, deviation) = bloom::rate(shape, (ends[1] - ends[0]) as f64);
+        not_found *= 1.0 - rate;
+        variance += deviation * deviation;
+    }
+    let compound = keys.false_positive_rate(
+        &filter,
+        inserted,
+        name.clone(),
+        "1 − Π (1 − p_i), p_i = (1 − e^(−kn/m))^k of stage i",
+        (1.0 - not_found, variance.sqrt()),
+    );
+    // The bound is on what is expected, and what is measured may be above that by chance.
+    let by_chance = compound.most - compound.predicted;
+    let bound = exactly::<ScalableBloom>(
+        format!("compound false positive rate, at most, {name}"),
+        "ε0 / (1 − r), Almeida et al. 2007",
+        FALSE_POSITIVE_RATE,
+        compound.measured,
+    );
+    let bound = bound.between(0.0, FALSE_POSITIVE_RATE + by_chance);
+    Ok([there, addition, compound, bound])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_and_is_wrong_as_published() {
+        crate::theory::all_hold(70_000, theory);
+    }
+}

@@ -1,0 +1,71 @@
+//! Both tables as subjects of sweeps: under one mutex, as neither has anything for threads. They have as many buckets of
+//! one key as the others have slots. Of keys they keep 64-bit hashes, and take those of the same hash for one.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Mutex;
+
+use anyhow::Result;
+use filter::FixedState;
+
+use super::{CuckooTable, Key, PlainCuckoo, SmartCuckoo};
+use subject::SLOTS_PER_BUCKET;
+use subject::one_lock::{OneLock, Sequential};
+use subject::under_mutex::UnderMutex;
+
+/// [`SmartCuckoo`] behind a mutex.
+pub type SmartCuckooMutex = OneLock<Mutex<ForOne<SmartCuckoo>>>;
+
+/// [`PlainCuckoo`] behind a mutex, with its usual limit of kicks.
+pub type PlainCuckooMutex = OneLock<Mutex<ForOne<PlainCuckoo>>>;
+
+/// A table for one thread, as locks have it inside.
+#[derive(Debug)]
+pub struct ForOne<T>(T);
+
+impl UnderMutex for ForOne<SmartCuckoo> {
+    const NAME: &'static str = SmartCuckoo::NAME;
+    const DESCRIPTION: &'static str = "SmartCuckoo: an exact cuckoo hash table, one 64-bit hash a bucket, that refuses before it moves; one mutex";
+}
+
+impl UnderMutex for ForOne<PlainCuckoo> {
+    const NAME: &'static str = PlainCuckoo::NAME;
+    const DESCRIPTION: &'static str = "the rival of smart-cuckoo: the same table, which gives up after 50 kicks and undoes them; one mutex";
+}
+
+impl<T: CuckooTable> Sequential for ForOne<T> {
+    type Locator = ();
+    type Location = Key;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(T::new(buckets.saturating_mul(SLOTS_PER_BUCKET))?))
+    }
+
+    fn locator(&self) {}
+
+    /// Zero, which stands for an empty bucket, counts as one: of 2^64 hashes two are taken for the same.
+    #[inline(always)]
+    fn locate<K: Hash + ?Sized>((): &(), key: &K) -> Key {
+        Key::new(FixedState.hash_one(key)).unwrap_or(Key::MIN)
+    }
+
+    fn insert(&mut self, key: Key) -> bool {
+        self.0.insert(key).placed
+    }
+
+    #[inline]
+    fn contains(&self, key: Key) -> bool {
+        self.0.contains(key)
+    }
+
+    fn remove(&mut self, key: Key) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    fn slots(&self) -> usize {
+        self.0.buckets().number()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

@@ -1,0 +1,247 @@
+//! How long a run will take, from a rehearsal.
+//!
+//! Every subject does every workload, on one thread, for a moment, with no more than a million keys: once if that takes a
+//! while, else a few times, of which the quickest counts. Drawing keys, filling, shuffling and checking are then known,
+//! for each key, and so is a whole fill or drain; the rest follows from the experiment. It is an estimate: large tables are slower for each key than the sample, more threads share the
+//! work, or are in each other's way, and other programs take their part.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::experiment::Experiment;
+use crate::run::bench::WARM_UP;
+use crate::run::plan::{Measurement, Part, Plan};
+use crate::run::runner::{self, Rehearsal, Sweep};
+use crate::workload::keys::KeySource;
+
+/// Most keys of a rehearsal; more are extrapolated.
+const SAMPLE: usize = 1_000_000;
+/// Seconds that a time-bounded rehearsal lasts: enough for a few operations.
+const MOMENT: f64 = 0.001;
+
+/// The time a run takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// With as few rounds as may be.
+    pub least: Duration,
+    /// With as many.
+    pub most: Duration,
+}
+
+/// What the measurements of one subject under one workload cost, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cost {
+    /// Once for all subjects.
+    drawn: f64,
+    /// Once, before the first of them.
+    before: f64,
+    /// For each.
+    each: f64,
+}
+
+/// Rehearses what the sweep has not [made](Sweep::made) yet. Its keys do not matter; `None` if it was stopped.
+pub fn estimate(sweep: &Sweep, stop: &AtomicBool) -> Result<Option<Estimate>> {
+    let experiment = sweep.experiment;
+    let plan = Plan::of(experiment, sweep.registry, sweep.cores)?;
+    let rule = experiment.stopping_rule();
+    let (mut least, mut further) = (0.0, 0.0);
+    for part in &plan.parts {
+        // Every subject's rehearsal draws the keys anew; the quickest counts.
+        let mut drawn: Option<f64> = None;
+        for subject in &part.subjects {
+            let Some(cost) = cost(sweep, part, subject, stop)? else {
+                return Ok(None);
+            };
+            let of_subject = |round| {
+                part.round(round)
+                    .into_iter()
+                    .filter(|of| of.subject == *subject)
+            };
+            let is_left = |of: &Measurement| !sweep.made.iter().any(|row| of.made(row));
+            let left = |rounds: std::ops::RangeInclusive<usize>| {
+                rounds.flat_map(of_subject).filter(is_left).count() as f64
+            };
+            let (first, later) = (left(1..=rule.least), left(rule.least + 1..=rule.most));
+            if first + later > 0.0 {
+                drawn = Some(drawn.map_or(cost.drawn, |drawn| drawn.min(cost.drawn)));
+                least += cost.before + first * cost.each;
+                further += later * cost.each;
+            }
+        }
+        least += drawn.unwrap_or_default();
+    }
+    let least = Duration::from_secs_f64(least);
+    let all = least + Duration::from_secs_f64(further);
+    Ok(Some(Estimate {
+        least,
+        most: rule.budget.map_or(all, |budget| all.min(budget)).max(least),
+    }))
+}
+
+fn cost(sweep: &Sweep, part: &Part, subject: &str, stop: &AtomicBool) -> Result<Option<Cost>> {
+    let experiment = Experiment {
+        seconds: sweep.experiment.seconds.min(MOMENT),
+        frozen: vec![0],
+        ..sweep.experiment.clone()
+    };
+    let keys = KeySource::generated(experiment.keys.min(SAMPLE), experiment.seed);
+    let rehearsal = Sweep {
+        experiment: &experiment,
+        keys: &keys,
+        ..*sweep
+    };
+    let measurement = Measurement {
+        subject: subject.to_owned(),
+        workload: part.workload.clone(),
+        threads: 1,
+        frozen: 0,
+        offered_mops: 0.0,
+        round: 1,
+    };
+    let scale = experiment.keys as f64 / keys.residents() as f64;
+    let rehearsal = runner::rehearse(&rehearsal, &measurement, stop)?;
+    Ok(rehearsal.map(|rehearsal| extrapolate(sweep.experiment, part, &rehearsal, scale)))
+}
+
+fn extrapolate(experiment: &Experiment, part: &Part, rehearsal: &Rehearsal, scale: f64) -> Cost {
+    let seconds = experiment.seconds;
+    let drawn = rehearsal.drawn * scale;
+    let quickest = rehearsal.took.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    let (took, timed) = quickest.copied().unwrap_or_default();
+    let untimed = (took - timed).max(0.0) * scale;
+    if !part.workload.is_time_bounded() {
+        // Whole fills or drains, until they have taken long enough; one at each point is warm-up.
+        let timed = timed * scale;
+        let whole = untimed + timed;
+        return Cost {
+            drawn,
+            before: whole * part.points.len() as f64,
+            each: whole * (seconds / timed).ceil().max(1.0),
+        };
+    }
+    let timed = seconds * (1.0 + WARM_UP);
+    match part.workload.changes_the_table() || experiment.freezes() {
+        true => Cost {
+            drawn,
+            before: 0.0,
+            each: untimed + timed,
+        },
+        false => Cost {
+            drawn,
+            before: untimed,
+            each: timed,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::pinning::Cores;
+    use crate::subjects::registry::Registry;
+
+    fn experiment(more: &str, workload: &str) -> Experiment {
+        let text = format!(
+            "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = ['segment-lock', 'roofline']\nthreads = [1, 2]\n\
+             rounds = 3\nseconds = 10.0\nkeys = 1000\nseed = 1\n{more}\n[[workload]]\nload = 0.9\n{workload}"
+        );
+        Experiment::parse(&text).unwrap()
+    }
+
+    fn part(experiment: &Experiment) -> Part {
+        let plan = Plan::of(experiment, &Registry::standard(), &Cores::detect());
+        plan.unwrap().parts.remove(0)
+    }
+
+    /// The cost if a rehearsal took 3 seconds, 1 of them timed, with a tenth of the keys, after half a second of drawing
+    /// them; it took much longer before it was warm.
+    fn extrapolated(more: &str, workload: &str) -> Cost {
+        let experiment = experiment(more, workload);
+        let rehearsal = Rehearsal {
+            drawn: 0.5,
+            took: vec![(30.0, 2.0), (3.0, 1.0), (4.0, 1.5)],
+        };
+        extrapolate(&experiment, &part(&experiment), &rehearsal, 10.0)
+    }
+
+    #[test]
+    fn costs_follow_from_what_a_workload_does() {
+        let lookups = extrapolated("", "kind = 'lookup-hit'");
+        assert_eq!((lookups.before, lookups.each), (20.0, 11.0));
+        let mix = extrapolated("", "kind = 'mix'\nlookup = 80\ninsert = 10\nremove = 10");
+        assert_eq!((mix.before, mix.each), (0.0, 31.0));
+        // One whole fill takes the 10 seconds; warm-up is at two numbers of threads.
+        let insert = extrapolated("", "kind = 'insert'");
+        assert_eq!((insert.before, insert.each), (60.0, 30.0));
+        // Whoever draws 100,000 keys for a measurement of a moment does it once, not for each.
+        assert_eq!((lookups.drawn, mix.drawn, insert.drawn), (5.0, 5.0, 5.0));
+    }
+
+    /// A thousand keys are filled in 20 µs, and what surrounds that takes 100, but 3 ms at the first time.
+    #[test]
+    fn the_first_fill_of_a_process_is_no_measure_of_the_others() {
+        let mut experiment = experiment("", "kind = 'insert'");
+        experiment.seconds = 0.05;
+        let rehearsal = Rehearsal {
+            drawn: 0.0,
+            took: vec![
+                (0.003, 0.000_05),
+                (0.000_13, 0.000_03),
+                (0.000_12, 0.000_02),
+            ],
+        };
+        let cost = extrapolate(&experiment, &part(&experiment), &rehearsal, 1.0);
+        let least = 0.05 / 0.000_02 * 0.000_12;
+        assert!((least..2.0 * least).contains(&cost.each), "{cost:?}");
+    }
+
+    fn estimated(
+        experiment: &Experiment,
+        made: &[crate::results::record::Row],
+    ) -> Option<Estimate> {
+        let sweep = Sweep {
+            experiment,
+            registry: &Registry::standard(),
+            keys: &KeySource::generated(1000, 1),
+            cores: &Cores::detect(),
+            made,
+        };
+        estimate(&sweep, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// The seconds of lookups; what is filled for them takes less than one.
+    fn seconds(estimate: Option<Estimate>) -> (u64, u64) {
+        let estimate = estimate.unwrap();
+        (estimate.least.as_secs(), estimate.most.as_secs())
+    }
+
+    #[test]
+    fn rounds_that_may_follow_make_it_a_range() {
+        let lookups = "kind = 'lookup-hit'";
+        // Three rounds of two subjects at two numbers of threads, 11 seconds each.
+        assert_eq!(
+            seconds(estimated(&experiment("", lookups), &[])),
+            (132, 132)
+        );
+        let more = experiment("max_rounds = 6\nprecision = 0.1", lookups);
+        assert_eq!(seconds(estimated(&more, &[])), (132, 264));
+        let within = experiment("max_rounds = 6\nminutes = 3", lookups);
+        assert_eq!(seconds(estimated(&within, &[])), (132, 180));
+        let short = experiment("max_rounds = 6\nminutes = 1", lookups);
+        assert_eq!(seconds(estimated(&short, &[])), (132, 132));
+    }
+
+    #[test]
+    fn what_was_made_takes_no_time() {
+        let experiment = experiment("", "kind = 'lookup-hit'");
+        let row = |subject, threads, round| crate::results::record::Row {
+            load_factor: 0.9,
+            hit: 100,
+            ..crate::results::record::sample(subject, "lookup-hit", threads, round, 1.0)
+        };
+        let made = [row("roofline", 1, 1), row("segment-lock", 2, 3)];
+        assert_eq!(seconds(estimated(&experiment, &made)), (110, 110));
+    }
+}

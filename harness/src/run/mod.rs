@@ -1,0 +1,11 @@
+//! An experiment's run: a [`plan`] says what is measured, and [`estimate`] how long that takes; the [`runner`] measures until
+//! the [stopping rule](crate::experiment::stopping) is content, and [`resume`] goes on after an interruption. [`gate`] lets
+//! threads start together.
+
+mod bench;
+pub mod estimate;
+pub(crate) mod gate;
+pub mod plan;
+pub mod resume;
+pub mod runner;
+mod stall;

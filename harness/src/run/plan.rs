@@ -1,0 +1,329 @@
+//! Experiment → the measurements it asks for on this machine, round by round, and what is left out.
+
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::experiment::Experiment;
+use crate::machine::pinning::Cores;
+use crate::results::record::Row;
+use crate::subject::Operations;
+use crate::subjects::registry::Registry;
+use crate::workload::Workload;
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The workloads, in the order in which they are measured; without those that no subject can do.
+    pub parts: Vec<Part>,
+    /// What is left out, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A workload, with all that is measured under it in every round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What the threads do.
+    pub workload: Workload,
+    /// Names of the subjects that can do it, at least one, as they take turns in round 1.
+    pub subjects: Vec<String>,
+    /// What is measured in every round.
+    pub points: Vec<Point>,
+}
+
+/// What differs between the measurements of a subject in one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Number of threads that are measured, from 1.
+    pub threads: usize,
+    /// Number of threads that are frozen meanwhile.
+    pub frozen: usize,
+    /// Rate at which operations come, of all threads together, in million a second; 0 if each thread starts one
+    /// when it has done the last.
+    pub offered_mops: f64,
+}
+
+/// One measurement, and later one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// Name of the subject.
+    pub subject: String,
+    /// What the threads do.
+    pub workload: Workload,
+    /// Number of threads that are measured, from 1.
+    pub threads: usize,
+    /// Number of threads that are frozen meanwhile.
+    pub frozen: usize,
+    /// Rate at which operations come, as in [`Point`].
+    pub offered_mops: f64,
+    /// Number of the round, from 1.
+    pub round: usize,
+}
+
+/// A subject that cannot do what a workload needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skipped {
+    /// Name of the subject.
+    pub subject: String,
+    /// The workload it is left out of.
+    pub workload: Workload,
+    /// What it cannot do.
+    pub reason: String,
+}
+
+impl Plan {
+    /// What a run of this experiment will do on these cores.
+    ///
+    /// # Errors
+    ///
+    /// A subject that is not in the registry; frozen threads in a build that cannot freeze any.
+    pub fn of(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Self> {
+        experiment.check_build()?;
+        // A frozen thread inserts and removes.
+        let needed = |workload: &Workload| match experiment.freezes() {
+            true => Operations::ALL,
+            false => workload.needs(),
+        };
+        let mut points = Vec::new();
+        for threads in experiment.threads.counts(cores.count()) {
+            for &frozen in &experiment.frozen {
+                points.extend(experiment.offered_mops().iter().map(|&offered_mops| Point {
+                    threads,
+                    frozen,
+                    offered_mops,
+                }));
+            }
+        }
+        let mut plan = Self {
+            parts: Vec::new(),
+            skipped: Vec::new(),
+        };
+        for workload in &experiment.workloads {
+            let mut able = Vec::new();
+            for subject in &experiment.subjects {
+                match registry.get(subject)?.operations.missing(needed(workload)) {
+                    None => able.push(subject.clone()),
+                    Some(operation) => plan.skipped.push(Skipped {
+                        subject: subject.clone(),
+                        workload: workload.clone(),
+                        reason: format!("it cannot {operation}"),
+                    }),
+                }
+            }
+            if !able.is_empty() {
+                plan.parts.push(Part {
+                    workload: workload.clone(),
+                    subjects: able,
+                    points: points.clone(),
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    /// So many rounds of every workload, in the order in which they are measured.
+    pub fn measurements(&self, rounds: usize) -> impl Iterator<Item = Measurement> {
+        let of_part = move |part| (1..=rounds).flat_map(move |round| Part::round(part, round));
+        self.parts.iter().flat_map(of_part)
+    }
+
+    /// How many measurements left none of these rows: of so many rounds of every workload, and of all further rounds that
+    /// are begun.
+    pub fn missing(&self, rounds: usize, rows: &[Row]) -> usize {
+        let of_part = |part: &Part| {
+            let rows: Vec<_> = rows.iter().filter(|row| part.holds(row)).collect();
+            let begun = rows.iter().map(|row| row.round).fold(rounds, usize::max);
+            let all = (1..=begun).flat_map(|round| part.round(round));
+            all.filter(|measurement| !rows.iter().any(|row| measurement.made(row)))
+                .count()
+        };
+        self.parts.iter().map(of_part).sum()
+    }
+}
+
+impl Part {
+    /// The measurements of one round, which counts from 1. Each round starts with the next subject.
+    pub fn round(&self, round: usize) -> Vec<Measurement> {
+        let mut subjects = self.subjects.clone();
+        subjects.rotate_left((round - 1) % self.subjects.len());
+        let of = |point: &Point| {
+            let Point {
+                threads,
+                frozen,
+                offered_mops,
+            } = *point;
+            subjects.iter().map(move |subject| Measurement {
+                subject: subject.clone(),
+                workload: self.workload.clone(),
+                threads,
+                frozen,
+                offered_mops,
+                round,
+            })
+        };
+        self.points.iter().flat_map(of).collect()
+    }
+
+    /// Whether the row is of this workload.
+    pub fn holds(&self, row: &Row) -> bool {
+        is_of(&self.workload, row)
+    }
+}
+
+impl Measurement {
+    /// Whether the row is what this measurement left.
+    pub fn made(&self, row: &Row) -> bool {
+        is_of(&self.workload, row)
+            && row.subject == self.subject
+            && row.offered_mops == self.offered_mops
+            && (row.threads, row.frozen, row.round) == (self.threads, self.frozen, self.round)
+    }
+}
+
+fn is_of(workload: &Workload, row: &Row) -> bool {
+    (row.workload == workload.label())
+        && (row.load_factor, row.skew, row.hit)
+            == (workload.load(), workload.skew(), workload.hit())
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let Self {
+            subject,
+            workload,
+            reason,
+        } = self;
+        write!(
+            formatter,
+            "{subject} is left out of {}: {reason}",
+            workload.label()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(subjects: &[&str]) -> Plan {
+        let text = format!(
+            "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = {subjects:?}\nthreads = [1, 2]\n\
+             rounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\
+             [[workload]]\nkind = 'insert'\nload = 0.9\n\
+             [[workload]]\nkind = 'lookup-hit'\nload = 0.9\n\
+             [[workload]]\nkind = 'mix'\nlookup = 80\ninsert = 10\nremove = 10\nload = 0.9"
+        );
+        let experiment = Experiment::parse(&text).unwrap();
+        Plan::of(&experiment, &Registry::standard(), &Cores::detect()).unwrap()
+    }
+
+    #[test]
+    fn rounds_interleave_and_rotate_the_subjects() {
+        let part = &plan(&["lock-free", "segment-lock", "global-lock"]).parts[0];
+        let order = |threads, round| -> Vec<String> {
+            let measurements = part.round(round).into_iter();
+            let of_threads = measurements.filter(|made| made.threads == threads);
+            of_threads.map(|made| made.subject).collect()
+        };
+        assert_eq!(order(1, 1), ["lock-free", "segment-lock", "global-lock"]);
+        assert_eq!(order(2, 1), order(1, 1));
+        assert_eq!(order(1, 2), ["segment-lock", "global-lock", "lock-free"]);
+        assert_eq!(order(2, 4), order(1, 1));
+    }
+
+    #[test]
+    fn a_round_is_over_before_the_next_begins() {
+        let plan = plan(&["lock-free", "roofline"]);
+        let all: Vec<_> = plan.measurements(2).collect();
+        // Two rounds at two numbers of threads; roofline only looks up.
+        assert_eq!(all.len(), 2 * 2 * (1 + 2 + 1));
+        for part in all.chunk_by(|a, b| a.workload == b.workload) {
+            assert!(part.is_sorted_by_key(|made| made.round));
+        }
+    }
+
+    #[test]
+    fn what_left_no_row_is_missing() {
+        let plan = plan(&["lock-free", "roofline"]);
+        let row = |made: Measurement| Row {
+            load_factor: made.workload.load(),
+            hit: made.workload.hit(),
+            round: made.round,
+            ..crate::results::record::sample(
+                &made.subject,
+                &made.workload.label(),
+                made.threads,
+                made.round,
+                1.0,
+            )
+        };
+        let rows: Vec<Row> = plan.measurements(2).map(row).collect();
+        assert_eq!((plan.missing(2, &rows), plan.missing(2, &[])), (0, 16));
+        for gone in 0..rows.len() {
+            let mut rest = rows.clone();
+            let gone = rest.remove(gone);
+            assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
+            // A round that is begun is to be made, too.
+            assert_eq!(plan.missing(1, &rest), 1, "{gone:?}");
+        }
+        assert_eq!(plan.missing(3, &rows), 8);
+    }
+
+    #[test]
+    fn a_row_is_known_by_all_that_tells_it_from_others() {
+        let plan = plan(&["lock-free"]);
+        let [insert, lookup] = [0, 1].map(|part| plan.parts[part].round(2).remove(1));
+        let row = Row {
+            load_factor: 0.9,
+            hit: 100,
+            ..crate::results::record::sample("lock-free", "lookup-hit", 2, 2, 1.0)
+        };
+        assert!(lookup.made(&row) && !insert.made(&row));
+        assert!(plan.parts[1].holds(&row) && !plan.parts[0].holds(&row));
+        let others: [fn(&mut Row); 8] = [
+            |row| row.subject = "roofline".into(),
+            |row| row.workload = "insert".into(),
+            |row| row.load_factor = 0.8,
+            |row| row.hit = 50,
+            |row| row.skew = 1.0,
+            |row| row.threads = 1,
+            |row| row.round = 1,
+            |row| row.offered_mops = 1.0,
+        ];
+        for change in others {
+            let mut other = row.clone();
+            change(&mut other);
+            assert!(!lookup.made(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_subject_that_cannot_look_up_inserts_only() {
+        let plan = plan(&["hyperloglog"]);
+        let workloads: Vec<_> = plan
+            .parts
+            .iter()
+            .map(|part| part.workload.label())
+            .collect();
+        assert_eq!(workloads, ["insert"]);
+        assert_eq!(
+            plan.skipped[0].to_string(),
+            "hyperloglog is left out of lookup-hit: it cannot look keys up"
+        );
+    }
+
+    #[test]
+    fn what_a_subject_cannot_do_is_skipped_and_said() {
+        let plan = plan(&["roofline"]);
+        assert_eq!(plan.parts.len(), 1);
+        assert_eq!(plan.measurements(2).count(), 2 * 2);
+        let skipped: Vec<String> = plan.skipped.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            skipped,
+            [
+                "roofline is left out of insert: it cannot insert",
+                "roofline is left out of mix-80-10-10: it cannot insert",
+            ]
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! Going on with a run that was interrupted: only with the same experiment, program and machine.
+
+use anyhow::{Context, Result, ensure};
+use toml::{Table, Value};
+
+use crate::machine::Sidecar;
+use crate::results::record::{self, Row, Writer};
+use crate::run::plan::Plan;
+use crate::show::outputs::Outputs;
+
+/// What of a sidecar may differ between the parts of one run.
+const MAY_DIFFER: [&str; 8] = [
+    "run.started",
+    "run.command",
+    "run.load_average",
+    // What the timing cost is measured each time; what is timed is in the experiment.
+    "run.latency",
+    "run.resumed",
+    "run.rounds",
+    "run.rows",
+    "run.ended",
+];
+
+/// What an earlier run left.
+#[derive(Debug)]
+pub struct Earlier {
+    /// Its description.
+    pub sidecar: Sidecar,
+    /// The rows it made.
+    pub rows: Vec<Row>,
+    /// Where further rows go.
+    pub writer: Writer,
+    /// Half a row that was cut off at the end, empty if there was none.
+    pub torn: String,
+}
+
+impl Earlier {
+    /// How many rows are missing for certain: of the plan with at least so many rounds, and of those that the run says it
+    /// made. Whoever cut the file did not cut the description.
+    pub fn missing(&self, plan: &Plan, rounds: usize) -> usize {
+        let made = self.sidecar.run.rows.unwrap_or(0);
+        plan.missing(rounds, &self.rows)
+            .max(made.saturating_sub(self.rows.len()))
+    }
+
+    /// Whether there is nothing to go on with.
+    pub fn is_complete(&self, plan: &Plan, rounds: usize) -> bool {
+        self.sidecar.run.ended.is_some() && self.missing(plan, rounds) == 0
+    }
+}
+
+/// What an earlier run left in these files, to go on with; `None` if there are no rows.
+///
+/// # Errors
+///
+/// Files that cannot be read, and all in which the run that `now` describes differs from the earlier one.
+pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
+    let name = files.csv.display();
+    if !files.csv.exists() {
+        return Ok(None);
+    }
+    let sidecar = Sidecar::read(&files.sidecar)
+        .context("cannot resume; without --resume, a new run keeps these results aside")?;
+    let differences = differences(&sidecar, now)?;
+    ensure!(
+        differences.is_empty(),
+        "cannot resume {name}: it was measured with something else; without --resume, a new run keeps these results \
+         aside\n  {}",
+        differences.join("\n  ")
+    );
+    let (writer, torn) = Writer::resume(&files.csv)?;
+    let rows = record::read(&files.csv).context(
+        "cannot resume; delete the line named here, and it is measured again, or run without --resume, which keeps \
+         these results aside",
+    )?;
+    Ok(Some(Earlier {
+        rows,
+        sidecar,
+        writer,
+        torn,
+    }))
+}
+
+/// Whether this program, on this machine, made results that are described so.
+pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
+    let now = Sidecar::describe(before.run.clone(), &[])?;
+    let same = now.machine == before.machine && now.compiler == before.compiler;
+    Ok(same && now.harness == before.harness && now.program == before.program)
+}
+
+/// In what a run differs from an earlier one: the fields of the sidecar that both must have the same.
+fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    compare(
+        "",
+        &Table::try_from(before)?,
+        &Table::try_from(now)?,
+        &mut found,
+    );
+    Ok(found)
+}
+
+fn compare(path: &str, before: &Table, now: &Table, found: &mut Vec<String>) {
+    let added = now.keys().filter(|name| !before.contains_key(*name));
+    for name in before.keys().chain(added) {
+        let path = match path {
+            "" => name.clone(),
+            _ => format!("{path}.{name}"),
+        };
+        match (before.get(name), now.get(name)) {
+            _ if MAY_DIFFER.contains(&path.as_str()) => {}
+            (Some(Value::Table(before)), Some(Value::Table(now))) => {
+                compare(&path, before, now, found);
+            }
+            (before, now) if before == now => {}
+            (before, now) => {
+                let show =
+                    |value: Option<&Value>| value.map_or("nothing".into(), ToString::to_string);
+                found.push(format!("{path} was {}, is {}", show(before), show(now)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Run;
+    use crate::results::record::COLUMNS;
+
+    fn sidecar() -> Sidecar {
+        let run = Run::begin(
+            "A title".into(),
+            String::new(),
+            1,
+            "generated".into(),
+            "in order".into(),
+        );
+        Sidecar {
+            experiment: toml::toml! {
+                rounds = 2
+                threads = [1, 2]
+            },
+            ..Sidecar::describe(run, COLUMNS).unwrap()
+        }
+    }
+
+    fn found(change: impl FnOnce(&mut Sidecar)) -> Vec<String> {
+        let before = sidecar();
+        let mut now = before.clone();
+        change(&mut now);
+        differences(&before, &now).unwrap()
+    }
+
+    #[test]
+    fn a_run_may_go_on_later() {
+        assert!(found(|_| ()).is_empty());
+        let later = found(|now| {
+            now.run.started = "tomorrow".into();
+            now.run.command += " --resume";
+            now.run.load_average = vec![9.0];
+            now.run.latency = Some("every 10th, at 21 ns".into());
+            now.run.resumed.push("tomorrow".into());
+            now.run.ended = Some("then".into());
+        });
+        assert!(later.is_empty(), "{later:?}");
+    }
+
+    #[test]
+    fn each_difference_is_named_with_both_values() {
+        let differences = found(|now| {
+            now.experiment["rounds"] = 3.into();
+            now.experiment.insert("minutes".into(), 1.into());
+            now.experiment.remove("threads");
+            now.harness.commit = "another".into();
+            now.machine.kernel = "newer".into();
+            now.compiler.flags = "-C target-cpu=native".into();
+            now.run.pinning = "not at all".into();
+        });
+        let differs = |text: &str| differences.iter().any(|line| line.starts_with(text));
+        for text in [
+            "experiment.rounds was 2, is 3",
+            "experiment.minutes was nothing, is 1",
+            "experiment.threads was [1, 2], is nothing",
+            "harness.commit was ",
+            "machine.kernel was ",
+            "compiler.flags was \"",
+            "run.pinning was \"in order\", is \"not at all\"",
+        ] {
+            assert!(differs(text), "{text} in {differences:?}");
+        }
+        assert_eq!(differences.len(), 7);
+    }
+
+    #[test]
+    fn rows_without_a_sidecar_cannot_be_gone_on_with() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Outputs::named(directory.path(), "tiny");
+        assert!(earlier(&files, &sidecar()).unwrap().is_none());
+        Writer::create(&files.csv).unwrap();
+        let error = format!("{:#}", earlier(&files, &sidecar()).unwrap_err());
+        assert!(error.contains("tiny.machine.toml"), "{error}");
+        sidecar().write(&files.sidecar).unwrap();
+        let found = earlier(&files, &sidecar()).unwrap().unwrap();
+        assert_eq!((found.rows.len(), found.torn.as_str()), (0, ""));
+    }
+}

@@ -1,0 +1,103 @@
+//! What surrounds the panels of a figure: title above, caption below, and panels of one size between them.
+
+use anyhow::Result;
+use plotters::prelude::*;
+
+use super::parts::{
+    Area, CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap, write_lines,
+};
+use crate::machine::Sidecar;
+use crate::wording::counted;
+
+/// The narrowest figure: narrower ones would break title and caption into too many lines.
+const MIN_WIDTH: u32 = 840;
+
+/// A figure, but for its panels.
+pub(crate) struct Frame {
+    pub(crate) title: String,
+    /// Paragraphs.
+    pub(crate) caption: Vec<String>,
+    /// Panels beside each other, and below each other.
+    pub(crate) grid: (usize, usize),
+    /// Width and height of a panel; a figure of few panels may make them wider.
+    pub(crate) panel: (u32, u32),
+}
+
+impl Frame {
+    /// The figure as the text of an SVG file; `draw_panel` draws the panel of a number, row by row from 0, for as
+    /// many as there are places.
+    pub(crate) fn render(
+        &self,
+        mut draw_panel: impl FnMut(usize, &Area) -> Result<()>,
+    ) -> Result<String> {
+        let (columns, rows) = self.grid;
+        let width = MIN_WIDTH.max(columns as u32 * self.panel.0);
+        let body_height = rows as u32 * self.panel.1;
+        let inner_width = width as i32 - 2 * MARGIN;
+        let title = wrap(&self.title, inner_width, TITLE_SIZE);
+        let caption: Vec<_> = (self.caption.iter())
+            .flat_map(|line| wrap(line, inner_width, CAPTION_SIZE))
+            .collect();
+        let top = MARGIN + line_height(TITLE_SIZE) * title.len() as i32;
+        let caption_height = line_height(CAPTION_SIZE) * caption.len() as i32;
+        let height = top as u32 + body_height + (caption_height + MARGIN) as u32;
+
+        let mut svg = String::new();
+        {
+            let root = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+            root.fill(&WHITE).map_err(drawing)?;
+            let (head, rest) = root.split_vertically(top);
+            let (body, foot) = rest.split_vertically(body_height);
+            write_lines(&head, &title, MARGIN / 2, TITLE_SIZE)?;
+            for (index, panel) in body.split_evenly((rows, columns)).iter().enumerate() {
+                draw_panel(index, panel)?;
+            }
+            write_lines(&foot, &caption, MARGIN / 2, CAPTION_SIZE)?;
+            root.present().map_err(drawing)?;
+        }
+        Ok(svg)
+    }
+}
+
+/// What the run was measured with.
+pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
+    let (machine, run) = (&sidecar.machine, &sidecar.run);
+    format!(
+        "{}, {}{}{}. {}. {}. {}.",
+        machine.processor,
+        counted(machine.cores, "core"),
+        match machine.threads_per_core {
+            1 => String::new(),
+            threads => format!(" with {threads} hardware threads each"),
+        },
+        if machine.hypervisor == "present" {
+            ", virtual machine"
+        } else {
+            ""
+        },
+        sidecar
+            .compiler
+            .rustc
+            .split(" (")
+            .next()
+            .unwrap_or_default(),
+        sources(sidecar),
+        run.started.split('T').next().unwrap_or_default(),
+    )
+}
+
+/// What measured: the commit of the harness, and before it the program if it is another.
+fn sources(sidecar: &Sidecar) -> String {
+    let harness = &sidecar.harness;
+    match &sidecar.program {
+        Some(program) if program != harness => format!(
+            "{} {}, commit {}; {}, commit {}",
+            program.name,
+            program.version.split(':').next().unwrap_or_default(),
+            program.short(),
+            harness.name,
+            harness.short()
+        ),
+        _ => format!("Commit {}", harness.short()),
+    }
+}

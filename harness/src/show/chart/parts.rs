@@ -1,0 +1,293 @@
+//! What all charts are made of: areas, axes, lines with bars, and text.
+
+use std::ops::Range;
+
+use anyhow::{Result, anyhow};
+use plotters::chart::MeshStyle;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::style::{Style, marker};
+use crate::results::statistics::Summary;
+
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+pub(crate) const MARGIN: i32 = 16;
+pub(crate) const TITLE_SIZE: u32 = 21;
+pub(crate) const TEXT_SIZE: u32 = 15;
+pub(crate) const CAPTION_SIZE: u32 = 13;
+
+/// What the bars are, for captions.
+pub(crate) const BARS: &str =
+    "Bars: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+
+/// What the bands are, for captions.
+pub(crate) const BANDS: &str =
+    "Bands: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+
+/// A line through medians, with a bar for the interval of each: see [`BARS`].
+pub(crate) fn draw_line<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    points: &[(f64, Summary)],
+    style: &Style,
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let line = points.iter().map(|&(x, summary)| (x, summary.median));
+    chart
+        .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
+        .map_err(drawing)?;
+    for &(x, Summary { low, high, .. }) in points {
+        let bar = style.colour.stroke_width(1);
+        let cap = |y| EmptyElement::at((x, y)) + PathElement::new(vec![(-4, 0), (4, 0)], bar);
+        chart
+            .draw_series([PathElement::new(vec![(x, low), (x, high)], bar)])
+            .map_err(drawing)?;
+        chart.draw_series([cap(low), cap(high)]).map_err(drawing)?;
+    }
+    chart
+        .draw_series(line.map(|place| EmptyElement::at(place) + marker(style)))
+        .map_err(drawing)?;
+    Ok(())
+}
+
+/// A line through medians, in a band of their intervals: see [`BANDS`]. For many points; a few of them are marked.
+pub(crate) fn draw_band<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    points: &[(f64, Summary)],
+    style: &Style,
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    const MARKED: usize = 6;
+    let lower = points.iter().map(|&(x, summary)| (x, summary.low));
+    let upper = points.iter().map(|&(x, summary)| (x, summary.high));
+    let outline: Vec<_> = lower.chain(upper.rev()).collect();
+    let band = Polygon::new(outline, style.colour.mix(0.18).filled());
+    chart.draw_series([band]).map_err(drawing)?;
+    let line = points.iter().map(|&(x, summary)| (x, summary.median));
+    chart
+        .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
+        .map_err(drawing)?;
+    // From the end, so that the name beside it has its marker in the panel.
+    let marked = line.rev().step_by(points.len().div_ceil(MARKED).max(1));
+    chart
+        .draw_series(marked.map(|place| EmptyElement::at(place) + marker(style)))
+        .map_err(drawing)?;
+    Ok(())
+}
+
+/// Writes each subject's name in its colour, with its marker, to the right of the panel, as near as can be to where its line ends.
+/// `ends` are the values there, or `None` where there is no line.
+pub(crate) fn label_lines<'a, X, Y>(
+    area: &Area,
+    chart: &ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    styles: &[Style],
+    ends: &[Option<(f64, f64)>],
+) -> Result<()>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    let (_, panel) = area.get_pixel_range();
+    let plot = chart.plotting_area().get_pixel_range();
+    let height = line_height(CAPTION_SIZE) - 3;
+    let mut labels: Vec<_> = (styles.iter().zip(ends))
+        .filter_map(|(style, end)| Some((chart.backend_coord(&(*end)?).1, style)))
+        .collect();
+    labels.sort_by_key(|&(y, _)| y);
+    let wanted: Vec<_> = labels.iter().map(|&(y, _)| y).collect();
+    let places = apart(&wanted, height, plot.1);
+    let left = text_style(CAPTION_SIZE).pos(Pos::new(HPos::Left, VPos::Center));
+    let (x, _) = area.get_pixel_range();
+    for (y, (_, style)) in places.into_iter().zip(labels) {
+        let (x, y) = (plot.0.end - x.start + 12, y - panel.start);
+        area.draw(&(EmptyElement::at((x, y)) + marker(style)))
+            .map_err(drawing)?;
+        let name = Text::new(style.subject, (x + 11, y), left.color(&style.colour));
+        area.draw(&name).map_err(drawing)?;
+    }
+    Ok(())
+}
+
+/// Width that [`label_lines`] needs beside a panel.
+pub(crate) fn label_width(styles: &[Style]) -> u32 {
+    let width = |style: &Style| text_width(style.subject, CAPTION_SIZE);
+    28 + styles.iter().map(width).max().unwrap_or_default() as u32
+}
+
+/// Places, in the order of those wanted, ascending, that are `height` from each other, in the range as far as it
+/// has room.
+fn apart(wanted: &[i32], height: i32, range: Range<i32>) -> Vec<i32> {
+    let mut places: Vec<i32> = Vec::new();
+    for &place in wanted {
+        let free = places.last().map_or(range.start, |last| last + height);
+        places.push(place.max(free));
+    }
+    let mut end = range
+        .end
+        .max(range.start + height * (wanted.len() as i32 - 1));
+    for place in places.iter_mut().rev() {
+        *place = (*place).min(end);
+        end = *place - height;
+    }
+    places
+}
+
+/// The horizontal axis: numbers, of threads or else, as equal steps, the first at 0.
+pub(crate) struct Categories {
+    pub(crate) labels: Vec<String>,
+}
+
+impl Categories {
+    /// Leaves out labels evenly where not all fit the width.
+    pub(crate) fn fit(places: &[f64], width: i32) -> Self {
+        let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 4;
+        let widest = places.iter().map(width_of).max().unwrap_or(1);
+        let room = (width / widest).max(1) as usize;
+        let every = places.len().div_ceil(room);
+        let label = |(index, place): (usize, &f64)| match index.is_multiple_of(every) {
+            true => place.to_string(),
+            false => String::new(),
+        };
+        Self {
+            labels: places.iter().enumerate().map(label).collect(),
+        }
+    }
+}
+
+impl Ranged for Categories {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
+        let share = (value + 0.5) / self.labels.len() as f64;
+        start + (share * f64::from(end - start)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        (0..self.labels.len()).map(|index| index as f64).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        -0.5..self.labels.len() as f64 - 0.5
+    }
+}
+
+impl ValueFormatter<f64> for Categories {
+    fn format_ext(&self, value: &f64) -> String {
+        self.labels[*value as usize].clone()
+    }
+}
+
+/// A duration with the unit that suits it.
+pub fn duration(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ..1e3 => (ns, "ns"),
+        ..1e6 => (ns / 1e3, "µs"),
+        ..1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", (value * 100.0).round() / 100.0)
+}
+
+/// Axes and lines of the grid as they are in every figure.
+pub(crate) fn plain<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
+    mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
+) -> &'m mut MeshStyle<'a, 'b, X, Y, B> {
+    mesh.bold_line_style(RGBColor(205, 205, 205))
+        .light_line_style(TRANSPARENT)
+        .axis_style(RGBColor(70, 70, 70))
+        .label_style(text_style(TEXT_SIZE - 1))
+        .axis_desc_style(text_style(TEXT_SIZE))
+}
+
+pub(crate) fn text_style<'a>(size: u32) -> TextStyle<'a> {
+    ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
+}
+
+pub(crate) fn line_height(size: u32) -> i32 {
+    size as i32 * 7 / 5
+}
+
+/// An estimate on the high side, as only the viewer knows the font: half the size for each character.
+pub(crate) fn text_width(text: &str, size: u32) -> i32 {
+    text.chars().count() as i32 * size as i32 / 2
+}
+
+/// Breaks a text between words so that each line fits the width.
+pub(crate) fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+pub(crate) fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) -> Result<()> {
+    for (index, line) in lines.iter().enumerate() {
+        let place = (MARGIN, top + index as i32 * line_height(size));
+        area.draw(&Text::new(line.as_str(), place, text_style(size)))
+            .map_err(drawing)?;
+    }
+    Ok(())
+}
+
+/// The plotting library's errors borrow what they were drawing on.
+pub(crate) fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("cannot draw the figure: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_apart_in_their_order() {
+        assert_eq!(apart(&[], 10, 0..100), [0; 0]);
+        assert_eq!(apart(&[5, 50, 90], 10, 0..100), [5, 50, 90]);
+        assert_eq!(apart(&[50, 50, 51], 10, 0..100), [50, 60, 70]);
+        assert_eq!(apart(&[95, 99, 100], 10, 0..100), [80, 90, 100]);
+        assert_eq!(apart(&[1, 2, 3], 10, 0..15), [0, 10, 20]);
+    }
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let text = "one two three four five six";
+        let lines = wrap(text, text_width("one two three", 10), 10);
+        assert_eq!(lines, ["one two three", "four five six"]);
+        assert_eq!(wrap("", 100, 10), [""; 0]);
+    }
+
+    #[test]
+    fn captions_tell_the_rule_for_claims() {
+        let too_few = crate::results::verdict::Verdict::TooFewRounds.explanation();
+        let fewer = format!("fewer than {} rounds", crate::results::verdict::FEWEST);
+        for text in [BARS, BANDS, &too_few] {
+            assert!(text.contains(&fewer), "{text}");
+        }
+    }
+
+    #[test]
+    fn labels_that_do_not_fit_are_left_out() {
+        let all: Vec<f64> = (1..=64).map(f64::from).collect();
+        let shown = |width| {
+            let labels = Categories::fit(&all, width).labels;
+            labels.into_iter().filter(|label| !label.is_empty()).count()
+        };
+        assert_eq!(shown(100_000), 64);
+        assert!((8..=16).contains(&shown(330)), "{}", shown(330));
+    }
+}

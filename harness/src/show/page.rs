@@ -1,0 +1,169 @@
+//! The page itself, as HTML that needs nothing but itself.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::findings::Finding;
+use super::report::Section;
+use crate::results::verdict::FEWEST;
+use crate::show::chart::machine_line;
+use crate::show::sheet::Sheet;
+
+const STYLE: &str = "
+body { font: 16px/1.5 sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1, h2 { line-height: 1.2; }
+h2 { margin-top: 3.5rem; border-top: 1px solid #ccc; padding-top: 1.5rem; }
+h3 { margin-bottom: 0.3rem; }
+svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; margin: 1rem 0; display: block; overflow-x: auto; }
+th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+.question { font-style: italic; font-size: 1.15rem; }
+.lost { color: #a33c00; }
+.note { color: #555; font-size: 0.9rem; margin: 0.2rem 0; }
+nav li { margin: 0.1rem 0; }
+";
+
+/// The page of these sections, and why files have none.
+pub(super) fn render(sections: &[Section], left_out: &[String]) -> String {
+    let with_headlines: Vec<_> = (sections.iter())
+        .filter(|section| !section.headlines.is_empty())
+        .collect();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Lock-free cuckoo filter: measurements" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "Lock-free cuckoo filter: measurements" }
+                @for line in machines(sections) { p.note { (line) } }
+                p {
+                    (format!("Every sentence here is generated from the data. Ratios are taken within rounds, and intervals \
+                     are 95 % bootstrap intervals of their medians. Where an interval includes 1, or there are fewer than \
+                     {FEWEST} rounds, nothing is claimed."))
+                }
+                nav {
+                    ul {
+                        @for section in sections {
+                            li { a href=(format!("#{}", section.name)) { (section.title) } }
+                        }
+                    }
+                }
+                @if !with_headlines.is_empty() {
+                    h2 { "The headline" }
+                    @for section in with_headlines {
+                        h3 { a href=(format!("#{}", section.name)) { (section.title) } }
+                        ul { @for line in &section.headlines { li { (line) } } }
+                    }
+                }
+                (losses(sections))
+                @for section in sections { (describe(section)) }
+                @if !left_out.is_empty() {
+                    h2 { "Left out" }
+                    ul { @for why in left_out { li { (why) } } }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// The machines that the results are from, each once.
+fn machines(sections: &[Section]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for sidecar in sections
+        .iter()
+        .filter_map(|section| section.sidecar.as_ref())
+    {
+        let line = machine_line(sidecar);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn losses(sections: &[Section]) -> Markup {
+    let lost = |section: &Section| -> Vec<Finding> {
+        let findings = section.findings.iter();
+        findings.filter(|finding| finding.lost).cloned().collect()
+    };
+    let lost: Vec<_> = (sections.iter())
+        .filter(|section| section.is_of_ours)
+        .map(|section| (section, lost(section)))
+        .filter(|(_, findings)| !findings.is_empty())
+        .collect();
+    html! {
+        @if !lost.is_empty() {
+            h2 { "Where it loses" }
+            @for (section, findings) in lost {
+                h3 { a href=(format!("#{}", section.name)) { (section.title) } }
+                ul {
+                    @for finding in findings { li { (finding.case) ": " (finding.text) } }
+                }
+            }
+        }
+    }
+}
+
+fn describe(section: &Section) -> Markup {
+    html! {
+        h2 id=(section.name) { (section.title) }
+        @if !section.question.is_empty() { p.question { (section.question) } }
+        @if let Some(missing) = &section.missing { p.lost { (missing) } }
+        (PreEscaped(&section.figure))
+        @for line in &section.headlines { p { (line) } }
+        @for line in &section.sentences { p { (line) } }
+        @let cases = cases(&section.findings);
+        @if !cases.is_empty() {
+            details open[cases.len() < 5] {
+                summary { "What the data say" }
+                @for case in cases {
+                    h3 { (case) }
+                    ul {
+                        @for finding in section.findings.iter().filter(|finding| finding.case == case) {
+                            li.lost[finding.lost] { (finding.text) }
+                        }
+                    }
+                }
+            }
+        }
+        @if let Some(sheet) = &section.sheet {
+            details {
+                summary { "Table" }
+                (table(sheet))
+            }
+        }
+        p.note {
+            "Files: "
+            @for file in &section.files { a href=(file) { (file) } " " }
+        }
+        @if let Some(sidecar) = &section.sidecar {
+            p.note {
+                code { (sidecar.run.command) } ", " (sidecar.run.started) ". " (machine_line(sidecar))
+            }
+        }
+    }
+}
+
+fn cases(findings: &[Finding]) -> Vec<&str> {
+    let mut cases: Vec<&str> = findings.iter().map(|finding| &*finding.case).collect();
+    cases.dedup();
+    cases
+}
+
+fn table(sheet: &Sheet) -> Markup {
+    html! {
+        p { (sheet.lead) }
+        table {
+            thead { tr { @for name in &sheet.header { th { (name) } } } }
+            tbody {
+                @for line in &sheet.lines { tr { @for cell in line { td { (cell) } } } }
+            }
+        }
+        @for note in &sheet.notes { p.note { (note) } }
+    }
+}

@@ -1,0 +1,134 @@
+//! Rows → the table of the command.
+
+use super::{Mix, Results, Row};
+use crate::relatives::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use crate::results::statistics::Summary;
+use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::show::sheet::Sheet;
+use crate::wording::counted;
+
+const SMART: &str = SmartCuckoo::NAME;
+const PLAIN: &str = PlainCuckoo::NAME;
+
+/// Both tables, a line for each mix and load. `None` where there are no rows.
+pub fn sheet(rows: &[Row]) -> Option<Sheet> {
+    let first = rows.first()?;
+    let results = Results(rows);
+    let header = [
+        "inserts/lookups/updates",
+        "to load",
+        "kicks an insert, smart",
+        "plain",
+        "refused, smart",
+        "plain",
+        "found early, smart",
+        "kicks wasted, plain",
+        "buckets renewed an update, smart",
+        "throughput, smart / plain",
+    ];
+    let mut marks = Marks::default();
+    let mut lines = Vec::new();
+    for mix in results.mixes() {
+        for load in results.loads() {
+            if results
+                .summary((mix, load), SMART, |row| row.mops)
+                .is_some()
+            {
+                lines.push(line(results, mix, load, &mut marks));
+            }
+        }
+    }
+    let mut notes = vec![
+        format!(
+            "Tables of {} buckets of one key each; plain gives up after {}, and undoes them. Load: keys offered for each \
+             bucket, refused ones included.",
+            first.buckets, counted(first.most_kicks, "kick")
+        ),
+        format!(
+            "Counts are medians over the rounds; throughputs are medians of the ratios within rounds [{INTERVAL}]."
+        ),
+        "Kicks and refusals of the mix without inserts are those of filling the table before the clock starts.".into(),
+    ];
+    notes.extend(marks.explained());
+    notes.extend([SMART, PLAIN].map(|table| first_refusal(results, table)));
+    Some(Sheet {
+        lead: "SmartCuckoo beside plain cuckoo hashing, from one load to the next.".into(),
+        header: header.map(str::to_owned).into(),
+        lines,
+        notes,
+    })
+}
+
+fn line(results: Results, mix: Mix, load: f64, marks: &mut Marks) -> Vec<String> {
+    let median = |table: &str, quantity: fn(&Row) -> f64| {
+        let summary = results.summary((mix, load), table, quantity);
+        summary.map_or(f64::NAN, |summary| summary.median)
+    };
+    let both = |quantity: fn(&Row) -> f64| [SMART, PLAIN].map(|table| median(table, quantity));
+    let kicks = both(Row::kicks_per_insert).map(|kicks| format!("{kicks:.3}"));
+    let refused = both(Row::refused_share).map(|share| format!("{:.3} %", 100.0 * share));
+    let renewed = match mix.update {
+        0 => "–".into(),
+        _ => format!(
+            "{:.1}",
+            median(SMART, |row| row.renewed_per_update().unwrap_or_default())
+        ),
+    };
+    let ratio = results.ratio((mix, load), SMART, PLAIN);
+    let cells = [mix.to_string(), load.to_string()].into_iter();
+    let cells = cells.chain(kicks).chain(refused).chain([
+        median(SMART, |row| row.refused_early as f64).to_string(),
+        median(PLAIN, |row| row.wasted_kicks as f64).to_string(),
+        renewed,
+        ratio.map_or("–".into(), |ratio| spread(&ratio, marks)),
+    ]);
+    cells.collect()
+}
+
+fn spread(ratio: &Summary, marks: &mut Marks) -> String {
+    marks.shown(ratio, Some(Verdict::of(ratio)), |number| {
+        match ratio.median {
+            ..0.01 => format!("{number:.1e}"),
+            _ => format!("{number:.3}"),
+        }
+    })
+}
+
+fn first_refusal(results: Results, table: &str) -> String {
+    match results.first_refusal(table) {
+        Some(Summary {
+            min, median, max, ..
+        }) => format!(
+            "{table} first refused a key at load {median:.4} [{min:.4}–{max:.4}: least and most of the rounds]."
+        ),
+        None => format!("{table} refused no key."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn last_cell_and_notes(rounds: &[[f64; 2]]) -> (String, String) {
+        let sheet = sheet(&sample(rounds)).unwrap();
+        (
+            sheet.lines[0].last().unwrap().clone(),
+            sheet.notes.join("\n"),
+        )
+    }
+
+    #[test]
+    fn ratios_that_allow_no_claim_are_marked() {
+        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 5]);
+        assert_eq!(cell, "3.000 [3.000–3.000]");
+        assert!(!notes.contains("claim"), "{notes}");
+        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 4]);
+        assert_eq!(cell, "3.000 [3.000–3.000] #");
+        assert!(notes.contains("# no claim: fewer than 5 rounds"), "{notes}");
+        assert_eq!(
+            last_cell_and_notes(&[[1.0, 1.0]; 5]).0,
+            "1.000 [1.000–1.000] ~"
+        );
+    }
+}

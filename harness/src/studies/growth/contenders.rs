@@ -1,0 +1,152 @@
+//! What is measured while it grows: the filter that grows, and the rivals that it is held against.
+
+use anyhow::{Context, Result};
+
+use super::run::{Run, run};
+use super::slices::GROWTH;
+use super::{Progress, Row};
+use crate::subject::Subject;
+use crate::subjects::{Growing, LockFree, ScalableBloom};
+use subject::layout::FALSE_POSITIVE_RATE;
+
+/// The filter that grows, which others are held against.
+pub const OURS: &str = Growing::NAME;
+
+/// What it is held against.
+pub const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
+
+/// A set as a run begins with it.
+pub(super) trait Contender: Subject {
+    /// What it is, and with room for how many keys it starts.
+    const START: &'static str;
+
+    /// An empty one, which is to hold so many keys in the end.
+    ///
+    /// # Errors
+    ///
+    /// A size that it cannot have.
+    fn for_keys(keys: u64) -> Result<Self>;
+
+    /// Tables that a lookup may ask now.
+    fn parts(&self) -> usize;
+}
+
+/// A contender, whatever its type.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) start: &'static str,
+    run: fn(&Run, &mut Progress) -> Result<Vec<Row>>,
+}
+
+impl Entry {
+    /// All that are measured, in the order of the first round.
+    pub(super) const ALL: [Self; 3] = [
+        Self::of::<Growing>(),
+        Self::of::<LockFree>(),
+        Self::of::<ScalableBloom>(),
+    ];
+
+    pub(super) const fn of<C: Contender>() -> Self {
+        Self {
+            name: C::NAME,
+            start: C::START,
+            run: run::<C>,
+        }
+    }
+
+    /// Lets it grow: [`run`].
+    pub(super) fn run(&self, plan: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
+        (self.run)(plan, progress)
+    }
+}
+
+/// Name and meaning of all that are measured.
+pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    Entry::ALL
+        .into_iter()
+        .map(|entry| (entry.name, entry.start))
+}
+
+/// The keys that one that grows has room for at first.
+fn first_keys(keys: u64) -> Result<usize> {
+    Ok(usize::try_from(keys / GROWTH)?)
+}
+
+impl Contender for Growing {
+    const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys, or \
+                                 with its smallest table, of 8 KiB";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        Ok(Self::with_room_for(
+            first_keys(keys)?,
+            usize::try_from(keys)?,
+        )?)
+    }
+
+    fn parts(&self) -> usize {
+        let tables = self.filter().tables().into_iter();
+        tables.map(|table| 1 + usize::from(table.takes_over)).sum()
+    }
+}
+
+impl Contender for LockFree {
+    const START: &'static str =
+        "the lock-free filter of fixed size, with room for all keys from the start";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        Ok(Self::with_room_for(usize::try_from(keys)?)?)
+    }
+
+    fn parts(&self) -> usize {
+        1
+    }
+}
+
+impl Contender for ScalableBloom {
+    const START: &'static str = "scalable Bloom filter, started with a stage for a thousandth of the keys; wrong as often \
+                                 as a full lock-free, and cannot remove";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        let first = first_keys(keys)?;
+        Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)
+            .context("its first stage")
+    }
+
+    fn parts(&self) -> usize {
+        self.stages()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_and_the_rivals_are_what_is_measured() {
+        let names = Entry::ALL.map(|entry| entry.name);
+        assert_eq!(names, [OURS, RIVALS[0], RIVALS[1]]);
+    }
+
+    #[test]
+    fn those_that_grow_start_small_and_the_fixed_one_does_not() {
+        let keys = 10_000_000;
+        let growing = Growing::for_keys(keys).unwrap();
+        let fixed = LockFree::for_keys(keys).unwrap();
+        let bloom = ScalableBloom::for_keys(keys).unwrap();
+        let bytes = [
+            growing.memory_bytes(),
+            fixed.memory_bytes(),
+            bloom.memory_bytes(),
+        ];
+        // 16 bits a key at least; of a thousandth of the keys, less than 100, and some kilobytes beside.
+        assert!(bytes[1] > 16 * 10_000_000 / 8, "{bytes:?}");
+        for small in [bytes[0], bytes[2]] {
+            assert!(
+                (16 * 10_000 / 8..100 * 10_000 / 8 + 100_000).contains(&small),
+                "{bytes:?}"
+            );
+        }
+        assert_eq!([growing.parts(), fixed.parts(), bloom.parts()], [1; 3]);
+    }
+}

@@ -1,0 +1,434 @@
+//! One contender on its way from no keys to all of them: threads that insert and look up, slice by slice.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::contenders::Contender;
+use super::slices::{between, ends, part};
+use super::{Effort, Progress, Row};
+use crate::machine::pinning::Cores;
+use crate::run::gate::{Arrival, Gate};
+use crate::wording::counted;
+use crate::workload::latency::Latencies;
+
+/// In the mean, one of so many lookups is timed.
+pub(super) const TIMED_LOOKUPS: u64 = 16;
+
+/// What is run, but for the contender.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) effort: &'a Effort,
+    pub(super) cores: &'a Cores,
+    pub(super) round: usize,
+}
+
+/// What one thread did in a slice, or all of them.
+struct Report {
+    /// From the common start to the end of it, or of the last one.
+    seconds: f64,
+    pinned: bool,
+    tally: Tally,
+    latencies: Timed,
+}
+
+/// How long operations took that were timed one by one.
+#[derive(Default)]
+struct Timed {
+    /// All of them.
+    inserts: Latencies,
+    /// Some of them.
+    lookups: Latencies,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    inserts: u64,
+    /// Nanoseconds that all inserts took.
+    insert_ns: u64,
+    refused: u64,
+    lookups: u64,
+    /// Lookups of keys that are in.
+    missing: u64,
+    absent: u64,
+    wrong: u64,
+}
+
+/// A row for each slice. `progress` is told before each which contender comes, and may break off: then the slices done so
+/// far are returned.
+///
+/// # Errors
+///
+/// A contender that cannot be made, refuses a key or loses one.
+pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
+    let Effort { keys, threads, .. } = *run.effort;
+    let contender = &C::for_keys(keys)
+        .with_context(|| format!("{} cannot be made for {keys} keys", C::NAME))?;
+    let ends = &ends(keys, run.effort.slices);
+    let gates: &Vec<_> = &ends.iter().map(|_| Gate::new(threads + 1)).collect();
+    let arrivals = || gates.iter().map(Arrival).collect::<Vec<_>>().into_iter();
+    let over = &AtomicBool::new(false);
+    let (sender, reports) = mpsc::channel();
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                // Those that it does not come to are dropped, so that nobody waits for it.
+                let mut arrivals = arrivals();
+                let pinned = run.cores.pin(thread);
+                let mut worker = Worker::new(run, contender, thread);
+                for (slice, arrival) in between(ends).zip(arrivals.by_ref()) {
+                    let opened = arrival.wait();
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let own = part(&slice, thread, threads);
+                    let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
+                    // A panic is told, since nobody could tell it from a thread that takes its time.
+                    let report = panic::catch_unwind(work).ok();
+                    let report = report.map(|(tally, latencies)| Report {
+                        seconds: opened.elapsed().as_secs_f64(),
+                        pinned,
+                        tally,
+                        latencies,
+                    });
+                    if sender.send(report).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut arrivals = arrivals();
+        let mut measure = || {
+            let mut rows: Vec<Row> = Vec::new();
+            for slice in between(ends) {
+                if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
+                    break;
+                }
+                let Some(arrival) = arrivals.next() else {
+                    break;
+                };
+                arrival.wait();
+                let report = join(&reports, threads)?;
+                report.tally.check(C::NAME, slice.end)?;
+                let before = rows.last().map_or(0.0, |row| row.elapsed);
+                rows.push(report.row(run, contender, slice.end, before));
+            }
+            Ok(rows)
+        };
+        let rows = measure();
+        // Before the last gates open, by dropping the arrivals.
+        over.store(true, Ordering::Relaxed);
+        rows
+    })
+}
+
+/// What all threads did in a slice, when all have done it.
+fn join(reports: &Receiver<Option<Report>>, threads: usize) -> Result<Report> {
+    let next = || {
+        let report = reports.recv().ok().flatten();
+        report.context("a thread panicked")
+    };
+    let mut all = next()?;
+    for _ in 1..threads {
+        all.add(&next()?);
+    }
+    Ok(all)
+}
+
+impl Report {
+    fn add(&mut self, other: &Self) {
+        // That of the last one: all begin at the same moment.
+        self.seconds = self.seconds.max(other.seconds);
+        self.pinned &= other.pinned;
+        self.tally.add(&other.tally);
+        self.latencies.inserts.add(&other.latencies.inserts);
+        self.latencies.lookups.add(&other.latencies.lookups);
+    }
+
+    /// What comes to an end with this number of keys, after so many seconds of earlier slices.
+    fn row<C: Contender>(&self, run: &Run, contender: &C, keys: u64, before: f64) -> Row {
+        let Effort {
+            threads,
+            lookups,
+            keys: all_keys,
+            ..
+        } = *run.effort;
+        let tally = self.tally;
+        let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
+        let insert_seconds = tally.insert_ns as f64 / 1e9;
+        let share = |of: &Latencies, share| (of.count() > 0).then(|| of.within(share));
+        let Timed {
+            inserts,
+            lookups: timed,
+        } = &self.latencies;
+        Row {
+            subject: C::NAME.into(),
+            round: run.round,
+            keys,
+            all_keys,
+            threads,
+            oversubscribed: threads > run.cores.count(),
+            pinned: self.pinned,
+            lookups_per_insert: lookups,
+            inserts: tally.inserts,
+            lookups: tally.lookups,
+            absent: tally.absent,
+            wrong: tally.wrong,
+            seconds: self.seconds,
+            elapsed: before + self.seconds,
+            mops: millions(tally.inserts + tally.lookups, self.seconds),
+            insert_seconds,
+            insert_mops: millions(tally.inserts, insert_seconds / threads as f64),
+            lookup_p50_ns: share(timed, 0.5),
+            lookup_p99_ns: share(timed, 0.99),
+            lookup_max_ns: share(timed, 1.0),
+            insert_p50_ns: share(inserts, 0.5),
+            insert_p99_ns: share(inserts, 0.99),
+            insert_max_ns: share(inserts, 1.0),
+            memory_bytes: contender.memory_bytes() as u64,
+            parts: contender.parts(),
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.inserts += other.inserts;
+        self.insert_ns += other.insert_ns;
+        self.refused += other.refused;
+        self.lookups += other.lookups;
+        self.missing += other.missing;
+        self.absent += other.absent;
+        self.wrong += other.wrong;
+    }
+
+    /// Throughput means nothing where keys are refused or lost.
+    fn check(&self, name: &str, keys: u64) -> Result<()> {
+        let Self {
+            refused, missing, ..
+        } = self;
+        ensure!(
+            *refused == 0,
+            "{name} refused {} on the way to {keys}",
+            counted(*refused, "key")
+        );
+        ensure!(
+            *missing == 0,
+            "{name} lost keys: {} of keys that are in it found nothing, on the way to {keys} keys",
+            counted(*missing, "lookup")
+        );
+        Ok(())
+    }
+}
+
+/// One thread: it inserts keys of its own, and looks up any that are in, and absent ones.
+struct Worker<'a, C> {
+    contender: &'a C,
+    lookups: u32,
+    /// The key of number 0; others follow it, first all that are inserted, then absent ones.
+    first: u64,
+    keys: u64,
+    random: SmallRng,
+    clock: quanta::Clock,
+}
+
+impl<'a, C: Contender> Worker<'a, C> {
+    fn new(run: &Run, contender: &'a C, thread: usize) -> Self {
+        let Effort {
+            keys,
+            lookups,
+            seed,
+            ..
+        } = *run.effort;
+        let mut random = SmallRng::seed_from_u64(seed ^ (run.round as u64) << 32);
+        let first = random.random();
+        Self {
+            contender,
+            lookups,
+            first,
+            keys,
+            random: SmallRng::seed_from_u64(first ^ thread as u64),
+            clock: quanta::Clock::new(),
+        }
+    }
+
+    /// Inserts these keys, and looks others up after each; those before `old` are in the set.
+    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Timed) {
+        let mut tally = Tally::default();
+        let mut timed = Timed::default();
+        for number in own.clone() {
+            let key = self.key(number);
+            let (inserted, ns) = self.time(|contender| contender.insert(&key));
+            timed.inserts.record(ns);
+            tally.insert_ns += ns;
+            tally.inserts += 1;
+            tally.refused += u64::from(!inserted);
+            let own = own.start..number + 1;
+            for _ in 0..self.lookups {
+                self.look_up(old, &own, &mut tally, &mut timed.lookups);
+            }
+        }
+        (tally, timed)
+    }
+
+    /// Looks up a key: by the toss of a coin one that is in, each with the same chance, or an absent one.
+    #[inline]
+    fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timed: &mut Latencies) {
+        let drawn: u64 = self.random.random();
+        let (is_in, is_timed, which) = (
+            drawn & 1 == 0,
+            drawn >> 1 & (TIMED_LOOKUPS - 1) == 0,
+            drawn >> 32,
+        );
+        let number = match is_in {
+            // There are below 2^32 of them.
+            true => match (which * (old + own.end - own.start)) >> 32 {
+                number if number < old => number,
+                number => own.start + (number - old),
+            },
+            false => self.keys + which,
+        };
+        let key = self.key(number);
+        let found = match is_timed {
+            true => {
+                let (found, ns) = self.time(|contender| contender.contains(&key));
+                timed.record(ns);
+                found
+            }
+            false => black_box(self.contender.contains(&key)),
+        };
+        tally.lookups += 1;
+        match is_in {
+            true => tally.missing += u64::from(!found),
+            false => {
+                tally.absent += 1;
+                tally.wrong += u64::from(found);
+            }
+        }
+    }
+
+    #[inline]
+    fn time(&self, operation: impl FnOnce(&C) -> bool) -> (bool, u64) {
+        let before = self.clock.raw();
+        let answer = black_box(operation(self.contender));
+        (answer, self.clock.delta_as_nanos(before, self.clock.raw()))
+    }
+
+    fn key(&self, number: u64) -> u64 {
+        self.first.wrapping_add(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hash;
+    use std::ops::ControlFlow;
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::subject::{Operations, Subject};
+    use crate::subjects::LockFree;
+
+    /// What a planted contender does wrong.
+    const LOSES: u8 = 0;
+    const REFUSES: u8 = 1;
+    const PANICS: u8 = 2;
+
+    /// A filter that goes wrong once it has 500 keys.
+    struct Faulty<const FAULT: u8> {
+        filter: LockFree,
+        inserts: AtomicU64,
+    }
+
+    impl<const FAULT: u8> Subject for Faulty<FAULT> {
+        const NAME: &'static str = "faulty";
+        const DESCRIPTION: &'static str = "goes wrong";
+        const GUARANTEES: &'static str = "none";
+        const OPERATIONS: Operations = Operations::INSERT;
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            Ok(Self {
+                filter: LockFree::with_buckets(buckets)?,
+                inserts: AtomicU64::new(0),
+            })
+        }
+
+        fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            let before = self.inserts.fetch_add(1, Ordering::Relaxed);
+            match FAULT {
+                _ if before < 500 => self.filter.insert(key),
+                LOSES => true,
+                REFUSES => false,
+                _ => panic!("a planted panic"),
+            }
+        }
+
+        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.filter.contains(key)
+        }
+
+        fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
+            false
+        }
+
+        fn slots(&self) -> usize {
+            self.filter.slots()
+        }
+
+        fn memory_bytes(&self) -> usize {
+            self.filter.memory_bytes()
+        }
+    }
+
+    impl<const FAULT: u8> Contender for Faulty<FAULT> {
+        const START: &'static str = "goes wrong after 500 keys";
+
+        fn for_keys(keys: u64) -> Result<Self> {
+            Self::with_buckets(keys as usize)
+        }
+
+        fn parts(&self) -> usize {
+            1
+        }
+    }
+
+    fn effort() -> Effort {
+        Effort {
+            keys: 10_000,
+            threads: 3,
+            lookups: 4,
+            slices: 6,
+            rounds: 1,
+            seed: 1,
+        }
+    }
+
+    fn error<C: Contender>() -> String {
+        let plan = Run {
+            effort: &effort(),
+            cores: &Cores::detect(),
+            round: 1,
+        };
+        let rows = run::<C>(&plan, &mut |_| ControlFlow::Continue(()));
+        rows.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn who_loses_or_refuses_a_key_or_panics_is_no_measurement() {
+        // The slices end at 10, 32, 100, 316, 1,000 and so on.
+        let lost = error::<Faulty<LOSES>>();
+        assert!(lost.starts_with("faulty lost keys: "), "{lost}");
+        assert!(lost.ends_with(" on the way to 1000 keys"), "{lost}");
+        let refused = error::<Faulty<REFUSES>>();
+        assert_eq!(refused, "faulty refused 500 keys on the way to 1000");
+        assert_eq!(error::<Faulty<PANICS>>(), "a thread panicked");
+    }
+}

@@ -1,0 +1,120 @@
+//! Rows → the table of the command.
+
+use super::{OURS, Quantity, RIVALS, Results, Row};
+use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::show::sheet::Sheet;
+use crate::wording::counted;
+use crate::wording::grouped;
+
+/// What ours is held against its rivals in.
+const QUANTITIES: [Quantity; 5] = [
+    Quantity::Throughput,
+    Quantity::InsertThroughput,
+    Quantity::LookupMedian,
+    Quantity::LookupP99,
+    Quantity::InsertP99,
+];
+
+/// Ours over each rival, at a few sizes. `None` where there are no rows.
+pub fn sheet(rows: &[Row]) -> Option<Sheet> {
+    let first = rows.first()?;
+    let results = Results(rows);
+    let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
+    let header = header.chain(QUANTITIES.map(|quantity| quantity.name().to_owned()));
+    let header = header.chain([format!("bits a key, {OURS}"), "rival".to_owned()]);
+    let mut marks = Marks::default();
+    let mut lines = Vec::new();
+    for rival in RIVALS {
+        for keys in results.sizes() {
+            let ratios = QUANTITIES.map(|quantity| {
+                let ratio = results.ratio(keys, (OURS, rival), quantity);
+                marks.ratio(ratio.map(|ratio| (ratio, Verdict::of(&ratio))))
+            });
+            let bits = [OURS, rival].map(|subject| {
+                let bits = results.summary(subject, keys, Quantity::BitsAKey);
+                bits.map_or("–".into(), |bits| format!("{:.1}", bits.median))
+            });
+            let place = [grouped(keys), rival.to_owned()].into_iter();
+            lines.push(place.chain(ratios).chain(bits).collect());
+        }
+    }
+    let mut notes = vec![format!(
+        "A line is of the slice that ends there. Ratios are taken within rounds: median over the rounds [{INTERVAL}]; of \
+             latencies, below 1 is better."
+    )];
+    notes.extend(RIVALS.into_iter().filter_map(|rival| {
+        let ratio = results.durations(OURS, rival)?;
+        let times = marks.ratio(Some((ratio, Verdict::of(&ratio))));
+        Some(format!(
+            "The whole way takes {OURS} {times} times as long as {rival}."
+        ))
+    }));
+    notes.extend(marks.explained());
+    if first.oversubscribed {
+        notes.push("There were more threads than cores.".into());
+    }
+    Some(Sheet {
+        lead: format!(
+            "{OURS} over each rival while {} together insert {} keys, with {} after each.",
+            counted(first.threads, "thread"),
+            grouped(first.all_keys),
+            counted(first.lookups_per_insert, "lookup")
+        ),
+        header: header.collect(),
+        lines,
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_line_holds_ours_against_one_rival_at_one_size() {
+        let sheet = sheet(&sample(&[[2.0, 1.0, 4.0]; 5])).unwrap();
+        assert_eq!(sheet.lines.len(), 4);
+        assert!(
+            sheet
+                .lines
+                .iter()
+                .all(|line| line.len() == sheet.header.len())
+        );
+        let first: Vec<_> = sheet.lines[0].iter().map(String::as_str).collect();
+        let expected = [
+            "10",
+            "lock-free",
+            "2.00 [2.00–2.00]",
+            "2.00 [2.00–2.00]",
+            "0.50 [0.50–0.50]",
+            "0.50 [0.50–0.50]",
+            "0.50 [0.50–0.50]",
+            "32.0",
+            "32.0",
+        ];
+        assert_eq!(first, expected);
+        let bloom = &sheet.lines[3];
+        assert_eq!((&*bloom[0], &*bloom[2]), ("10,000", "0.50 [0.50–0.50]"));
+        let notes = sheet.notes.join("\n");
+        for note in [
+            "growing 0.50 [0.50–0.50] times as long as lock-free.",
+            "growing 2.00 [2.00–2.00] times as long as scalable-bloom.",
+        ] {
+            assert!(notes.contains(note), "{notes}");
+        }
+        assert!(!notes.contains("no claim"), "{notes}");
+    }
+
+    #[test]
+    fn too_few_rounds_are_no_claim() {
+        let sheet = sheet(&sample(&[[2.0, 1.0, 4.0]; 2])).unwrap();
+        assert!(sheet.lines[0][2].ends_with('#'), "{:?}", sheet.lines[0]);
+        assert!(
+            sheet
+                .notes
+                .iter()
+                .any(|note| note.starts_with("# no claim"))
+        );
+    }
+}

@@ -1,0 +1,380 @@
+//! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time, and what came of it: how much they
+//! did, and whether the words say the same.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rand::rngs::SmallRng;
+use rand::seq::index;
+use rand::{RngExt, SeedableRng};
+
+use crate::machine::pinning::Cores;
+use crate::run::gate::{Arrival, Gate};
+use crate::studies::kcas::engines::{Change, Engine, Entry, START, Tally};
+use crate::wording::counted;
+
+/// Which words the threads change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Each thread has words of its own: what an operation costs where it meets no other.
+    Disjoint,
+    /// All threads have the same few words.
+    Contended,
+}
+
+impl Workload {
+    /// Both of them.
+    pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
+
+    /// The name by which CSV and figures call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Workload::Disjoint => "disjoint",
+            Workload::Contended => "contended",
+        }
+    }
+
+    /// How many words there are.
+    fn len(self, threads: usize) -> usize {
+        match self {
+            Workload::Disjoint => threads * (OWN_WORDS + GAP),
+            Workload::Contended => SHARED_WORDS,
+        }
+    }
+
+    /// The words that a thread chooses from.
+    fn words_of(self, thread: usize) -> Range<usize> {
+        match self {
+            Workload::Disjoint => {
+                let first = thread * (OWN_WORDS + GAP);
+                first..first + OWN_WORDS
+            }
+            Workload::Contended => 0..SHARED_WORDS,
+        }
+    }
+}
+
+/// Words of each thread where they are disjoint: 512 bytes.
+pub const OWN_WORDS: usize = 64;
+/// Words between those of one thread and the next, so that they share no cache line, nor a pair of them.
+const GAP: usize = 16;
+/// Words of all threads where they are contended: two cache lines.
+pub const SHARED_WORDS: usize = 16;
+
+/// What is added to the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// One to each of them. No word ever holds a value twice.
+    Increments,
+    /// One, nothing, or minus one, at random: values return.
+    Returning,
+}
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug)]
+pub struct Contest {
+    /// Which words they change.
+    pub workload: Workload,
+    /// What they add.
+    pub changes: Changes,
+    /// How many words an operation changes.
+    pub entries: usize,
+    /// How many threads there are.
+    pub threads: usize,
+    /// For how long.
+    pub time: Duration,
+    /// Which words each operation changes follows from it.
+    pub seed: u64,
+}
+
+/// What they did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// All threads' together.
+    pub tally: Tally,
+    /// From the common start to the last thread's end.
+    pub seconds: f64,
+    /// Whether every thread was bound to its core.
+    pub pinned: bool,
+    /// Words that do not hold what the operations that took effect add up to.
+    pub wrong_words: usize,
+}
+
+/// Some threads did not come to an end: operations of theirs go on for ever. The threads are left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} stuck in one operation: nothing else had happened for {} seconds", counted(*threads, "thread"), PATIENCE.as_secs())]
+pub struct Stuck {
+    /// How many.
+    pub threads: usize,
+}
+
+/// How long a thread may take to its end once it is to stop. Operations take microseconds, and the other threads
+/// of the machine do not keep one from running for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Operations that a thread makes over and over again.
+const SCHEDULE: usize = 128;
+
+/// What one thread reports when it ends.
+struct Report {
+    thread: usize,
+    tally: Tally,
+    end: Instant,
+    pinned: bool,
+}
+
+impl Contest {
+    /// Lets the threads go at new words of this engine.
+    ///
+    /// # Errors
+    ///
+    /// [`Stuck`] if some do not end; a thread that panics.
+    pub fn run(&self, entry: &Entry, cores: &Cores) -> Result<Outcome> {
+        let len = self.workload.len(self.threads);
+        let engine: Arc<dyn Engine> = entry.build(len, self.entries).into();
+        let schedules: Vec<_> = (0..self.threads)
+            .map(|thread| self.schedule(thread))
+            .collect();
+        let gate = Arc::new(Gate::new(self.threads + 1));
+        let running = Arc::new(AtomicBool::new(true));
+        let (sender, reports) = mpsc::channel();
+        for (thread, schedule) in schedules.iter().enumerate() {
+            let (engine, gate, running) = (engine.clone(), gate.clone(), running.clone());
+            let (sender, schedule) = (sender.clone(), schedule.clone());
+            let (cores, entries) = (cores.clone(), self.entries);
+            // Not scoped: one that is stuck is left behind.
+            thread::spawn(move || {
+                let arrival = Arrival(&gate);
+                let pinned = cores.pin(thread);
+                arrival.wait();
+                let tally = engine.work(&schedule, entries, &running);
+                let end = Instant::now();
+                // An error says that nobody waits for it any more.
+                let _ = sender.send(Report {
+                    thread,
+                    tally,
+                    end,
+                    pinned,
+                });
+            });
+        }
+        drop(sender);
+        let start = Arrival(&gate).wait();
+        thread::sleep(self.time);
+        running.store(false, Ordering::Relaxed);
+
+        let mut expected = vec![START; len];
+        let mut outcome = Outcome {
+            tally: Tally::default(),
+            seconds: 0.0,
+            pinned: true,
+            wrong_words: 0,
+        };
+        for ended in 0..self.threads {
+            let report = match reports.recv_timeout(PATIENCE) {
+                Ok(report) => report,
+                Err(RecvTimeoutError::Timeout) => {
+                    let threads = self.threads - ended;
+                    return Err(Stuck { threads }.into());
+                }
+                Err(RecvTimeoutError::Disconnected) => None.context("a thread panicked")?,
+            };
+            self.add(
+                &schedules[report.thread],
+                report.tally.operations,
+                &mut expected,
+            );
+            outcome.tally.operations += report.tally.operations;
+            outcome.tally.attempts += report.tally.attempts;
+            let seconds = report.end.duration_since(start).as_secs_f64();
+            outcome.seconds = outcome.seconds.max(seconds);
+            outcome.pinned &= report.pinned;
+        }
+        let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
+        outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
+        Ok(outcome)
+    }
+
+    /// The operations of a thread, one after another.
+    fn schedule(&self, thread: usize) -> Vec<Change> {
+        let words = self.workload.words_of(thread);
+        let mut random = SmallRng::seed_from_u64(self.seed ^ (thread as u64) << 32);
+        let mut schedule = Vec::with_capacity(SCHEDULE * self.entries);
+        for _ in 0..SCHEDULE {
+            let mut indices = index::sample(&mut random, words.len(), self.entries).into_vec();
+            indices.sort_unstable();
+            schedule.extend(indices.into_iter().map(|index| Change {
+                index: words.start + index,
+                by: match self.changes {
+                    Changes::Increments => 1,
+                    Changes::Returning => random.random_range(-1..=1),
+                },
+            }));
+        }
+        schedule
+    }
+
+    /// Adds to the words what so many operations of a schedule add to them.
+    fn add(&self, schedule: &[Change], operations: u64, words: &mut [u64]) {
+        let (rounds, rest) = (operations / SCHEDULE as u64, operations % SCHEDULE as u64);
+        for (number, changes) in schedule.chunks_exact(self.entries).enumerate() {
+            let times = rounds + u64::from((number as u64) < rest);
+            for change in changes {
+                let word = &mut words[change.index];
+                *word = word.wrapping_add_signed(change.by * times as i64);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) use tests::endless;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::kcas::engines::ENGINES;
+
+    fn contest(workload: Workload, changes: Changes, entries: usize) -> Contest {
+        Contest {
+            workload,
+            changes,
+            entries,
+            threads: 4,
+            time: Duration::from_millis(40),
+            seed: 1,
+        }
+    }
+
+    /// Every engine that claims to be sound, with what is measured. (Others may not come to an end, by chance.)
+    #[test]
+    fn no_increment_is_lost() {
+        let cores = Cores::detect();
+        let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
+        for entry in ENGINES.iter().filter(claims) {
+            for workload in Workload::ALL {
+                for entries in [1, 2, 5, 8] {
+                    let contest = contest(workload, Changes::Increments, entries);
+                    let outcome = contest.run(entry, &cores).unwrap();
+                    let what = format!("{} {workload:?} {entries}: {outcome:?}", entry.name);
+                    assert_eq!(outcome.wrong_words, 0, "{what}");
+                    assert!(outcome.tally.operations > 0, "{what}");
+                    assert!(outcome.tally.attempts >= outcome.tally.operations, "{what}");
+                    assert!(outcome.seconds >= 0.04, "{what}");
+                }
+            }
+        }
+    }
+
+    /// Does nothing; tells of one operation, or never comes back.
+    struct Flawed {
+        ends: bool,
+    }
+
+    impl Engine for Flawed {
+        fn work(&self, _: &[Change], _: usize, _: &AtomicBool) -> Tally {
+            if !self.ends {
+                loop {
+                    thread::park();
+                }
+            }
+            Tally {
+                operations: 1,
+                attempts: 1,
+            }
+        }
+
+        fn change(&self, _: &[Change]) {}
+
+        fn value(&self, index: usize) -> Option<u64> {
+            (index > 0).then_some(START)
+        }
+    }
+
+    fn flawed(build: fn(usize, usize) -> Box<dyn Engine>) -> Entry {
+        Entry {
+            build,
+            ..ENGINES[0]
+        }
+    }
+
+    /// An engine whose operations never end.
+    pub(crate) fn endless() -> Entry {
+        flawed(|_, _| Box::new(Flawed { ends: false }))
+    }
+
+    #[test]
+    fn updates_that_are_lost_are_found() {
+        let contest = contest(Workload::Contended, Changes::Increments, 8);
+        let entry = flawed(|_, _| Box::new(Flawed { ends: true }));
+        let outcome = contest.run(&entry, &Cores::detect()).unwrap();
+        assert_eq!(outcome.tally.operations, 4);
+        // Those that the four operations were to change, and the one that has no value.
+        let mut missed: Vec<_> = (0..4)
+            .flat_map(|thread| contest.schedule(thread)[..8].to_vec())
+            .collect();
+        missed.sort_unstable_by_key(|change| change.index);
+        missed.dedup();
+        let without_value = usize::from(missed[0].index > 0);
+        assert_eq!(outcome.wrong_words, missed.len() + without_value);
+    }
+
+    #[test]
+    fn threads_that_do_not_end_are_left_behind() {
+        let contest = contest(Workload::Contended, Changes::Increments, 1);
+        let entry = endless();
+        let error = contest.run(&entry, &Cores::detect()).unwrap_err();
+        assert_eq!(error.downcast_ref(), Some(&Stuck { threads: 4 }));
+    }
+
+    #[test]
+    fn disjoint_operations_never_fail() {
+        let cores = Cores::detect();
+        for entry in ENGINES {
+            let contest = contest(Workload::Disjoint, Changes::Returning, 3);
+            let tally = contest.run(entry, &cores).unwrap().tally;
+            // When it is told to stop, a thread may have made an attempt that took effect, and none that did not.
+            assert_eq!(tally.attempts, tally.operations, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_schedule_adds_up() {
+        let contest = contest(Workload::Contended, Changes::Returning, 3);
+        let schedule = contest.schedule(2);
+        let distinct: Vec<_> = schedule
+            .chunks(3)
+            .map(|changes| {
+                assert!(changes.is_sorted_by(|a, b| a.index < b.index));
+                changes.to_vec()
+            })
+            .collect();
+        assert_eq!(distinct.len(), SCHEDULE);
+        let (mut added, mut one_by_one) = ([START; SHARED_WORDS], [START; SHARED_WORDS]);
+        contest.add(&schedule, 300, &mut added);
+        for changes in distinct.iter().cycle().take(300) {
+            for change in changes {
+                let word = &mut one_by_one[change.index];
+                *word = word.wrapping_add_signed(change.by);
+            }
+        }
+        assert_eq!(added, one_by_one);
+        assert_ne!(schedule, contest.schedule(1), "each thread has its own");
+    }
+
+    #[test]
+    fn words_of_threads_are_disjoint_or_shared() {
+        let [first, second] = [0, 1].map(|thread| Workload::Disjoint.words_of(thread));
+        assert!(first.end + GAP <= second.start);
+        assert_eq!(second.end + GAP, Workload::Disjoint.len(2));
+        assert_eq!(
+            Workload::Contended.words_of(3),
+            0..Workload::Contended.len(4)
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Rows → the table of the command.
+
+use super::contest::Workload;
+use super::engines::{ENGINES, MAX_ENTRIES};
+use super::{Case, Results, Row};
+use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::show::sheet::Sheet;
+
+/// Our throughput, and how many times that of each other engine it is. `None` where there are no rows.
+pub fn sheet(rows: &[Row]) -> Option<Sheet> {
+    let results = Results(rows);
+    let ours = ENGINES[0].name;
+    let engines = results.engines();
+    let names = engines.iter().map(|entry| entry.name);
+    let others: Vec<_> = names.filter(|&name| name != ours).collect();
+    let fixed = ["workload", "threads", "k", "ours, million/s"].map(str::to_owned);
+    let over = others.iter().map(|other| format!("ours / {other}"));
+    let mut marks = Marks::default();
+    let mut lines = Vec::new();
+    for workload in Workload::ALL {
+        for threads in results.threads() {
+            for entries in 1..=MAX_ENTRIES {
+                let case = Case {
+                    workload: workload.label().into(),
+                    threads,
+                    entries,
+                };
+                let Some(throughput) = results.throughput(&case, ours) else {
+                    continue;
+                };
+                let mut line = vec![
+                    case.workload.clone(),
+                    threads.to_string(),
+                    entries.to_string(),
+                    marks.value(&throughput, |mops| format!("{mops:.2}")),
+                ];
+                line.extend(others.iter().map(|other| {
+                    let ratio = results.ratio(&case, ours, other);
+                    marks.ratio(ratio.map(|ratio| (ratio, Verdict::of(&ratio))))
+                }));
+                lines.push(line);
+            }
+        }
+    }
+    let mut notes = vec![format!(
+        "Median over the rounds [{INTERVAL}]; ratios taken within rounds."
+    )];
+    notes.extend(marks.explained());
+    notes.push("Words found wrong after a measurement:".into());
+    notes.extend(engines.iter().map(|entry| {
+        let wrong = results.wrong_words(entry.name);
+        format!("  {}: {wrong}; {}", entry.name, entry.guarantees)
+    }));
+    (!rows.is_empty()).then(|| Sheet {
+        lead: "Throughput of ours, and how many times that of each other engine it is.".into(),
+        header: fixed.into_iter().chain(over).collect(),
+        lines,
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ours goes up by one a round, from 1; the other stays at 1.
+    fn rows(rounds: usize) -> Vec<Row> {
+        let of_round = |round: usize| {
+            [(ENGINES[0].name, round as f64), (ENGINES[1].name, 1.0)].map(|(engine, mops)| Row {
+                engine: engine.into(),
+                workload: Workload::Disjoint.label().into(),
+                entries: 2,
+                threads: 1,
+                round,
+                oversubscribed: false,
+                pinned: true,
+                operations: 1,
+                attempts: 1,
+                wrong_words: 0,
+                seconds: 1.0,
+                mops,
+            })
+        };
+        (1..=rounds).flat_map(of_round).collect()
+    }
+
+    #[test]
+    fn cells_show_the_interval_of_the_figure_and_its_mark() {
+        assert_eq!(sheet(&[]), None);
+        // Quartiles of five rounds would be 1.67 and 4.33.
+        let five = sheet(&rows(5)).unwrap();
+        assert_eq!(
+            five.lines,
+            [[
+                "disjoint",
+                "1",
+                "2",
+                "3.00 [1.00–5.00]",
+                "3.00 [1.00–5.00] ?"
+            ]]
+        );
+        assert!(five.notes[0].contains("95 % bootstrap interval"));
+        let one = sheet(&rows(1)).unwrap();
+        assert_eq!(
+            one.lines[0][3..],
+            ["1.00 [1.00–1.00] #", "1.00 [1.00–1.00] #"]
+        );
+        assert!(one.notes[1].starts_with("# no claim: fewer than 5 rounds"));
+    }
+}

@@ -1,0 +1,48 @@
+//! What is claimed of the filter that grows: that it is as wrong as its tables are full, and never more than it states.
+
+use anyhow::Result;
+
+use crate::subjects::Growing;
+use relatives::theory::Keys;
+use relatives::theory::{Comparison, Effort};
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+/// From a hundredth of the size.
+pub(super) fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+    let buckets = effort.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
+    let growing = Growing::with_buckets(buckets)?;
+    let keys = Keys::of(effort);
+    keys.insert(&growing, 0..effort.keys)?;
+    let filter = growing.filter();
+    let (stated, load) = (
+        filter.false_positive_rate(),
+        effort.keys as f64 / filter.capacity() as f64,
+    );
+    let now = keys.false_positive_rate(
+        &growing,
+        effort.keys,
+        format!("grown a hundredfold, load factor {load:.2}"),
+        "Layout::FALSE_POSITIVE_RATE · α of its table",
+        (stated * load, 0.0),
+    );
+    let bound = Comparison {
+        quantity: "false positive rate, at most what it states".into(),
+        formula: "Σ Layout::FALSE_POSITIVE_RATE of its tables",
+        predicted: stated,
+        least: 0.0,
+        // The measurement may be off by as much as that of the row before.
+        most: stated + (now.most - now.predicted),
+        ..now.clone()
+    };
+    Ok(vec![now, bound])
+}
+
+#[cfg(test)]
+mod tests {
+    use relatives::theory::all_hold;
+
+    #[test]
+    fn what_is_measured_agrees_with_theory() {
+        all_hold(40_000, super::theory);
+    }
+}

@@ -1,0 +1,265 @@
+//! How a fingerprint is looked for, and what a bucket's counter counts for that.
+//!
+//! The counter is the timestamp of [`Layout`]. A relocation advances those of both its buckets, whatever the
+//! protocol; whether an insert does is for the protocol to say.
+
+use filter::hashing::Location;
+use kcas::WordArray;
+
+use super::words::Words;
+use subject::layout::{FINGERPRINT_BITS, Layout};
+
+/// The greatest word on which no operation is under way.
+const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
+
+/// A copy of a fingerprint, as it was found.
+pub struct Found {
+    pub(super) bucket: usize,
+    pub(super) word: u64,
+    pub(super) slot: usize,
+}
+
+/// A lookup protocol.
+pub trait Lookup: 'static {
+    /// Whether there is a copy.
+    fn contains<W: Words>(words: &W, location: Location) -> bool;
+
+    /// A copy, for who wants to remove it.
+    fn find<W: Words>(words: &W, location: Location) -> Option<Found>;
+
+    /// `word` with a fingerprint inserted into its empty slot `slot`.
+    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64;
+}
+
+/// Ours: reads the first bucket, the second, and the first again; if that has not changed, there is no copy. Every
+/// insert advances the counter. Why it is right is told in the filter's module `lookup`, of which this is a copy.
+#[derive(Debug)]
+pub struct Timestamps;
+
+impl Lookup for Timestamps {
+    #[inline]
+    fn contains<W: Words>(words: &W, location: Location) -> bool {
+        let [first, second] = peek(words, location);
+        let found = in_either([first, second], location.fingerprint);
+        let changed = words.peek(location.first) ^ first;
+        if changed | (first | second) & !MAX_VALUE == 0 {
+            return found;
+        }
+        contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
+    }
+
+    // Always: called, it would hand its answer over in memory, which the filter's remove does not.
+    #[inline(always)]
+    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+        loop {
+            let first = words.load(location.first);
+            let second = words.load(location.second);
+            let found = found_in(location, [first, second]);
+            if found.is_some() || words.load(location.first) == first {
+                return found;
+            }
+        }
+    }
+
+    #[inline]
+    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
+        Layout::place(word, slot, fingerprint)
+    }
+}
+
+/// The published one (Wang et al. 2025): reads both buckets, and both again, and compares counters, which only
+/// relocations advance. It starts again if a relocation might have carried the key past it: if the first bucket's
+/// counter rose by 2 or more between the two reads of that bucket, and the second's between those of the second.
+///
+/// **The rule, and why it is right as far as it goes.** Call the buckets A and B, read in the order A, B, A, B. Suppose
+/// that a key is present throughout, moves by relocation only, and is missed by all four reads. Then it was in B at the
+/// first read, in A at the second, in B at the third and in A at the fourth: it was relocated at least once between any
+/// two reads that follow each other. Both counters count each of these moves. The first two moves fall between the
+/// reads of A, the last two between those of B: so each counter is seen to rise by at least 2. Nguyen and Tsigas
+/// (*Lock-Free Cuckoo Hashing*, ICDCS 2014), whose rule this is, ask for one thing more before they start again: that
+/// B's counter at the last read exceeds A's at the first by at least 3. That compares counters of different buckets,
+/// which says something where a relocation sets both to the greater of them plus one: three moves then bring both at
+/// least 3 above what A's was before. Counters of 15 bits that wrap cannot be compared so, and there is no other form
+/// of it: the third move is not between the reads of A, the first not between those of B. Left out, lookups start again
+/// in some cases in which they need not, and never the other way round.
+///
+/// A chain that is shifted at one moment moves a key once, and advances the counter of each of its buckets once: so
+/// the same argument holds.
+///
+/// **What it has no answer to** is a key that changes buckets without being relocated:
+/// [`two_phase`](super::super::two_phase) tells how.
+#[derive(Debug)]
+pub struct TwoPhase;
+
+impl Lookup for TwoPhase {
+    /// As ours: the words of a round are read before either is matched.
+    #[inline]
+    fn contains<W: Words>(words: &W, location: Location) -> bool {
+        let before = peek(words, location);
+        if (before[0] | before[1]) <= MAX_VALUE {
+            if in_either(before, location.fingerprint) {
+                return true;
+            }
+            let after = peek(words, location);
+            if (after[0] | after[1]) <= MAX_VALUE {
+                if in_either(after, location.fingerprint) {
+                    return true;
+                }
+                if !relocated(before, after) {
+                    return false;
+                }
+            }
+        }
+        contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
+    }
+
+    // As above.
+    #[inline(always)]
+    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+        loop {
+            let before = load(words, location);
+            let found = found_in(location, before);
+            if found.is_some() {
+                return found;
+            }
+            let after = load(words, location);
+            let found = found_in(location, after);
+            if found.is_some() || !relocated(before, after) {
+                return found;
+            }
+        }
+    }
+
+    #[inline]
+    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
+        word | fingerprint << (slot * FINGERPRINT_BITS)
+    }
+}
+
+/// None at all: reads both buckets once. It misses a key that is moved from the second to the first between the two
+/// reads: a lower bound of what a lookup costs. Removes look their keys up as ours do, so that the table is right.
+#[derive(Debug)]
+pub struct OneRound;
+
+impl Lookup for OneRound {
+    #[inline]
+    fn contains<W: Words>(words: &W, location: Location) -> bool {
+        let peeked = peek(words, location);
+        if (peeked[0] | peeked[1]) <= MAX_VALUE {
+            return in_either(peeked, location.fingerprint);
+        }
+        in_either_slowly(words, location.fingerprint, location.first, location.second)
+    }
+
+    #[inline]
+    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+        Timestamps::find(words, location)
+    }
+
+    #[inline]
+    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
+        Timestamps::inserted(word, slot, fingerprint)
+    }
+}
+
+/// Both words as they stand, read before either is matched, so that the cache misses overlap.
+#[inline]
+fn peek<W: Words>(words: &W, location: Location) -> [u64; 2] {
+    let first = words.peek(location.first);
+    let second = words.peek(location.second);
+    [first, second]
+}
+
+/// Both words' values.
+#[inline]
+fn load<W: Words>(words: &W, location: Location) -> [u64; 2] {
+    let first = words.load(location.first);
+    let second = words.load(location.second);
+    [first, second]
+}
+
+/// Both matched at once: one branch instead of two.
+#[inline]
+fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
+    Layout::contains(first, fingerprint) | Layout::contains(second, fingerprint)
+}
+
+#[inline(always)]
+fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
+    let found_in = |bucket, word| {
+        let slot = Layout::find(word, location.fingerprint)?;
+        Some(Found { bucket, word, slot })
+    };
+    found_in(location.first, first).or_else(|| found_in(location.second, second))
+}
+
+/// When an operation was met, or a bucket changed. The location in registers: as a struct, it would be stored to
+/// memory in every lookup.
+#[cold]
+fn contains_slowly<L: Lookup, W: Words>(
+    words: &W,
+    fingerprint: u64,
+    first: usize,
+    second: usize,
+) -> bool {
+    let location = Location {
+        fingerprint,
+        first,
+        second,
+    };
+    L::find(words, location).is_some()
+}
+
+/// When an operation was met.
+#[cold]
+fn in_either_slowly<W: Words>(words: &W, fingerprint: u64, first: usize, second: usize) -> bool {
+    in_either([words.load(first), words.load(second)], fingerprint)
+}
+
+/// True when both counters rose by 2 or more from one round to the next.
+#[inline]
+fn relocated(before: [u64; 2], after: [u64; 2]) -> bool {
+    (before.into_iter().zip(after)).all(|(before, after)| rise(before, after) >= 2)
+}
+
+/// By how much the counter of a word rose; it wraps.
+pub(in crate::subjects) fn rise(before: u64, after: u64) -> u64 {
+    let turn = (1 << Layout::TIMESTAMP_BITS) - 1;
+    Layout::timestamp(after).wrapping_sub(Layout::timestamp(before)) & turn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A word without fingerprints whose counter stands so.
+    fn word(counter: u64) -> u64 {
+        counter << (63 - Layout::TIMESTAMP_BITS)
+    }
+
+    #[test]
+    fn counters_rise_across_the_wrap() {
+        let last = (1 << Layout::TIMESTAMP_BITS) - 1;
+        let rise = |before, after| rise(word(before), word(after));
+        assert_eq!((rise(last, 1), rise(5, 5), rise(5, 7)), (2, 0, 2));
+    }
+
+    #[test]
+    fn both_counters_must_rise_by_two() {
+        let relocated = |first, second| relocated([word(3); 2], [word(first), word(second)]);
+        assert!(relocated(5, 6));
+        assert!(!relocated(4, 9) && !relocated(9, 4));
+    }
+
+    #[test]
+    fn which_inserts_are_counted() {
+        let empty = word(9);
+        for slot in [0, 3] {
+            let ours = Timestamps::inserted(empty, slot, 77);
+            let published = TwoPhase::inserted(empty, slot, 77);
+            assert_eq!((rise(empty, ours), rise(empty, published)), (1, 0));
+            assert_eq!(Layout::find(ours, 77), Some(slot));
+            assert_eq!(Layout::slots(published), Layout::slots(ours));
+        }
+    }
+}

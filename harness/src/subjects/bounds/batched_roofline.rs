@@ -1,0 +1,86 @@
+//! The bound of lookups in batches, as far as we know how to load: the loads of several keys before any of them is used.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+
+use super::Roofline;
+use subject::{Operations, Subject};
+
+/// How many keys' words are loaded before any is used: few enough that all that is known of them fits into registers.
+const GROUP: usize = 4;
+
+/// [`Roofline`] whose lookups hash a group of keys, load the words of all, and only then use them. The group is an array
+/// of fixed size, without a buffer that grows and without a branch.
+///
+/// It is the bound of batches as `roofline` is that of single calls. A single lookup may pass neither, a batch may pass
+/// `roofline`, past the caches: there a processor cannot see far enough ahead in single calls.
+#[derive(Debug)]
+pub struct BatchedRoofline(Roofline);
+
+impl Subject for BatchedRoofline {
+    const NAME: &'static str = "batched-roofline";
+    const DESCRIPTION: &'static str = "roofline with the words of four keys loaded before any is used: a bound of lookups in batches";
+    const GUARANTEES: &'static str = "none: it holds no keys, and its answers mean nothing";
+    const OPERATIONS: Operations = Operations::LOOKUP;
+    const HOLDS_KEYS: bool = false;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Roofline::with_buckets(buckets).map(Self)
+    }
+
+    /// Refused: there is nothing to insert into.
+    fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        mut keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
+        while keys.len() >= GROUP {
+            let group: [&K; GROUP] = std::array::from_fn(|_| keys.next().expect("there are more"));
+            let locations = group.map(|key| self.0.locate(key));
+            let words = locations.map(|location| self.0.fold(location));
+            words.into_iter().for_each(|word| tell(word & 1 == 1));
+        }
+        keys.for_each(|key| tell(self.contains(key)));
+    }
+
+    /// Nothing to remove.
+    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_answer_as_single_calls_do() {
+        let roofline = BatchedRoofline::with_buckets(1_000).unwrap();
+        for keys in [0, 1, GROUP as u64, 1_000 * GROUP as u64 + 3] {
+            let keys: Vec<u64> = (0..keys).collect();
+            let mut answers = Vec::new();
+            roofline.look_up(keys.iter(), |found| answers.push(found));
+            let singly: Vec<_> = keys.iter().map(|key| roofline.contains(key)).collect();
+            assert_eq!(answers, singly);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The bound of single lookups with two buckets a key: hash the key, load its two words, and nothing else.
+//!
+//! That is two independent loads, unbatched. It is no bound for batches, which load the words of several keys before they
+//! use any: past the caches they can pass it, and [`batched-roofline`](super::BatchedRoofline) is theirs.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use filter::hashing::Location;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use subject::layout::{Geometry, geometry, locate, zeroed};
+use subject::{Operations, SLOTS_PER_BUCKET, Subject};
+
+/// A table of pseudo-random words. It holds no keys: a lookup folds the two words into an answer
+/// that means nothing, and is there only so that the compiler cannot leave the loads out.
+#[derive(Debug)]
+pub struct Roofline {
+    geometry: Geometry,
+    words: Box<[AtomicU64]>,
+}
+
+impl Roofline {
+    /// Where a key belongs.
+    #[inline(always)]
+    pub(super) fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
+        locate(&self.geometry, key)
+    }
+
+    /// Both words in one, of which the lowest bit is the answer.
+    #[inline(always)]
+    pub(super) fn fold(&self, location: Location) -> u64 {
+        // Relaxed: nobody writes the words.
+        let first = self.words[location.first].load(Ordering::Relaxed);
+        let second = self.words[location.second].load(Ordering::Relaxed);
+        first ^ second
+    }
+}
+
+impl Subject for Roofline {
+    const NAME: &'static str = "roofline";
+    const DESCRIPTION: &'static str = "hash the key and load its two words, one key after the other: the bound of single lookups in two buckets";
+    const GUARANTEES: &'static str = "none: it holds no keys, and its answers mean nothing";
+    const OPERATIONS: Operations = Operations::LOOKUP;
+    const HOLDS_KEYS: bool = false;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let (geometry, words) = (geometry(buckets)?, zeroed(buckets)?);
+        let mut random = SmallRng::seed_from_u64(0);
+        for word in &words {
+            // Relaxed: who shares the words synchronises.
+            word.store(random.random(), Ordering::Relaxed);
+        }
+        Ok(Self { geometry, words })
+    }
+
+    /// Refused: there is nothing to insert into.
+    fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.fold(self.locate(key)) & 1 == 1
+    }
+
+    /// Nothing to remove.
+    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    fn slots(&self) -> usize {
+        self.words.len() * SLOTS_PER_BUCKET
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_depend_on_the_words() {
+        let roofline = Roofline::with_buckets(1_000).unwrap();
+        let odd = (0..10_000_u64).filter(|key| roofline.contains(key)).count();
+        assert!((4_000..6_000).contains(&odd), "{odd}");
+    }
+
+    #[test]
+    fn it_has_as_many_words_as_the_filters() {
+        let roofline = Roofline::with_buckets(1_000).unwrap();
+        assert_eq!(Subject::slots(&roofline), 4_000);
+        assert_eq!(Subject::memory_bytes(&roofline), 8_000);
+    }
+}

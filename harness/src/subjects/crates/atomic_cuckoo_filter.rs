@@ -1,0 +1,95 @@
+//! The published crate `atomic-cuckoo-filter` 0.3: a
+//! cuckoo filter that threads share.
+//!
+//! It is set as well as it can be for the comparison. Four fingerprints of 16 bits make a bucket of one word,
+//! so that a lookup loads as many words as ours; of the sizes it offers (4, 8, 16, 32), 16 is its default and
+//! the one nearest to our 12. It hashes with ahash, as ours does, but with the keys of ahash's `Default`. Chains
+//! may be as long as they are by default, 500 evictions. The table has a power of two of buckets: the next
+//! one above what is asked for, so that it is never fuller than ours.
+//!
+//! An insert without evictions is a compare-and-swap. One with evictions has all other chains and all
+//! removes wait, and lookups too while the chain is carried out. All inserts and removes change one shared counter.
+//!
+//! It is not linearizable, and a key that is there may be missed: `harness check --subject
+//! atomic-cuckoo-filter` finds both a lookup and a remove that deny such a key, within seconds, in tables of
+//! some dozen slots. (A lookup is repeated when a chain was carried out meanwhile, but not when a copy of the
+//! key was added in the bucket already read and another taken from the one yet to be read; a remove is never repeated
+//! when it found nothing.) In tables of thousands of slots that is rare; a sweep that meets it ends with an error.
+
+use std::hash::{BuildHasher, Hash};
+
+use anyhow::{Result, anyhow, ensure};
+use atomic_cuckoo_filter::{CuckooFilter, CuckooFilterBuilder};
+use filter::FixedState;
+use filter::hashing::MAX_BUCKETS;
+
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+const FINGERPRINT_BITS: usize = 16;
+
+/// The hash function of all subjects, but for its keys.
+type AHasher = <FixedState as BuildHasher>::Hasher;
+
+/// [`CuckooFilter`] with fingerprints of 16 bits.
+#[derive(Debug)]
+pub struct AtomicCuckooFilter(CuckooFilter<AHasher>);
+
+impl Subject for AtomicCuckooFilter {
+    const NAME: &'static str = "atomic-cuckoo-filter";
+    const DESCRIPTION: &'static str = "the published crate atomic-cuckoo-filter 0.3: 16-bit fingerprints, a power of two of buckets";
+    const GUARANTEES: &'static str =
+        "not linearizable: may miss a key that is there; chains and removes block";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        ensure!(
+            (1..=MAX_BUCKETS).contains(&buckets),
+            "a table has 1 to {MAX_BUCKETS} buckets"
+        );
+        let builder = CuckooFilterBuilder::default()
+            .capacity(buckets * SLOTS_PER_BUCKET)
+            .bucket_size(SLOTS_PER_BUCKET)
+            .fingerprint_size(FINGERPRINT_BITS);
+        builder
+            .build()
+            .map(Self)
+            .map_err(|error| anyhow!("atomic-cuckoo-filter: {error}"))
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key).is_ok()
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.capacity() * FINGERPRINT_BITS / 8 + size_of::<Self>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_rounded_up_to_a_power_of_two() {
+        let slots = |buckets| AtomicCuckooFilter::with_buckets(buckets).unwrap().slots();
+        assert_eq!((slots(512), slots(513)), (4 * 512, 4 * 1024));
+        let bytes = AtomicCuckooFilter::with_buckets(512)
+            .unwrap()
+            .memory_bytes();
+        assert!((4_096..4_300).contains(&bytes), "{bytes}");
+    }
+}

@@ -1,0 +1,112 @@
+//! An exact concurrent set, the hash map of the crate `papaya` 0.2: the answer to
+//! "why not just a hash set?", with what it costs in memory.
+//!
+//! papaya and not dashmap, because lookups are what filters are for: in papaya a lookup takes no lock and writes
+//! to no shared memory, in dashmap each takes and frees the reader–writer lock of a shard.
+//!
+//! Keys come in all types, so what is kept of a key is **its 64-bit hash** and the number of its copies. Keys of
+//! the same hash are taken for one: of absent keys it finds n in 2^64 among n keys, one in 10^13 with a million.
+//! Real keys take more memory than their hashes, and more time to compare. The hash is used as it
+//! is, not hashed again. The map is made with room for as many keys as there are slots, so that it need not grow
+//! until then; it never refuses a key, and grows beyond.
+//!
+//! It is linearizable. Lookups wait for nobody; inserts and removes may, while the map grows. There are no
+//! [steps](kcas::steps) in papaya: `harness check` disturbs threads between their calls only, and experiments that freeze
+//! threads cannot have it.
+
+use std::hash::{BuildHasher, Hash};
+
+use anyhow::{Result, ensure};
+use filter::FixedState;
+use filter::hashing::MAX_BUCKETS;
+use nohash_hasher::BuildNoHashHasher;
+use papaya::{Compute, HashMap, Operation};
+
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+/// Copies of each key, by its hash.
+type Copies = HashMap<u64, u64, BuildNoHashHasher<u64>>;
+
+/// [`HashMap`] from a key's hash to the number of its copies.
+pub struct ExactSet {
+    copies: Copies,
+    slots: usize,
+}
+
+/// What a key takes beside its place in the table: 16 bytes in an allocation of their own, for which glibc's
+/// allocator, like most others, takes 32.
+const ENTRY_BYTES: usize = 32;
+
+/// A place in the table: a pointer to the entry, and a byte of its hash.
+const PLACE_BYTES: usize = size_of::<usize>() + 1;
+
+impl Subject for ExactSet {
+    const NAME: &'static str = "exact-set";
+    const DESCRIPTION: &'static str = "an exact set: the published crate papaya 0.2, a concurrent hash map, with 64-bit hashes as keys";
+    const GUARANTEES: &'static str =
+        "linearizable; lookups never block; inserts and removes block only while the map grows";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        ensure!(
+            (1..=MAX_BUCKETS).contains(&buckets),
+            "a table has 1 to {MAX_BUCKETS} buckets"
+        );
+        let slots = buckets * SLOTS_PER_BUCKET;
+        let copies = HashMap::builder()
+            .capacity(slots)
+            .hasher(BuildNoHashHasher::default())
+            .build();
+        Ok(Self { copies, slots })
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let hash = FixedState.hash_one(key);
+        (self.copies.pin()).update_or_insert(hash, |copies| copies + 1, 1);
+        true
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.copies.pin().contains_key(&FixedState.hash_one(key))
+    }
+
+    /// Pins once for all of them, as a program would.
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
+        let copies = self.copies.pin();
+        keys.for_each(|key| tell(copies.contains_key(&FixedState.hash_one(key))));
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let one_less = |entry| match entry {
+            None => Operation::Abort(()),
+            Some((_, &1)) => Operation::Remove,
+            Some((_, copies)) => Operation::Insert(copies - 1),
+        };
+        let hash = FixedState.hash_one(key);
+        !matches!(
+            self.copies.pin().compute(hash, one_less),
+            Compute::Aborted(())
+        )
+    }
+
+    /// The number of keys it has room for before it grows.
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The table, as papaya makes it for so many keys, and the entries of the keys that it holds: papaya does not
+    /// tell, and `harness/tests/exact_set_memory.rs` holds this against what is asked of the allocator. Removed entries
+    /// that wait to be freed are not counted.
+    fn memory_bytes(&self) -> usize {
+        let keys = self.copies.len();
+        let places = (keys.max(self.slots) * 8 / 6).next_power_of_two();
+        places * PLACE_BYTES + keys * ENTRY_BYTES + size_of::<Self>()
+    }
+}

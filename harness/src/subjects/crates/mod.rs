@@ -1,0 +1,11 @@
+//! Published crates, set so that they come as near to our size as they can.
+
+mod atomic_cuckoo_filter;
+mod cuckoofilter;
+mod exact_set;
+mod fastbloom;
+
+pub use atomic_cuckoo_filter::AtomicCuckooFilter;
+pub use cuckoofilter::CuckoofilterMutex;
+pub use exact_set::ExactSet;
+pub use fastbloom::Fastbloom;

@@ -1,0 +1,17 @@
+//! The classic cuckoo filter under one mutex, the standard library's: the simplest way to share a sequential
+//! filter.
+
+use std::sync::Mutex;
+
+use super::victim_cuckoo::VictimCuckoo;
+use subject::one_lock::OneLock;
+use subject::under_mutex::UnderMutex;
+
+/// A sequential filter behind a mutex.
+pub type GlobalLock = OneLock<Mutex<VictimCuckoo>>;
+
+impl UnderMutex for VictimCuckoo {
+    const NAME: &'static str = "global-lock";
+    const DESCRIPTION: &'static str =
+        "classic random-walk cuckoo filter with a victim slot, under one mutex";
+}

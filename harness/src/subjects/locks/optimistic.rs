@@ -1,0 +1,199 @@
+//! The same cuckoo filter with optimistic lookups, which write nothing: after MemC3 (Fan, Andersen,
+//! Kaminsky, NSDI 2013) and libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014). The strongest rival among
+//! those with locks, where lookups are what counts.
+//!
+//! The table and all that changes it are those of [`striped`](super::striped), as under `segment-lock`; the lock
+//! of a stripe is a *version*: a number that is odd while somebody holds the stripe, and that grows by two each
+//! time (a *sequence lock*). A lookup notes the version, reads the words, and begins anew if the version has
+//! changed meanwhile. Three things differ from what was published, so that a lookup does less:
+//!
+//! - **A find needs no version.** A bucket is one word, so one load tells that there was a copy at a moment.
+//!   Nobody is waited for. The version is loaded again all the same, so that there is one branch for both answers: a
+//!   branch on the answer is mispredicted where hits and misses follow one another at random.
+//! - **One version, not two.** A lookup that finds nothing checks the version of its first bucket alone. Held,
+//!   or changed: it looks again. Neither: that word stayed as it was from the one look at the version to
+//!   the other, so at the moment when the second bucket was read, neither held a copy. None can have been on its
+//!   way from the one to the other, as the stripes of both are held for that.
+//! - **Buckets share a fixed number of stripes**, each with cache lines of its own: 1,024 of them, where MemC3
+//!   has 8,192 counters, and libcuckoo 65,536 locks, side by side.
+//!
+//! # Orderings
+//!
+//! The [table](super::striped) orders its words more than is needed here. What a lookup relies on:
+//!
+//! - *An acquire load of the version*, which pairs with the release store that frees the stripe: all that
+//!   earlier holders wrote is seen by the reads of the words.
+//! - *An acquire fence between the reads of the words and the second look at the version*, which pairs with the
+//!   release fence after the stripe is taken: whoever reads a word that was written under a stripe also sees
+//!   that the stripe was taken.
+//!
+//! A thread's stores may be seen by others a moment after its insert has returned, as nothing but the next taking of a
+//! stripe waits for them. So two threads that each insert a key and then look up the other's may both miss it; apart from
+//! that it is linearizable. It is blocking: inserts and removes wait for a stripe that somebody holds who lost its
+//! core, and so does a lookup that finds nothing.
+
+use std::hash::Hash;
+use std::hint::{black_box, select_unpredictable};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use anyhow::Result;
+use crossbeam_utils::Backoff;
+use filter::Class;
+use kcas::steps::step;
+
+use super::striped::Striped;
+use subject::Subject;
+use subject::layout::{Layout, locate};
+use subject::spin::Spin;
+
+/// A cuckoo filter under striped versions.
+#[derive(Debug)]
+pub struct Optimistic(Striped<Version>);
+
+/// A lock that counts: odd while it is held.
+#[derive(Debug, Default)]
+struct Version(AtomicU64);
+
+impl Spin for Version {
+    #[inline]
+    fn try_take(&self) -> bool {
+        // Acquire pairs with the release in `free`: what the last holder wrote is seen.
+        let taken = self.0.fetch_or(1, Ordering::Acquire) & 1 == 0;
+        // Pairs with the fence in `change_since`: who sees a word written from here on sees the odd version.
+        fence(Ordering::Release);
+        taken
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & 1 == 1
+    }
+
+    #[inline]
+    fn free(&self) {
+        // Nobody else writes while it is odd. Release pairs with the acquire of the next holder, and with
+        // that in `now`.
+        let odd = self.0.load(Ordering::Relaxed);
+        self.0.store(odd.wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl Version {
+    #[inline]
+    fn now(&self) -> u64 {
+        step();
+        // Pairs with the release in `free`: what was written under earlier versions is seen.
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Zero if the stripe was free at `version`, and nobody has taken it until the words were read.
+    #[inline]
+    fn change_since(&self, version: u64) -> u64 {
+        // Pairs with the fence in `try_take`.
+        fence(Ordering::Acquire);
+        step();
+        (self.0.load(Ordering::Relaxed) ^ version) | (version & 1)
+    }
+}
+
+impl Subject for Optimistic {
+    const NAME: &'static str = "optimistic";
+    const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
+    const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Striped::new(buckets).map(Self)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(locate(self.0.geometry(), key))
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let location = locate(self.0.geometry(), key);
+        let stripe = self.0.stripe(location.first);
+        let holds = |bucket| Layout::contains(self.0.read(bucket), location.fingerprint);
+        let backoff = Backoff::new();
+        loop {
+            let version = stripe.now();
+            let found = holds(location.first) | holds(location.second);
+            // One branch, whatever the answer is. The compiler must not see through the select: it would make an `or` of it,
+            // and two branches of that.
+            let change = stripe.change_since(version);
+            if black_box(select_unpredictable(found, 0, change)) == 0 {
+                return found;
+            }
+            backoff.snooze();
+        }
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(locate(self.0.geometry(), key))
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(locate(self.0.geometry(), key).into())
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_still_only_while_nobody_takes_the_stripe() {
+        let stripe = Version::default();
+        let before = stripe.now();
+        assert_eq!(stripe.change_since(before), 0);
+        assert!(stripe.try_take() && !stripe.try_take() && stripe.is_held());
+        assert!(stripe.change_since(before) != 0);
+        assert!(
+            stripe.change_since(stripe.now()) != 0,
+            "somebody may be writing now"
+        );
+        stripe.free();
+        assert!(stripe.change_since(before) != 0 && !stripe.is_held());
+        assert_eq!(stripe.change_since(stripe.now()), 0);
+    }
+
+    /// The only copy is always in the bucket that the lookup is not reading: it is in the second while the
+    /// first is read, and then hops.
+    #[cfg(feature = "steps")]
+    #[test]
+    fn a_copy_that_hops_behind_a_lookup_is_found() {
+        let filter = std::rc::Rc::new(Optimistic::with_buckets(2).unwrap());
+        let geometry = *filter.0.geometry();
+        let class = |key: &u64| Class::from(locate(&geometry, key));
+        let first = |key: &u64| locate(&geometry, key).first;
+        // Two keys of one class, of which each prefers another bucket.
+        let (zero, one) = (0..20_000_u64)
+            .filter(|key| first(key) == 0 && class(key).buckets == [0, 1])
+            .find_map(|zero| {
+                let like = |key: &u64| first(key) == 1 && class(key) == class(&zero);
+                Some((zero, (0..20_000).find(like)?))
+            })
+            .unwrap();
+        assert!(filter.insert(&zero));
+
+        let other = std::rc::Rc::clone(&filter);
+        // The steps: version, word of bucket 1, word of bucket 0, version.
+        let hook = move |step| {
+            if step == 2 {
+                // Removes look into the lower stripe first.
+                assert!(other.insert(&one) && other.remove(&one));
+            }
+        };
+        assert!(kcas::steps::with_hook(hook, || filter.contains(&one)));
+    }
+}

@@ -1,0 +1,283 @@
+//! A cuckoo filter under striped locks, whatever a lock is: the table of `segment-lock`, of `striped-timestamps` and of
+//! `optimistic`.
+//!
+//! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
+//!
+//! - **As few locks as are correct.** A key can move between its two buckets only while both
+//!   stripes are held. A remove takes the lower stripe first and looks into that bucket: if the key is
+//!   there, it is done with one lock. Only otherwise it takes the higher stripe too, still holding the
+//!   lower one, so that the key cannot slip past it. An insert reads without a lock which of its buckets
+//!   has room and locks that one alone.
+//! - **Eviction that hardly locks** (as in libcuckoo, Li et al. 2014). The chain of shifts is
+//!   searched without locks and then done from its empty end backwards, one shift at a time, each
+//!   under the stripes of its two buckets and only if both are still as needed. The last shift puts
+//!   the new fingerprint into the slot it frees, under the same locks. A chain that went stale is
+//!   searched again; what was already shifted is where it may be, so nothing needs to be undone.
+//!
+//! It counts its keys as our filter does, each thread in a counter of its own.
+//!
+//! Stripes are taken in ascending order, so threads cannot wait in a circle. An insert is refused when a
+//! search finds no chain among the words it happened to read, and both buckets are full at one moment, as in
+//! the lock-free filter.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use crossbeam_utils::CachePadded;
+use filter::hashing::Location;
+use filter::length::Length;
+use filter::path::Step;
+use kcas::steps::step;
+
+use crate::subjects::{CAME, WENT, counted, find_chain};
+use subject::SLOTS_PER_BUCKET;
+use subject::layout::{Geometry, Layout, geometry, zeroed};
+use subject::spin::{Held, Spin};
+
+/// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
+/// within a tenth of one another; fewer make threads meet, and more push the table out of the
+/// nearest caches.
+const STRIPES: usize = 1 << 10;
+
+/// A cuckoo filter whose buckets are under striped locks.
+#[derive(Debug)]
+pub(super) struct Striped<S> {
+    geometry: Geometry,
+    /// The stripes order all accesses but those without a lock. Those that choose where to insert are done again
+    /// under the stripe. What lookups without a lock rely on is told where they are.
+    words: Box<[AtomicU64]>,
+    stripes: Box<[CachePadded<S>]>,
+    /// As in our filter.
+    length: Length,
+}
+
+impl<S: Spin + Default> Striped<S> {
+    /// An empty table.
+    pub(super) fn new(buckets: usize) -> Result<Self> {
+        let geometry = geometry(buckets)?;
+        let stripes = STRIPES.min(buckets.next_power_of_two());
+        Ok(Self {
+            geometry,
+            words: zeroed(buckets)?,
+            stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
+            length: Length::starting_at(0),
+        })
+    }
+
+    /// How keys are spread over the buckets.
+    #[inline]
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Slots of the table.
+    pub(super) fn slots(&self) -> usize {
+        self.words.len() * SLOTS_PER_BUCKET
+    }
+
+    /// Size of the table and its stripes in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words) + size_of_val(&*self.stripes) + self.length.memory_bytes()
+    }
+
+    /// Adds a fingerprint; `false` if there is no room.
+    #[inline]
+    pub(super) fn insert(&self, location: Location) -> bool {
+        counted(&self.length, CAME, || {
+            self.place(location.first, location.fingerprint)
+                || self.place(location.second, location.fingerprint)
+                || self.evict(location)
+        })
+    }
+
+    /// Takes a copy of a fingerprint out; `false` if there is none.
+    #[inline]
+    pub(super) fn remove(&self, location: Location) -> bool {
+        let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
+        counted(&self.length, WENT, || self.find(location, clear).is_some())
+    }
+
+    /// Finds a copy of a fingerprint, and lets `then` have its bucket and slot while the bucket's
+    /// stripe is held.
+    #[inline]
+    pub(super) fn find<R>(
+        &self,
+        location: Location,
+        then: impl FnOnce(usize, usize) -> R,
+    ) -> Option<R> {
+        let Location {
+            fingerprint,
+            first,
+            second,
+        } = location;
+        let ascending = self.number(first) <= self.number(second);
+        let (lower, higher) = if ascending {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        let _lower = self.lock(lower);
+        if let Some(slot) = Layout::find(self.read(lower), fingerprint) {
+            return Some(then(lower, slot));
+        }
+        let _higher = (self.number(lower) != self.number(higher)).then(|| self.lock(higher));
+        Layout::find(self.read(higher), fingerprint).map(|slot| then(higher, slot))
+    }
+
+    /// The stripe of a bucket.
+    #[inline]
+    pub(super) fn stripe(&self, bucket: usize) -> &S {
+        &self.stripes[self.number(bucket)]
+    }
+
+    #[inline]
+    fn number(&self, bucket: usize) -> usize {
+        bucket & (self.stripes.len() - 1)
+    }
+
+    #[inline]
+    fn lock(&self, bucket: usize) -> Held<'_, S> {
+        Held::take(self.stripe(bucket))
+    }
+
+    /// Takes the stripes of two buckets in ascending order, or their common stripe once.
+    fn lock_both(&self, one: usize, other: usize) -> (Held<'_, S>, Option<Held<'_, S>>) {
+        let (one, other) = (self.number(one), self.number(other));
+        let lower = Held::take(&*self.stripes[one.min(other)]);
+        let higher = (one != other).then(|| Held::take(&*self.stripes[one.max(other)]));
+        (lower, higher)
+    }
+
+    /// A bucket's word.
+    #[inline]
+    pub(super) fn read(&self, bucket: usize) -> u64 {
+        step();
+        // Acquire pairs with the release in `write`, for lookups without a lock.
+        self.words[bucket].load(Ordering::Acquire)
+    }
+
+    /// The caller holds the bucket's stripe.
+    #[inline]
+    fn write(&self, bucket: usize, word: u64) {
+        step();
+        // Release pairs with the acquire in `read`: who sees that a shift has emptied a slot sees the other bucket filled.
+        self.words[bucket].store(word, Ordering::Release);
+    }
+
+    /// Places a fingerprint into a bucket if it has room.
+    #[inline]
+    fn place(&self, bucket: usize, fingerprint: u64) -> bool {
+        if Layout::find_empty(self.read(bucket)).is_none() {
+            return false;
+        }
+        let _held = self.lock(bucket);
+        let word = self.read(bucket);
+        let empty = Layout::find_empty(word);
+        if let Some(slot) = empty {
+            self.write(bucket, Layout::place(word, slot, fingerprint));
+        }
+        empty.is_some()
+    }
+
+    /// Inserts into two full buckets; `false` if no chain of shifts makes room.
+    #[cold]
+    fn evict(&self, location: Location) -> bool {
+        let Location { first, second, .. } = location;
+        loop {
+            let found = find_chain(&self.geometry, location, |bucket| self.read(bucket));
+            let Some(chain) = found else {
+                // The search has seen one bucket after the other full, perhaps never both at once.
+                if self.are_full(first, second) {
+                    return false;
+                }
+                continue;
+            };
+            let done = match &*chain {
+                [] => false,
+                // Room has appeared meanwhile.
+                [only] => self.place(only.bucket, location.fingerprint),
+                [root, next, ..] => {
+                    let mut later = chain[1..].windows(2).rev();
+                    later.all(|pair| self.shift(&pair[0], &pair[1], 0))
+                        && self.shift(root, next, location.fingerprint)
+                }
+            };
+            if done {
+                return true;
+            }
+        }
+    }
+
+    /// Whether neither bucket has room, at one moment.
+    fn are_full(&self, one: usize, other: usize) -> bool {
+        let _held = self.lock_both(one, other);
+        let full = |bucket| Layout::find_empty(self.read(bucket)).is_none();
+        full(one) && full(other)
+    }
+
+    /// Moves the occupant of one step's slot to the next step's bucket and leaves `replacement` (0:
+    /// nothing) in the slot; `false`, with nothing changed, if the occupant is gone or there is no
+    /// room.
+    fn shift(&self, from: &Step, to: &Step, replacement: u64) -> bool {
+        let _held = self.lock_both(from.bucket, to.bucket);
+        let occupant = Layout::fingerprint(from.word, from.slot);
+        let (source, target) = (self.read(from.bucket), self.read(to.bucket));
+        let unmoved = Layout::fingerprint(source, from.slot) == occupant;
+        let Some(empty) = Layout::find_empty(target).filter(|_| unmoved) else {
+            return false;
+        };
+        self.write(to.bucket, Layout::place(target, empty, occupant));
+        let left = match replacement {
+            0 => Layout::clear(source, from.slot),
+            fingerprint => Layout::place(source, from.slot, fingerprint),
+        };
+        self.write(from.bucket, left);
+        true
+    }
+}
+
+#[cfg(all(test, feature = "steps"))]
+mod tests {
+    use std::rc::Rc;
+
+    use kcas::steps::with_hook;
+
+    use super::super::segment_lock::SpinLock;
+    use super::*;
+    use subject::layout::locate;
+
+    /// Keys whose first bucket of two this is, and whose second is the other.
+    fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {
+        let geometry = filter.geometry;
+        (0..)
+            .map(move |key: u64| locate(&geometry, &key))
+            .filter(move |location| location.first == bucket && location.second != bucket)
+    }
+
+    /// While an insert reads one bucket after the other, the empty slot is always in the one that it does
+    /// not read.
+    #[test]
+    fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
+        let filter = Rc::new(Striped::<SpinLock>::new(2).unwrap());
+        let mut firsts = preferring(&filter, 0);
+        let (leaves, refused) = (firsts.next().unwrap(), firsts.next().unwrap());
+        let mut seconds = preferring(&filter, 1);
+        let comes = seconds.next().unwrap();
+        for key in firsts.take(3).chain([leaves]).chain(seconds.take(3)) {
+            assert!(filter.insert(key));
+        }
+
+        let other = Rc::clone(&filter);
+        let hook = move |step| {
+            // After the look for the counter, the reads: first, second, then those of the search: first, second, second four
+            // times, first four times.
+            let (goes, comes) = match step {
+                2 | 4 => (leaves, comes),
+                3 | 9 => (comes, leaves),
+                _ => return,
+            };
+            assert!(other.remove(goes) && other.insert(comes));
+        };
+        assert!(with_hook(hook, || filter.insert(refused)));
+    }
+}

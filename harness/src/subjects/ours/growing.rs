@@ -1,0 +1,148 @@
+//! The filter that grows: [`filter::GrowingCuckooFilter`], from a hundredth of the buckets that are asked for.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use filter::{BuildError, Class, GrowingCuckooFilter, InsertError};
+
+use subject::{Operations, SLOTS_PER_BUCKET, Subject};
+
+/// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets that are asked for.
+#[derive(Debug)]
+pub struct Growing {
+    filter: GrowingCuckooFilter,
+    slots: usize,
+}
+
+impl Growing {
+    /// A filter whose first table has so many buckets, and that counts as one of so many slots.
+    ///
+    /// # Errors
+    ///
+    /// A number of buckets that no table can have.
+    pub fn starting_with(first: usize, slots: usize) -> Result<Self, BuildError> {
+        let filter = GrowingCuckooFilter::builder().buckets(first).build()?;
+        Ok(Self { filter, slots })
+    }
+
+    /// A filter whose first table has room for so many keys, and that counts as one of so many slots.
+    ///
+    /// # Errors
+    ///
+    /// A number of keys that no table has room for.
+    pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
+        let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
+        Ok(Self { filter, slots })
+    }
+}
+
+impl Growing {
+    pub(crate) fn filter(&self) -> &GrowingCuckooFilter {
+        &self.filter
+    }
+}
+
+impl Subject for Growing {
+    const NAME: &'static str = "growing";
+    const DESCRIPTION: &'static str =
+        "the lock-free filter that grows, from a hundredth of the size; each call pins an epoch";
+    const GUARANTEES: &'static str = "linearizable; lock-free, also while it grows";
+    const OPERATIONS: Operations = Operations {
+        unique: true,
+        ..Operations::ALL
+    };
+    const GROWS: bool = true;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        subject::layout::geometry(buckets)?;
+        let first = (buckets / 100).max(2);
+        Ok(Self::starting_with(first, buckets * SLOTS_PER_BUCKET)?)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.insert(key).is_ok()
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.contains(key)
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.remove(key)
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        self.filter
+            .insert_unique(key)
+            .map_err(|_| InsertError::Full)
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.filter.count(key) as u64
+    }
+
+    /// That of the first generation: later ones only tell more keys apart.
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.filter.class(key))
+    }
+
+    /// As many as were asked for: it has fewer at first, and more in the end.
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.filter.memory_bytes()
+    }
+}
+
+/// [`Growing`], with its lookups by a [`Reader`](filter::growing::Reader) where many are made in a row.
+#[derive(Debug)]
+pub struct GrowingReader(Growing);
+
+impl Subject for GrowingReader {
+    const NAME: &'static str = "growing-reader";
+    const DESCRIPTION: &'static str = "growing, with many lookups in a row by one reader";
+    const GUARANTEES: &'static str = Growing::GUARANTEES;
+    const GROWS: bool = true;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Growing::with_buckets(buckets).map(Self)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key)
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
+        let reader = self.0.filter.reader();
+        keys.for_each(|key| tell(reader.contains(key)));
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

@@ -1,0 +1,73 @@
+//! The lock-free cuckoo filter, asked for many keys at once.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use arrayvec::ArrayVec;
+use filter::Class;
+
+use super::LockFree;
+use subject::Subject;
+
+/// How many keys are asked for in one call.
+const BATCH: usize = 32;
+
+/// [`LockFree`] with its lookups made by [`contains_batch`](filter::CuckooFilter::contains_batch). In mixes of
+/// operations, where there is no batch to be asked for, it is the same.
+#[derive(Debug)]
+pub struct LockFreeBatch(LockFree);
+
+impl Subject for LockFreeBatch {
+    const NAME: &'static str = "lock-free-batch";
+    const DESCRIPTION: &'static str = "lock-free, with lookups in batches of 32 keys";
+    const GUARANTEES: &'static str = "as lock-free, for each key of a batch";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        LockFree::with_buckets(buckets).map(Self)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key)
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        mut keys: impl ExactSizeIterator<Item = &'k K>,
+        mut tell: impl FnMut(bool),
+    ) {
+        let mut found = [false; BATCH];
+        while keys.len() >= BATCH {
+            let batch: [&K; BATCH] = std::array::from_fn(|_| keys.next().expect("there are more"));
+            self.0.filter().contains_batch(&batch, &mut found);
+            found.iter().for_each(|&found| tell(found));
+        }
+        let rest: ArrayVec<&K, BATCH> = keys.collect();
+        let found = &mut found[..rest.len()];
+        self.0.filter().contains_batch(&rest, found);
+        found.iter().for_each(|&found| tell(found));
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        self.0.class(key)
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

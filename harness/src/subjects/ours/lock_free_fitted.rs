@@ -1,0 +1,54 @@
+//! The lock-free cuckoo filter, with a layout that is chosen at run time: what the choice costs.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use filter::layout::Layout;
+use filter::{Class, CuckooFilter, FittedFilter};
+
+use subject::layout::FINGERPRINT_BITS;
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+/// [`FittedFilter`], asked for the false positive rate of the layout that all subjects share, and so in that
+/// layout.
+#[derive(Debug)]
+pub struct LockFreeFitted(FittedFilter);
+
+impl Subject for LockFreeFitted {
+    const NAME: &'static str = "lock-free-fitted";
+    const DESCRIPTION: &'static str = "lock-free, with its layout chosen at run time";
+    const GUARANTEES: &'static str = "as lock-free";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let rate = Layout::<SLOTS_PER_BUCKET, FINGERPRINT_BITS>::FALSE_POSITIVE_RATE;
+        let builder = CuckooFilter::builder().buckets(buckets);
+        Ok(Self(builder.false_positive_rate(rate).build()?))
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key).is_ok()
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(key)
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.0.class(key))
+    }
+
+    fn slots(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}

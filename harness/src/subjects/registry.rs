@@ -1,0 +1,206 @@
+//! The subjects known by name.
+//!
+//! A crate of yours measures its own filter beside ours by implementing [`Subject`], adding it to a
+//! [`Registry`] and handing that to [`cli::main`](crate::cli::main), or to
+//! [`runner::run`](crate::run::runner::run) with an experiment that names it.
+
+use anyhow::{Context, Result, bail};
+
+use crate::subjects::{
+    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
+    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
+    AtomicCuckooFilter, BatchedRoofline, BlockedBloom, Bloom, CountMinSet, CountingBloom,
+    CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, Growing, GrowingReader, HyperLogLogCounter,
+    LockFree, LockFreeBatch, LockFreeFitted, Null, Optimistic, PlainCuckooMutex, Roofline, RwLock,
+    ScalableBloom, SegmentLock, SmartCuckooMutex, StripedTimestamps, TwoPhase, UpdateRoofline,
+    VectorQuotient, WordLock,
+};
+use crate::wording::{counted, unknown};
+use crate::workload::phase::Measured;
+use check::Candidate;
+use subject::{Operations, Subject};
+
+/// A subject as the registry knows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// [`Subject::NAME`].
+    pub name: &'static str,
+    /// [`Subject::DESCRIPTION`].
+    pub description: &'static str,
+    /// [`Subject::GUARANTEES`].
+    pub guarantees: &'static str,
+    /// [`Subject::OPERATIONS`].
+    pub operations: Operations,
+    /// [`Subject::HOLDS_KEYS`].
+    pub holds_keys: bool,
+    /// [`Subject::STASH`].
+    pub stash: usize,
+    /// [`Subject::GROWS`].
+    pub grows: bool,
+    build: fn(usize) -> Result<Box<dyn Measured>>,
+    candidate: Candidate,
+}
+
+impl Entry {
+    /// An empty filter with room for `buckets` ×
+    /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
+    ///
+    /// # Errors
+    ///
+    /// A number of buckets that the subject cannot have.
+    pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
+        (self.build)(buckets).with_context(|| {
+            format!(
+                "subject {:?} cannot be built with {}",
+                self.name,
+                counted(buckets, "bucket")
+            )
+        })
+    }
+
+    /// The same, to be [checked](check).
+    pub fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+}
+
+/// The subjects that a sweep may name.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    entries: Vec<Entry>,
+}
+
+impl Registry {
+    /// A registry without any subject.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The subjects that come with this crate.
+    pub fn standard() -> Self {
+        let mut registry = Self::new();
+        registry.add::<LockFree>();
+        registry.add::<LockFreeBatch>();
+        registry.add::<LockFreeFitted>();
+        registry.add::<Growing>();
+        registry.add::<GrowingReader>();
+        registry.add::<SegmentLock>();
+        registry.add::<StripedTimestamps>();
+        registry.add::<Optimistic>();
+        registry.add::<WordLock>();
+        registry.add::<GlobalLock>();
+        registry.add::<RwLock>();
+        registry.add::<TwoPhase>();
+        registry.add::<VectorQuotient>();
+        registry.add::<AtomicCuckooFilter>();
+        registry.add::<CuckoofilterMutex>();
+        registry.add::<BlockedBloom>();
+        registry.add::<Fastbloom>();
+        registry.add::<Bloom>();
+        registry.add::<CountingBloom>();
+        registry.add::<ScalableBloom>();
+        registry.add::<ExactSet>();
+        registry.add::<SmartCuckooMutex>();
+        registry.add::<PlainCuckooMutex>();
+        registry.add::<CountMinSet>();
+        registry.add::<HyperLogLogCounter>();
+        registry.add::<Roofline>();
+        registry.add::<BatchedRoofline>();
+        registry.add::<UpdateRoofline>();
+        registry.add::<Null>();
+        registry.add::<AblationControl>();
+        registry.add::<AblationTwoPhaseLookup>();
+        registry.add::<AblationOneRound>();
+        registry.add::<AblationHopByHop>();
+        registry.add::<AblationRandomWalk>();
+        registry.add::<AblationEpoch>();
+        registry.add::<AblationHelpingReaders>();
+        registry.add::<AblationDcss>();
+        registry.add::<AblationUncounted>();
+        registry
+    }
+
+    /// Adds a subject; one of the same name is replaced.
+    pub fn add<S: Subject>(&mut self) {
+        self.entries.retain(|entry| entry.name != S::NAME);
+        self.entries.push(Entry {
+            name: S::NAME,
+            description: S::DESCRIPTION,
+            guarantees: S::GUARANTEES,
+            operations: S::OPERATIONS,
+            holds_keys: S::HOLDS_KEYS,
+            stash: S::STASH,
+            grows: S::GROWS,
+            build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
+            candidate: Candidate::of::<S>(),
+        });
+    }
+
+    /// All subjects, in the order in which they were added.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// All names, in the order in which they were added.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.entries.iter().map(|entry| entry.name).collect()
+    }
+
+    /// The subject of this name.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name; the message tells the nearest of the known ones, and lists them.
+    pub fn get(&self, name: &str) -> Result<&Entry> {
+        match self.entries.iter().find(|entry| entry.name == name) {
+            Some(entry) => Ok(entry),
+            None => bail!("unknown subject {}", unknown(name, &self.names())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let error = Registry::standard().get("balloon").unwrap_err().to_string();
+        assert!(error.contains("\"balloon\""), "{error}");
+        assert!(
+            error.contains(
+                "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, "
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_subject_added_twice_is_known_once() {
+        let mut registry = Registry::new();
+        registry.add::<Roofline>();
+        registry.add::<Roofline>();
+        assert_eq!(registry.names(), ["roofline"]);
+    }
+
+    #[test]
+    fn the_name_that_was_meant_is_told_and_no_other() {
+        let registry = Registry::standard();
+        let said = |typed: &str| registry.get(typed).unwrap_err().to_string();
+        for (typed, meant) in [
+            ("lockfree", "lock-free"),
+            ("lock_free", "lock-free"),
+            ("Lock-Free", "lock-free"),
+            ("segmentlock", "segment-lock"),
+            ("segment", "segment-lock"),
+            ("blom", "bloom"),
+            ("exactset", "exact-set"),
+        ] {
+            let meant = format!("did you mean {meant:?}?");
+            assert!(said(typed).contains(&meant), "{typed}");
+        }
+        for typed in ["balloon", "", "x", "my-own-map"] {
+            assert!(!said(typed).contains("did you mean"), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Single calls of a subject, whichever it is.
+
+use filter::specification::Event;
+use filter::{Class, InsertError};
+
+use crate::Subject;
+
+/// What a single call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// [`Subject::insert`].
+    Insert,
+    /// [`Subject::insert_unique`].
+    InsertUnique,
+    /// [`Subject::contains`].
+    Contains,
+    /// [`Subject::count`].
+    Count,
+    /// [`Subject::remove`].
+    Remove,
+}
+
+/// A subject, called dynamically with numbers as keys. Every [`Subject`] is one.
+pub trait Calls: Send + Sync {
+    /// Makes one call, and tells its answer.
+    fn call(&self, operation: Operation, key: u64) -> Event;
+
+    /// [`Subject::class`] of a number.
+    fn class(&self, key: u64) -> Option<Class>;
+}
+
+impl<S: Subject> Calls for S {
+    #[inline]
+    fn call(&self, operation: Operation, key: u64) -> Event {
+        match operation {
+            Operation::Insert => {
+                Event::Insert(self.insert(&key).then_some(()).ok_or(InsertError::Full))
+            }
+            Operation::InsertUnique => Event::InsertUnique(self.insert_unique(&key)),
+            Operation::Contains => Event::Contains(self.contains(&key)),
+            Operation::Count => Event::Count(self.count(&key)),
+            Operation::Remove => Event::Remove(self.remove(&key)),
+        }
+    }
+
+    fn class(&self, key: u64) -> Option<Class> {
+        Subject::class(self, &key)
+    }
+}

@@ -1,0 +1,60 @@
+//! Waiting for a lock of one bit: what `segment-lock`, `optimistic` and `vector-quotient` share, whatever their locks
+//! are.
+//!
+//! A waiter only reads until the lock looks free, backs off, and yields its core once it has waited long, so
+//! that a holder that lost its core gets it back.
+
+use crossbeam_utils::Backoff;
+use kcas::steps::step;
+
+/// A lock that is taken and freed by one access each.
+pub trait Spin {
+    /// Takes the lock, unless somebody holds it: whether it did. Then what its last holder wrote is seen.
+    fn try_take(&self) -> bool;
+
+    /// Whether somebody holds it, at a glance.
+    fn is_held(&self) -> bool;
+
+    /// Frees the lock, which the caller holds.
+    fn free(&self);
+}
+
+/// A lock that is held; freed when dropped.
+#[derive(Debug)]
+pub struct Held<'a, S: Spin>(pub &'a S);
+
+impl<'a, S: Spin> Held<'a, S> {
+    /// Waits until nobody holds the lock, and takes it.
+    #[inline]
+    pub fn take(lock: &'a S) -> Self {
+        Self::try_take(lock).unwrap_or_else(|| Self::wait(lock))
+    }
+
+    /// Takes the lock, unless somebody holds it.
+    #[inline]
+    pub fn try_take(lock: &'a S) -> Option<Self> {
+        step();
+        lock.try_take().then(|| Self(lock))
+    }
+
+    #[cold]
+    fn wait(lock: &'a S) -> Self {
+        let backoff = Backoff::new();
+        loop {
+            while lock.is_held() {
+                backoff.snooze();
+            }
+            if let Some(held) = Self::try_take(lock) {
+                return held;
+            }
+        }
+    }
+}
+
+impl<S: Spin> Drop for Held<'_, S> {
+    #[inline]
+    fn drop(&mut self) {
+        step();
+        self.0.free();
+    }
+}

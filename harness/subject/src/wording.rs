@@ -1,0 +1,80 @@
+//! Counts and names, put into words.
+
+use std::fmt::Display;
+
+/// A number with its digits in groups of three, as in `60,000`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
+/// A noun as it stands after this count: `key` after 1, `keys` after any other.
+pub fn noun<N: PartialEq + From<u8>>(count: N, singular: &str) -> String {
+    let ending = match singular {
+        _ if count == N::from(1) => "",
+        _ if singular.ends_with('s') || singular.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{singular}{ending}")
+}
+
+/// A count with its noun: `1 key`, `2 keys`.
+pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, singular: &str) -> String {
+    format!("{count} {}", noun(count, singular))
+}
+
+/// A count of many digits with its noun: `60,000 keys`.
+pub fn large(count: u64, singular: &str) -> String {
+    format!("{} {}", grouped(count), noun(count, singular))
+}
+
+/// What is said of a name that is not known: the nearest one that is, if one is near, and all of them.
+pub fn unknown(name: &str, known: &[&str]) -> String {
+    let all = known.join(", ");
+    match nearest(name, known) {
+        Some(near) => format!("{name:?}: did you mean {near:?}? Known are {all}"),
+        None => format!("{name:?}; known are {all}"),
+    }
+}
+
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    // Far enough for a word that is forgotten, too near for another name.
+    const NEAR: f64 = 0.85;
+    let name = name.to_lowercase();
+    let similar = |known: &&'a str| (strsim::jaro_winkler(&name, known), *known);
+    let most = known.iter().map(similar).max_by(|a, b| a.0.total_cmp(&b.0));
+    most.filter(|(similarity, _)| *similarity >= NEAR)
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "key"), "1 key");
+        assert_eq!(counted(0, "key"), "0 keys");
+        assert_eq!(counted(1.0, "thread"), "1 thread");
+        assert_eq!(counted(2_u64, "hash"), "2 hashes");
+        assert_eq!(counted(2_usize, "class"), "2 classes");
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(60_000), "60,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_the_known_ones() {
+        let said = unknown("lockfree", &["lock-free", "rwlock"]);
+        assert_eq!(
+            said,
+            "\"lockfree\": did you mean \"lock-free\"? Known are lock-free, rwlock"
+        );
+        assert_eq!(unknown("x", &["rwlock"]), "\"x\"; known are rwlock");
+    }
+}
