@@ -8,6 +8,7 @@ use harness::experiment::Experiment;
 use harness::machine::pinning::Cores;
 use harness::registry::Registry;
 use harness::results::record::Row;
+use harness::results::rows::Record;
 use harness::run::plan::Plan;
 use harness::run::runner::{self, Event, Sweep};
 use harness::subject::Subject;
@@ -36,11 +37,13 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
     registry.add::<S>();
     let keys = KeySource::generated(KEYS, 1);
     let mut rows = Vec::new();
+    let (experiment, cores) = (&experiment(S::NAME, frozen, workload), &Cores::detect());
     let sweep = Sweep {
-        experiment: &experiment(S::NAME, frozen, workload),
+        experiment,
         registry: &registry,
+        plan: &Plan::of(experiment, &registry, cores)?,
         keys: &keys,
-        cores: &Cores::detect(),
+        cores,
         made: &[],
     };
     runner::run(&sweep, &AtomicBool::new(false), &mut |event| {

@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
-use super::{Ending, stop_on_ctrl_c};
 use crate::machine;
+use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::print::{note, say};
+use crate::studies::study::seconds;
 use crate::subjects::registry::{Entry, Registry};
 use crate::wording::{counted, large};
 use check::perturbation;
@@ -53,17 +54,6 @@ fn threads(text: &str) -> Result<usize> {
         bail!("choose 1 to {MAX_THREADS}: the checker can take so many calls at once");
     }
     Ok(threads)
-}
-
-const MOST_SECONDS: f64 = 604_800.0;
-
-pub(super) fn seconds(text: &str) -> Result<Duration> {
-    let seconds: f64 = text.parse().context("that is not a number")?;
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if !time.is_zero() && time.as_secs_f64() <= MOST_SECONDS => Ok(time),
-        // What is longer cannot even be added to the present.
-        _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
-    }
 }
 
 pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {

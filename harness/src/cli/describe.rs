@@ -9,12 +9,13 @@ use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::{Ending, results};
 use crate::machine::{self, Run, Sidecar, without_directories};
 use crate::relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
 use crate::results::description::{COLUMNS, rows};
+use crate::run::ending::Ending;
 use crate::show::outputs::Outputs;
 use crate::show::print::{Stdout, note};
+use crate::show::{leave, progress};
 use crate::wording::large;
 use profile::{Description, Exact, Settings, describe as describe_file, name, shown};
 
@@ -79,7 +80,7 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
     let size = size
         .filter(std::fs::Metadata::is_file)
         .map(|file| file.len());
-    let bar = results::bar_of_bytes(size);
+    let bar = progress::bar_of_bytes(size);
     let described = describe_file(&options.keys, &settings, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let description = described?;
@@ -91,7 +92,7 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
         let rows = rows(&description);
         sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
-        results::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
+        leave::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
         let files = Outputs::named(directory, NAME);
         note!(
             "left {} and {}",

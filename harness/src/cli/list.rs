@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Ending, experiments_directory};
+use super::experiments_directory;
 use crate::experiment;
+use crate::run::ending::Ending;
 use crate::show::print::say;
 use crate::subjects::registry::Registry;
 use crate::workload::{Workload, Ycsb};

@@ -1,37 +1,26 @@
 //! The command line: one file a command.
 
 use std::path::{Path, PathBuf};
-use std::process::{self, ExitCode};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::machine::Program;
+use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
+use crate::studies::{self, memory, sweep::command as sweep};
 use crate::subjects::registry::Registry;
 
 mod check;
-mod cuckoo_hashing;
 mod describe;
-mod growth;
-mod kcas;
-mod layouts;
 mod list;
-mod memory;
 mod plot;
 mod report;
 mod reproduce;
-mod results;
-mod sweep;
-mod theory;
 
-/// That of `targets`.
+/// The experiments of `targets`.
 const SPEED: &[&str] = &["speed.toml"];
-
-/// What a shell expects of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Measures concurrent filters against each other with pinned threads, draws the figures, and checks that
 /// their answers are right.
@@ -122,64 +111,11 @@ enum Command {
     /// A subject that does not tell which keys it takes for one (`Subject::class`) is checked for missed
     /// keys only.
     Check(check::Options),
-    /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits a key.
-    ///
-    /// Prints one table, and leaves layouts.csv, layouts.machine.toml and layouts.svg. Takes some minutes.
-    Layouts(layouts::Options),
-    /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at once.
-    ///
-    /// An operation reads k words and increases each by one, at one moment, again and again until it succeeds; k
-    /// goes from 1 to 8. Threads have words of their own (disjoint), or all share 16 (contended). Engines take turns
-    /// within each round, in an order that rotates, and ratios are taken within rounds. After each measurement every
-    /// word is held against what the operations add up to.
-    ///
-    /// Prints one table, and leaves kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes, and needs the cores
-    /// to itself.
-    ///
-    /// Before it trusts an engine, a careful reader runs `harness kcas --check`: it lets threads also reduce words, so
-    /// that values return, which not every engine survives.
-    ///
-    /// Compare-and-swaps of one operation are counted, not derived, in a build that sees each access to shared
-    /// memory, and printed first: `cargo run --release -p harness --features steps -- kcas --rounds 1`. Such a build
-    /// is no measure of speed.
-    Kcas(kcas::Options),
-    /// Measure what a key costs in memory, and how often absent keys are found for it.
-    ///
-    /// Every subject at several load factors, each in a process of its own: what it says it takes, what the process
-    /// took, and the false positive rate. Prints one table, and leaves memory.csv, memory.machine.toml and memory.svg.
-    /// Takes some two minutes.
-    Memory(memory::Options),
+    #[command(flatten)]
+    Study(studies::Command),
     /// One measurement of `memory`, as it asks itself for.
     #[command(name = memory::ONE, hide = true)]
     MemoryOfOne(memory::One),
-    /// Hold structures against what the literature says of them: formula, prediction, measurement.
-    ///
-    /// For each structure of which there are formulas: how often it is wrong about absent keys, how full it gets, what a key
-    /// takes, what its parameters come to. Each row says what may be measured if the formula holds, which follows from
-    /// statistics and not from what came out; a row that does not hold is named, and the exit code is 1. Prints one table,
-    /// and leaves theory.csv and theory.machine.toml. Takes less than half a minute.
-    Theory(theory::Options),
-    /// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
-    ///
-    /// Both are exact hash tables for one thread, with two hash functions and one key a bucket; SmartCuckoo knows before it
-    /// moves a key whether an insert must fail. Both go through the five mixes of SmartCuckoo's evaluation, up to half a key
-    /// a bucket, where inserts begin to fail, and beyond; they take turns at each load, and ratios are taken within rounds.
-    ///
-    /// Prints one table, and leaves cuckoo-hashing.csv, cuckoo-hashing.machine.toml and cuckoo-hashing.svg. Takes some two
-    /// minutes, and needs a core to itself.
-    CuckooHashing(cuckoo_hashing::Options),
-    /// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
-    ///
-    /// The filter that grows, started with room for a thousandth of the keys, beside the filter of fixed size, which has room for all from the
-    /// start, and a scalable Bloom filter. Pinned threads insert keys, and look some up after each: half of them are in, and
-    /// one that is not found ends the run with an error. The way is cut into slices by the number of keys in the set. Every insert is
-    /// timed, since few of them pay for growing, and one of 16 lookups. Subjects of a round run one right after another, and
-    /// ratios are taken within rounds.
-    ///
-    /// Prints one table, and leaves growth.csv (one row per subject, round and slice), growth.machine.toml and growth.svg. Takes
-    /// about a minute, and needs the cores to itself. Ctrl-C ends it after the slice that is being measured, and keeps what
-    /// is done.
-    Growth(growth::Options),
     /// Tell what a file of keys is like, and what a filter of them would take.
     ///
     /// One pass by all threads, in memory that does not grow with the file: how many keys are different (HyperLogLog), which
@@ -210,21 +146,12 @@ enum Command {
     },
 }
 
-/// How a command ended, if without an error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Ending {
-    Complete,
-    Interrupted,
-}
-
 impl Command {
     /// Whether it leaves files, besides what it prints.
     fn leaves_files(&self) -> bool {
         match self {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
-            Self::Kcas(options) => !options.check,
-            Self::Layouts(_) | Self::Memory(_) | Self::Theory(_) => true,
-            Self::CuckooHashing(_) | Self::Growth(_) => true,
+            Self::Study(study) => study.leaves_files(),
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
             // All that they print is the name of the file.
@@ -287,13 +214,8 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
             options,
         } => sweep_named(registry, SPEED, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
-        Command::Kcas(options) => kcas::kcas(&options),
-        Command::Layouts(options) => layouts::layouts(&options),
-        Command::Memory(options) => memory::memory(registry, &options),
-        Command::MemoryOfOne(one) => memory::memory_of_one(registry, &one),
-        Command::Theory(options) => theory::theory(&options),
-        Command::CuckooHashing(options) => cuckoo_hashing::cuckoo_hashing(registry, &options),
-        Command::Growth(options) => growth::growth(&options),
+        Command::Study(study) => study.run(registry),
+        Command::MemoryOfOne(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Describe(options) => describe::describe(&options),
         Command::Report { directory } => report::report(&directory),
         Command::List { experiments } => list::list(registry, experiments),
@@ -318,25 +240,6 @@ fn sweep_named(
     let directory = experiments_directory(experiments)?;
     let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
     sweep::sweep(registry, &files, options)
-}
-
-/// An error that begins with the name of a field, which is that of an option, too.
-fn of_option(error: anyhow::Error) -> anyhow::Error {
-    anyhow::anyhow!("--{error:#}")
-}
-
-/// The flag that the first Ctrl-C sets; the second ends the process.
-fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handle = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if handle.swap(true, Ordering::Relaxed) {
-            process::exit(INTERRUPTED.into());
-        }
-        note!("\nStopping; Ctrl-C again exits at once.");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
 }
 
 /// The directory given, or `experiments` here, or that of the source this program was compiled from.

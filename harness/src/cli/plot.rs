@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::Ending;
 use crate::machine::Sidecar;
-use crate::show::any_rows::{AnyRows, NoResults};
+use crate::run::ending::Ending;
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
+use crate::studies::kinds::{NoResults, read_any};
 
 /// What there is a figure of.
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
@@ -22,7 +22,7 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         "--out: the figure {} must have the ending .svg",
         out.display()
     );
-    let rows = AnyRows::read(csv).map_err(|error| match error.is::<NoResults>() {
+    let rows = read_any(csv).map_err(|error| match error.is::<NoResults>() {
         true => anyhow!("{error}; {DRAWN}"),
         false => error,
     })?;
@@ -36,16 +36,19 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         None
     };
     ensure!(
-        !rows.is_empty(),
+        rows.count() > 0,
         "{} has a header but no rows to draw",
         csv.display()
     );
     if let Some(missing) = sidecar.as_ref().and_then(|sidecar| rows.missing(sidecar)) {
         note!("note: {}: {missing}", csv.display());
     }
-    let figure = rows.figure(sidecar.as_ref());
-    let figure = figure.with_context(|| format!("cannot draw {}", csv.display()))?;
-    outputs::write(&out, &figure)?;
+    let cannot = || format!("cannot draw {}", csv.display());
+    let figure = rows.figure(sidecar.as_ref()).with_context(cannot)?;
+    let figure = figure
+        .context("formulas and measurements have no figure; `harness report` shows them as a table")
+        .with_context(cannot)?;
+    outputs::write(&out, &figure.render().with_context(cannot)?)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

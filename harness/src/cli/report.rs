@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::Ending;
+use crate::run::ending::Ending;
 use crate::show::print::{note, say};
-use crate::show::report;
+use crate::studies::report;
 
 pub(super) fn report(directory: &Path) -> Result<Ending> {
     let page = report::write(directory)?;

@@ -7,14 +7,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Ending, INTERRUPTED, report, sweep};
+use super::report;
 use crate::experiment::threads::Threads;
 use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
+use crate::run::ending::{Ending, INTERRUPTED};
 use crate::run::resume;
-use crate::show::any_rows::AnyRows;
 use crate::show::outputs::Outputs;
 use crate::show::print::note;
+use crate::studies::kinds::read_any;
+use crate::studies::sweep::command as sweep;
 use crate::subjects::registry::Registry;
 
 /// The experiments of `reproduce --quick` and `reproduce --full`.
@@ -161,7 +163,7 @@ fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
 /// Whether all results are there, of this program on this machine. What cannot be read is measured again.
 fn is_complete(directory: &Path, name: &str) -> Result<bool> {
     let files = Outputs::named(directory, name);
-    let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), AnyRows::read(&files.csv)) else {
+    let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), read_any(&files.csv)) else {
         return Ok(false);
     };
     let is_whole = sidecar.run.ended.is_some() && rows.missing(&sidecar).is_none();

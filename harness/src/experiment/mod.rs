@@ -134,7 +134,7 @@ pub fn read(path: &Path) -> Result<Vec<Experiment>> {
 fn parse(text: &str) -> Result<Vec<Experiment>> {
     let written: toml::Table = toml::from_str(text)?;
     let Some(tables) = written.get("experiment") else {
-        return Ok(vec![Experiment::parse(text)?]);
+        return Ok(vec![Experiment::of(text, written)?]);
     };
     let Several { mut experiments } = toml::from_str(text)?;
     let tables = tables.as_array().into_iter().flatten();
@@ -161,12 +161,17 @@ fn parse(text: &str) -> Result<Vec<Experiment>> {
 impl Experiment {
     /// Parses and checks the text of an experiment.
     pub fn parse(text: &str) -> Result<Self> {
-        let experiment: Self = toml::from_str(text)?;
+        Self::of(text, toml::from_str(text)?)
+    }
+
+    /// The text, from which errors quote, and the same as a table.
+    fn of(text: &str, as_written: toml::Table) -> Result<Self> {
+        let experiment = Self {
+            as_written,
+            ..toml::from_str(text)?
+        };
         experiment.validate()?;
-        Ok(Self {
-            as_written: toml::from_str(text)?,
-            ..experiment
-        })
+        Ok(experiment)
     }
 
     /// Checks that every subject is registered.

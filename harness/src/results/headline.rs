@@ -25,10 +25,8 @@ impl Headline {
     pub fn of(results: &Results, case: &Case, a: &str, b: &str) -> Option<Self> {
         let by_threads: Vec<_> = (results.places(case).into_iter())
             .map(|threads| {
-                (
-                    threads,
-                    results.ratios_by_round(case, (threads, a), (threads, b)),
-                )
+                let [a, b] = [a, b].map(|subject| results.throughputs(case, threads, subject));
+                (threads, a.over(&b).values().to_vec())
             })
             .filter(|(_, ratios)| !ratios.is_empty())
             .collect();

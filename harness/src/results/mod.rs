@@ -1,5 +1,5 @@
 //! What is left of measurements: [`rows`] and the CSV files that hold them, those of a sweep in [`record`] and all its
-//! [`outputs`]; and what they say: [`statistics`] paired within rounds, with intervals by [`bootstrap`], a [`verdict`],
+//! [`outputs`]; and what they say: [`statistics`], each a [`series`] paired within rounds, with intervals by [`bootstrap`], a [`verdict`],
 //! and the [`headline`].
 
 pub mod bootstrap;
@@ -7,5 +7,6 @@ pub mod description;
 pub mod headline;
 pub mod record;
 pub mod rows;
+pub mod series;
 pub mod statistics;
 pub mod verdict;

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::columns;
+use crate::results::rows::{Record, columns};
+use crate::results::series::InRounds;
 use crate::wording::counted;
 
 columns! {
@@ -91,9 +92,10 @@ const LATER_COLUMNS: [&str; 8] = [
     "max_ns",
 ];
 
-impl Row {
-    /// Says which field holds a value that no measurement can have.
-    pub fn validate(&self) -> Result<()> {
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
         for (name, text) in [
             ("experiment", &self.experiment),
             ("subject", &self.subject),
@@ -139,7 +141,19 @@ impl Row {
         );
         Ok(())
     }
+}
 
+impl InRounds for Row {
+    fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
+}
+
+impl Row {
     /// What tells this measurement from all others of its run.
     fn measurement(&self) -> (String, String, [u64; 3], [usize; 4]) {
         let (subject, workload) = (self.subject.clone(), self.workload.clone());
@@ -201,7 +215,7 @@ impl Writer {
         Ok((writer, String::from_utf8_lossy(&text[whole..]).into()))
     }
 
-    /// Appends one row; refuses a row that [`Row::validate`] refuses.
+    /// Appends one row; refuses a row that [`Record::validate`] refuses.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         row.validate()
             .with_context(|| format!("refusing to record {row:?}"))?;

@@ -4,8 +4,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use csv::ByteRecord;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
@@ -26,6 +27,34 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
+/// A kind of rows.
+pub trait Record: Serialize + DeserializeOwned {
+    /// Name and meaning of every column, in the order of the file.
+    const COLUMNS: &'static [(&'static str, &'static str)];
+
+    /// Says which value cannot be.
+    ///
+    /// # Errors
+    ///
+    /// A value that no measurement can have.
+    fn validate(&self) -> Result<()>;
+}
+
+/// Checks values that are measured: no less than 0, and finite.
+///
+/// # Errors
+///
+/// The first that is not; the message names its column.
+pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
+    for (column, value) in columns {
+        ensure!(
+            value.is_finite() && *value >= 0.0,
+            "column `{column}`: {value} is not possible"
+        );
+    }
+    Ok(())
+}
+
 /// The columns of a file, which may be of any kind.
 ///
 /// # Errors
@@ -44,15 +73,12 @@ pub fn header(csv: &Path) -> Result<ByteRecord> {
 /// # Errors
 ///
 /// A file that cannot be read, or a row that cannot be right; the message names file and line.
-pub fn read<Row: DeserializeOwned>(
-    csv: &Path,
-    validate: impl Fn(&Row) -> Result<()>,
-) -> Result<Vec<Row>> {
+pub fn read<Row: Record>(csv: &Path) -> Result<Vec<Row>> {
     let rows = open(csv)?.into_deserialize().enumerate();
     let rows = rows.map(|(row, read)| {
         let line = || format!("{}, line {}", csv.display(), row + 2);
         let row: Row = read.with_context(line)?;
-        validate(&row).with_context(line)?;
+        row.validate().with_context(line)?;
         Ok(row)
     });
     rows.collect()

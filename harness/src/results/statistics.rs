@@ -1,11 +1,8 @@
-//! Medians, spreads, and ratios that are paired within rounds.
-//!
-//! A shared machine is slower in one minute than in the next. Subjects of one round ran right after each
-//! other, so a ratio taken within a round is disturbed far less than a ratio of two medians; the median
-//! of those ratios is what is reported.
+//! What is asked of the rows of an experiment: medians, spreads, and ratios that are paired within rounds.
 
 use crate::results::bootstrap;
 use crate::results::record::Row;
+use crate::results::series::{Comparison, Series};
 
 /// Median and spread of some measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -218,7 +215,12 @@ impl<'a> Results<'a> {
         quantity: Quantity,
     ) -> Option<Summary> {
         let rounds = self.rounds(case, place, subject);
-        Summary::of(rounds.map(|row| quantity.of(row)).collect())
+        Series::of(rounds, |row| Some(quantity.of(row))).summary()
+    }
+
+    /// Throughputs of a subject, round by round.
+    pub fn throughputs(&self, case: &Case, place: f64, subject: &str) -> Series {
+        Series::of(self.rounds(case, place, subject), |row| Some(row.mops))
     }
 
     /// Throughput of subject `a` over that of subject `b`, taken within each round that has both.
@@ -226,26 +228,17 @@ impl<'a> Results<'a> {
         self.ratio_across(case, (place, a), (place, b))
     }
 
+    /// The same, and what it allows to claim.
+    pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
+        let [a, b] = [a, b].map(|subject| self.throughputs(case, place, subject));
+        Comparison::between(&a, &b)
+    }
+
     /// Throughput of one subject at one place over that of another, or of the same one, elsewhere, taken within
     /// each round that has both.
     pub fn ratio_across(&self, case: &Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
-        let ratios = self.ratios_by_round(case, a, b);
-        Summary::of(ratios.into_iter().map(|(_, ratio)| ratio).collect())
-    }
-
-    /// The ratios that [`ratio_across`](Self::ratio_across) summarises, each with its round.
-    pub fn ratios_by_round(
-        &self,
-        case: &Case,
-        a: (f64, &str),
-        b: (f64, &str),
-    ) -> Vec<(usize, f64)> {
-        let pair = |of_a: &Row| {
-            self.rounds(case, b.0, b.1)
-                .find(|of_b| of_b.round == of_a.round)
-                .map(|of_b| (of_a.round, of_a.mops / of_b.mops))
-        };
-        self.rounds(case, a.0, a.1).filter_map(pair).collect()
+        let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
+        a.over(&b).summary()
     }
 
     /// All rows.
@@ -266,7 +259,8 @@ impl<'a> Results<'a> {
     }
 }
 
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+/// Each value once, in the order in which they first appear.
+pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for value in values {
         if !seen.contains(&value) {

@@ -4,7 +4,8 @@
 //! needs [`FEWEST`] rounds, and that one is faster than another an interval of their ratio that leaves out 1. What is no
 //! claim is told, with a [mark](Verdict::mark) in a table and a [reservation](Verdict::reservation) in a sentence.
 
-use crate::results::statistics::{Case, Results, Summary};
+use crate::results::series::Comparison;
+use crate::results::statistics::Summary;
 
 /// The fewest rounds that allow a claim: the interval of fewer is their range, and
 /// [covers](crate::results::bootstrap) the truth less often than it promises.
@@ -58,21 +59,6 @@ impl From<&Summary> for Spread {
 }
 
 impl Verdict {
-    /// The verdict on the throughput of `a` over that of `b`; `None` where no round has both.
-    pub fn on(results: &Results, case: &Case, place: f64, a: &str, b: &str) -> Option<Self> {
-        let ratio = results.ratio(case, place, a, b)?;
-        let mut themselves = [a, b]
-            .into_iter()
-            .filter_map(|subject| against_itself(results, case, place, subject));
-        Some(match Self::of(&ratio) {
-            // Perhaps only because the machine differed from itself.
-            Self::TooCloseToCall if themselves.any(|ratio| is_too_wide(&(&ratio).into())) => {
-                Self::TooNoisy
-            }
-            verdict => verdict,
-        })
-    }
-
     /// What this ratio says by itself.
     pub fn of(ratio: impl Into<Spread>) -> Self {
         let ratio = &ratio.into();
@@ -143,11 +129,11 @@ const NO_CLAIM: [Verdict; 3] = [
 pub struct Marks(Vec<Verdict>);
 
 impl Marks {
-    /// A ratio, with the mark of this verdict; a dash where nothing was measured.
-    pub fn ratio(&mut self, ratio: Option<(Summary, Verdict)>) -> String {
-        match ratio {
+    /// A ratio, with the mark of its verdict; a dash where nothing was measured.
+    pub fn ratio(&mut self, comparison: Option<Comparison>) -> String {
+        match comparison {
             None => "–".into(),
-            Some((ratio, verdict)) => {
+            Some(Comparison { ratio, verdict }) => {
                 self.shown(&ratio, Some(verdict), |ratio| format!("{ratio:.2}"))
             }
         }
@@ -182,21 +168,8 @@ impl Marks {
     }
 }
 
-/// Throughput of a subject over its own in the next round. On a machine that stays the same it is 1.
-pub fn against_itself(
-    results: &Results,
-    case: &Case,
-    place: f64,
-    subject: &str,
-) -> Option<Summary> {
-    let mut rounds: Vec<_> = results.rounds(case, place, subject).collect();
-    rounds.sort_by_key(|row| row.round);
-    let neighbours = rounds.windows(2);
-    Summary::of(neighbours.map(|pair| pair[0].mops / pair[1].mops).collect())
-}
-
 /// A value that is no number is too wide for any claim, too.
-fn is_too_wide(ratio: &Spread) -> bool {
+pub(crate) fn is_too_wide(ratio: &Spread) -> bool {
     let width = ratio.high / ratio.low;
     width.is_nan() || width > TOO_WIDE
 }
@@ -205,6 +178,7 @@ fn is_too_wide(ratio: &Spread) -> bool {
 mod tests {
     use super::*;
     use crate::results::record::{Row, sample};
+    use crate::results::statistics::{Case, Results};
 
     fn ratio(low: f64, high: f64, count: usize) -> Summary {
         let median = f64::midpoint(low, high);
@@ -251,7 +225,8 @@ mod tests {
     fn verdict(times: [f64; 2], speeds: &[f64]) -> Option<Verdict> {
         let rows = rounds_of(times, speeds);
         let results = Results::of(&rows);
-        Verdict::on(&results, &results.cases()[0], 2.0, "a", "b")
+        let found = results.comparison(&results.cases()[0], 2.0, "a", "b");
+        found.map(|found| found.verdict)
     }
 
     #[test]
@@ -267,10 +242,7 @@ mod tests {
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
         assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
         let rows = rounds_of(twice, &[1.0]);
-        assert_eq!(
-            Verdict::on(&Results::of(&rows), &case(), 2.0, "a", "c"),
-            None
-        );
+        assert_eq!(Results::of(&rows).comparison(&case(), 2.0, "a", "c"), None);
     }
 
     fn case() -> Case {

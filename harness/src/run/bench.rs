@@ -31,7 +31,7 @@ use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
 use crate::results::record::Row;
 use crate::run::gate::{Arrival, Gate};
-use crate::run::plan::{Measurement, Part};
+use crate::run::plan::{Measurement, Part, Plan};
 use crate::run::stall::{self, Observed, Site};
 use crate::subject::{Operations, SLOTS_PER_BUCKET};
 use crate::subjects::registry::{Entry, Registry};
@@ -66,6 +66,8 @@ pub struct Sweep<'a> {
     pub experiment: &'a Experiment,
     /// Where its subjects are.
     pub registry: &'a Registry,
+    /// What is measured.
+    pub plan: &'a Plan,
     /// Keys of all tables.
     pub keys: &'a KeySource,
     /// What threads are bound to.

@@ -12,7 +12,7 @@ use anyhow::Result;
 
 use crate::experiment::Experiment;
 use crate::run::bench::WARM_UP;
-use crate::run::plan::{Measurement, Part, Plan};
+use crate::run::plan::{Measurement, Part};
 use crate::run::runner::{self, Rehearsal, Sweep};
 use crate::workload::keys::KeySource;
 
@@ -44,10 +44,9 @@ struct Cost {
 /// Rehearses what the sweep has not [made](Sweep::made) yet. Its keys do not matter; `None` if it was stopped.
 pub fn estimate(sweep: &Sweep, stop: &AtomicBool) -> Result<Option<Estimate>> {
     let experiment = sweep.experiment;
-    let plan = Plan::of(experiment, sweep.registry, sweep.cores)?;
     let rule = experiment.stopping_rule();
     let (mut least, mut further) = (0.0, 0.0);
-    for part in &plan.parts {
+    for part in &sweep.plan.parts {
         // Every subject's rehearsal draws the keys anew; the quickest counts.
         let mut drawn: Option<f64> = None;
         for subject in &part.subjects {
@@ -140,6 +139,7 @@ fn extrapolate(experiment: &Experiment, part: &Part, rehearsal: &Rehearsal, scal
 mod tests {
     use super::*;
     use crate::machine::pinning::Cores;
+    use crate::run::plan::Plan;
     use crate::subjects::registry::Registry;
 
     fn experiment(more: &str, workload: &str) -> Experiment {
@@ -201,11 +201,13 @@ mod tests {
         experiment: &Experiment,
         made: &[crate::results::record::Row],
     ) -> Option<Estimate> {
+        let (registry, cores) = (&Registry::standard(), &Cores::detect());
         let sweep = Sweep {
             experiment,
-            registry: &Registry::standard(),
+            registry,
+            plan: &Plan::of(experiment, registry, cores).unwrap(),
             keys: &KeySource::generated(1000, 1),
-            cores: &Cores::detect(),
+            cores,
             made,
         };
         estimate(&sweep, &AtomicBool::new(false)).unwrap()

@@ -1,8 +1,9 @@
 //! An experiment's run: a [`plan`] says what is measured, and [`estimate`] how long that takes; the [`runner`] measures until
 //! the [stopping rule](crate::experiment::stopping) is content, and [`resume`] goes on after an interruption. [`gate`] lets
-//! threads start together.
+//! threads start together, and [`ending`] is how a command ends.
 
 mod bench;
+pub mod ending;
 pub mod estimate;
 pub(crate) mod gate;
 pub mod plan;

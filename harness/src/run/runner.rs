@@ -14,7 +14,7 @@ use crate::experiment::stopping::{self, Progress, Reason};
 use crate::results::record::Row;
 use crate::run::bench::Bench;
 pub use crate::run::bench::Sweep;
-use crate::run::plan::{Measurement, Part, Plan};
+use crate::run::plan::{Measurement, Part};
 use crate::workload::Workload;
 
 /// What a run tells of its progress.
@@ -48,7 +48,7 @@ pub fn run(
     stop: &AtomicBool,
     observer: &mut dyn FnMut(Event) -> Result<()>,
 ) -> Result<()> {
-    let plan = Plan::of(sweep.experiment, sweep.registry, sweep.cores)?;
+    let plan = sweep.plan;
     let started = Instant::now();
     for (index, part) in plan.parts.iter().enumerate() {
         let (left, later) = (plan.parts.len() - index, &plan.parts[index + 1..]);
@@ -166,6 +166,8 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::machine::pinning::Cores;
+    use crate::results::rows::Record;
+    use crate::run::plan::Plan;
     use crate::subject::Subject;
     use crate::subjects::SegmentLock;
     use crate::subjects::registry::Registry;
@@ -244,11 +246,13 @@ mod tests {
         stop: &AtomicBool,
         observer: &mut dyn FnMut(Event) -> Result<()>,
     ) -> Result<()> {
+        let cores = &Cores::detect();
         let sweep = Sweep {
             experiment,
             registry,
+            plan: &Plan::of(experiment, registry, cores)?,
             keys,
-            cores: &Cores::detect(),
+            cores,
             made,
         };
         run(&sweep, stop, observer)

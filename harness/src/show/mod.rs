@@ -1,11 +1,11 @@
-//! Results, as a reader sees them: files, tables, charts and the page.
+//! Results, as a reader sees them: files, tables, charts, sentences and the page.
 
-pub mod any_rows;
 pub mod chart;
-mod findings;
+pub mod findings;
+pub(crate) mod leave;
 pub mod outputs;
-mod page;
+pub(crate) mod page;
 pub(crate) mod print;
-pub mod report;
+pub(crate) mod progress;
 pub mod sheet;
 pub mod targets;

@@ -2,11 +2,28 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::findings::Finding;
-use super::report::Section;
+use super::findings::{Finding, Story};
+use crate::machine::Sidecar;
 use crate::results::verdict::FEWEST;
 use crate::show::chart::machine_line;
 use crate::show::sheet::Sheet;
+
+/// One experiment as the page shows it.
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) question: String,
+    /// The text of an SVG file; empty if there is none.
+    pub(crate) figure: String,
+    /// Says that rows are missing.
+    pub(crate) missing: Option<String>,
+    /// What the data say.
+    pub(crate) story: Story,
+    pub(crate) sheet: Option<Sheet>,
+    /// Files beside the page.
+    pub(crate) files: Vec<String>,
+    pub(crate) sidecar: Option<Sidecar>,
+}
 
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -24,9 +41,9 @@ nav li { margin: 0.1rem 0; }
 ";
 
 /// The page of these sections, and why files have none.
-pub(super) fn render(sections: &[Section], left_out: &[String]) -> String {
+pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
     let with_headlines: Vec<_> = (sections.iter())
-        .filter(|section| !section.headlines.is_empty())
+        .filter(|section| !section.story.headlines.is_empty())
         .collect();
     let page = html! {
         (DOCTYPE)
@@ -56,7 +73,7 @@ pub(super) fn render(sections: &[Section], left_out: &[String]) -> String {
                     h2 { "The headline" }
                     @for section in with_headlines {
                         h3 { a href=(format!("#{}", section.name)) { (section.title) } }
-                        ul { @for line in &section.headlines { li { (line) } } }
+                        ul { @for line in &section.story.headlines { li { (line) } } }
                     }
                 }
                 (losses(sections))
@@ -88,11 +105,11 @@ fn machines(sections: &[Section]) -> Vec<String> {
 
 fn losses(sections: &[Section]) -> Markup {
     let lost = |section: &Section| -> Vec<Finding> {
-        let findings = section.findings.iter();
+        let findings = section.story.findings.iter();
         findings.filter(|finding| finding.lost).cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
-        .filter(|section| section.is_of_ours)
+        .filter(|section| section.story.is_of_ours)
         .map(|section| (section, lost(section)))
         .filter(|(_, findings)| !findings.is_empty())
         .collect();
@@ -115,16 +132,16 @@ fn describe(section: &Section) -> Markup {
         @if !section.question.is_empty() { p.question { (section.question) } }
         @if let Some(missing) = &section.missing { p.lost { (missing) } }
         (PreEscaped(&section.figure))
-        @for line in &section.headlines { p { (line) } }
-        @for line in &section.sentences { p { (line) } }
-        @let cases = cases(&section.findings);
+        @for line in &section.story.headlines { p { (line) } }
+        @for line in &section.story.sentences { p { (line) } }
+        @let cases = cases(&section.story.findings);
         @if !cases.is_empty() {
             details open[cases.len() < 5] {
                 summary { "What the data say" }
                 @for case in cases {
                     h3 { (case) }
                     ul {
-                        @for finding in section.findings.iter().filter(|finding| finding.case == case) {
+                        @for finding in section.story.findings.iter().filter(|finding| finding.case == case) {
                             li.lost[finding.lost] { (finding.text) }
                         }
                     }

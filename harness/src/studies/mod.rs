@@ -3,7 +3,68 @@
 pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
+pub mod kinds;
 pub mod layouts;
 pub mod memory;
+pub mod report;
+pub mod study;
 pub mod sweep;
 pub mod theory;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::registry::Registry;
+use crate::run::ending::Ending;
+use cuckoo_hashing::CuckooHashing;
+use growth::Growth;
+use kcas::Kcas;
+use kinds::Kind;
+use layouts::Layouts;
+use memory::Memory;
+use study::{Options, Study};
+use theory::Theory;
+
+/// Declares the commands and the kinds of rows of all studies.
+macro_rules! studies {
+    ($($name:ident,)+) => {
+        /// The studies that have a command.
+        #[derive(Debug, Subcommand)]
+        #[allow(missing_docs, reason = "each is described where it is")]
+        pub enum Command {
+            $($name(Options<$name>),)+
+        }
+
+        impl Command {
+            /// Whether it leaves files, besides what it prints.
+            pub fn leaves_files(&self) -> bool {
+                match self {
+                    $(Self::$name(options) => options.leaves_files(),)+
+                }
+            }
+
+            /// Measures, and leaves the results.
+            ///
+            /// # Errors
+            ///
+            /// As those of [`Options::run`].
+            pub fn run(&self, registry: &Registry) -> Result<Ending> {
+                match self {
+                    $(Self::$name(options) => options.run(registry),)+
+                }
+            }
+        }
+
+        /// Their kinds of rows.
+        const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>()),+];
+    };
+}
+
+studies! {
+    Layouts,
+    Kcas,
+    Memory,
+    Theory,
+    CuckooHashing,
+    Growth,
+}

@@ -4,9 +4,15 @@
 //! keys there were, and the machine. All speak one visual language: a subject has one colour and one marker
 //! everywhere, and its name stands where its line ends.
 
-pub(crate) mod frame;
+pub(crate) mod figure;
+pub(crate) mod panel;
 pub(crate) mod parts;
+pub(crate) mod scale;
 pub(crate) mod style;
 
-pub(crate) use frame::machine_line;
+pub use figure::Figure;
+pub(crate) use figure::machine_line;
+pub(crate) use panel::{Axis, Interval, Line, Panel};
 pub use parts::duration;
+pub(crate) use scale::Scale;
+pub(crate) use style::{Style, styles};

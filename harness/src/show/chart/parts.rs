@@ -5,14 +5,17 @@ use std::ops::Range;
 use anyhow::{Result, anyhow};
 use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::scale::Coordinate;
 use super::style::{Style, marker};
 use crate::results::statistics::Summary;
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A panel with its axes.
+pub(crate) type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Coordinate, Coordinate>>;
 
 pub(crate) const MARGIN: i32 = 16;
 pub(crate) const TITLE_SIZE: u32 = 21;
@@ -28,15 +31,7 @@ pub(crate) const BANDS: &str =
     "Bands: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
 
 /// A line through medians, with a bar for the interval of each: see [`BARS`].
-pub(crate) fn draw_line<'a, X, Y>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    points: &[(f64, Summary)],
-    style: &Style,
-) -> Result<()>
-where
-    X: Ranged<ValueType = f64>,
-    Y: Ranged<ValueType = f64>,
-{
+pub(crate) fn draw_line(chart: &mut Chart, points: &[(f64, Summary)], style: &Style) -> Result<()> {
     let line = points.iter().map(|&(x, summary)| (x, summary.median));
     chart
         .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
@@ -56,15 +51,7 @@ where
 }
 
 /// A line through medians, in a band of their intervals: see [`BANDS`]. For many points; a few of them are marked.
-pub(crate) fn draw_band<'a, X, Y>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    points: &[(f64, Summary)],
-    style: &Style,
-) -> Result<()>
-where
-    X: Ranged<ValueType = f64>,
-    Y: Ranged<ValueType = f64>,
-{
+pub(crate) fn draw_band(chart: &mut Chart, points: &[(f64, Summary)], style: &Style) -> Result<()> {
     const MARKED: usize = 6;
     let lower = points.iter().map(|&(x, summary)| (x, summary.low));
     let upper = points.iter().map(|&(x, summary)| (x, summary.high));
@@ -84,22 +71,17 @@ where
 }
 
 /// Writes each subject's name in its colour, with its marker, to the right of the panel, as near as can be to where its line ends.
-/// `ends` are the values there, or `None` where there is no line.
-pub(crate) fn label_lines<'a, X, Y>(
+/// `ends` are the places there.
+pub(crate) fn label_lines<'s>(
     area: &Area,
-    chart: &ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    styles: &[Style],
-    ends: &[Option<(f64, f64)>],
-) -> Result<()>
-where
-    X: Ranged<ValueType = f64>,
-    Y: Ranged<ValueType = f64>,
-{
+    chart: &Chart,
+    ends: impl Iterator<Item = (&'s Style<'s>, (f64, f64))>,
+) -> Result<()> {
     let (_, panel) = area.get_pixel_range();
     let plot = chart.plotting_area().get_pixel_range();
     let height = line_height(CAPTION_SIZE) - 3;
-    let mut labels: Vec<_> = (styles.iter().zip(ends))
-        .filter_map(|(style, end)| Some((chart.backend_coord(&(*end)?).1, style)))
+    let mut labels: Vec<_> = ends
+        .map(|(style, end)| (chart.backend_coord(&end).1, style))
         .collect();
     labels.sort_by_key(|&(y, _)| y);
     let wanted: Vec<_> = labels.iter().map(|&(y, _)| y).collect();
@@ -117,9 +99,9 @@ where
 }
 
 /// Width that [`label_lines`] needs beside a panel.
-pub(crate) fn label_width(styles: &[Style]) -> u32 {
+pub(crate) fn label_width<'s>(styles: impl Iterator<Item = &'s Style<'s>>) -> u32 {
     let width = |style: &Style| text_width(style.subject, CAPTION_SIZE);
-    28 + styles.iter().map(width).max().unwrap_or_default() as u32
+    28 + styles.map(width).max().unwrap_or_default() as u32
 }
 
 /// Places, in the order of those wanted, ascending, that are `height` from each other, in the range as far as it
@@ -140,50 +122,9 @@ fn apart(wanted: &[i32], height: i32, range: Range<i32>) -> Vec<i32> {
     places
 }
 
-/// The horizontal axis: numbers, of threads or else, as equal steps, the first at 0.
-pub(crate) struct Categories {
-    pub(crate) labels: Vec<String>,
-}
-
-impl Categories {
-    /// Leaves out labels evenly where not all fit the width.
-    pub(crate) fn fit(places: &[f64], width: i32) -> Self {
-        let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 4;
-        let widest = places.iter().map(width_of).max().unwrap_or(1);
-        let room = (width / widest).max(1) as usize;
-        let every = places.len().div_ceil(room);
-        let label = |(index, place): (usize, &f64)| match index.is_multiple_of(every) {
-            true => place.to_string(),
-            false => String::new(),
-        };
-        Self {
-            labels: places.iter().enumerate().map(label).collect(),
-        }
-    }
-}
-
-impl Ranged for Categories {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
-        let share = (value + 0.5) / self.labels.len() as f64;
-        start + (share * f64::from(end - start)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
-        (0..self.labels.len()).map(|index| index as f64).collect()
-    }
-
-    fn range(&self) -> Range<f64> {
-        -0.5..self.labels.len() as f64 - 0.5
-    }
-}
-
-impl ValueFormatter<f64> for Categories {
-    fn format_ext(&self, value: &f64) -> String {
-        self.labels[*value as usize].clone()
-    }
+/// A number without the errors of its last places.
+pub(crate) fn rounded(value: f64) -> String {
+    ((value * 1e6).round() / 1e6).to_string()
 }
 
 /// A duration with the unit that suits it.
@@ -278,16 +219,5 @@ mod tests {
         for text in [BARS, BANDS, &too_few] {
             assert!(text.contains(&fewer), "{text}");
         }
-    }
-
-    #[test]
-    fn labels_that_do_not_fit_are_left_out() {
-        let all: Vec<f64> = (1..=64).map(f64::from).collect();
-        let shown = |width| {
-            let labels = Categories::fit(&all, width).labels;
-            labels.into_iter().filter(|label| !label.is_empty()).count()
-        };
-        assert_eq!(shown(100_000), 64);
-        assert!((8..=16).contains(&shown(330)), "{}", shown(330));
     }
 }

@@ -101,6 +101,7 @@ const FIXED_STYLES: [&str; 38] = [
 ];
 
 /// How a subject is drawn, in every panel.
+#[derive(Clone, Copy)]
 pub(crate) struct Style<'a> {
     pub(crate) subject: &'a str,
     pub(crate) colour: RGBColor,

@@ -16,14 +16,11 @@
 //! bucket instead of 8. And a delete walks over the whole subgraph: 3 buckets in the mean at load 0.2, 10 at 0.4, 22 at 0.45,
 //! but 130,000 at 0.9, which makes a mix of 5 % updates useless beyond load 0.5.
 
-pub mod figure;
+mod figure;
 mod mix;
 mod results;
 mod run;
 mod sheet;
-
-use std::ops::ControlFlow;
-use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
@@ -32,27 +29,56 @@ use serde::{Deserialize, Serialize};
 
 pub use mix::Mix;
 pub use results::Results;
-pub use sheet::sheet;
 
+use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
+use crate::registry::Registry;
 use crate::relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
-use crate::results::rows::{self, columns};
+use crate::results::rows::{Record, columns, possible};
+use crate::results::series::InRounds;
+use crate::results::verdict::Verdict;
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+use crate::studies::study::{Progress, Shown, Study, within};
+use clap::{Args, value_parser};
 use run::{Part, Run};
 
-/// How much is measured.
-#[derive(Clone, Debug)]
-pub struct Effort {
-    /// Buckets of each table.
+/// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
+///
+/// Both are exact hash tables for one thread, with two hash functions and one key a bucket; SmartCuckoo knows before it
+/// moves a key whether an insert must fail. Both go through the five mixes of SmartCuckoo's evaluation, up to half a key
+/// a bucket, where inserts begin to fail, and beyond; they take turns at each load, and ratios are taken within rounds.
+///
+/// Prints one table, and leaves cuckoo-hashing.csv, cuckoo-hashing.machine.toml and cuckoo-hashing.svg. Takes some two
+/// minutes, and needs a core to itself.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct CuckooHashing {
+    /// Buckets of each table, of one key each.
+    #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = within(100..=Buckets::MOST as u64))]
     pub buckets: usize,
-    /// Loads at which is counted and timed, ascending: what is between two of them is one part.
+    /// Loads, ascending, above 0 and at most 2: keys offered for each bucket, refused ones included. Beyond 0.5 keys must be
+    /// refused.
+    #[arg(
+        long,
+        value_name = "F,F,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "0.2,0.4,0.45,0.5,0.55,0.6,0.75,0.9"
+    )]
     pub loads: Vec<f64>,
-    /// How often everything is measured.
+    /// How often everything is measured; with fewer than 5, no interval can be told.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
     pub rounds: usize,
-    /// After how many kicks the plain table gives up.
-    pub most_kicks: u64,
-    /// Operations at each load of the mix that inserts nothing.
+    /// Kicks after which the plain table gives up, and undoes them.
+    #[arg(long, value_name = "N", default_value_t = PlainCuckoo::MOST_KICKS, value_parser = value_parser!(u64).range(1..1 << 32))]
+    pub kicks: u64,
+    /// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates walks over a large part
+    /// of SmartCuckoo's table.
+    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(1..1 << 32))]
     pub operations: usize,
     /// Keys and their order follow from it.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -105,101 +131,119 @@ columns! {
 /// The largest load: with as many keys as buckets again, nothing new is to be seen.
 pub const MOST_LOAD: f64 = 2.0;
 
-/// Checks that something can be measured so.
-///
-/// # Errors
-///
-/// A field that cannot be; the message names it and says what is allowed.
-pub fn validate(effort: &Effort) -> Result<()> {
-    ensure!(!effort.loads.is_empty(), "loads: there is none");
-    for load in &effort.loads {
-        ensure!(
-            *load > 0.0 && *load <= MOST_LOAD,
-            "loads: {load} is not above 0 and at most {MOST_LOAD}"
-        );
-    }
-    ensure!(
-        effort.loads.is_sorted_by(|a, b| a < b),
-        "loads: {:?} are not in ascending order, each once",
-        effort.loads
-    );
-    let parts = [0.0].into_iter().chain(effort.loads.iter().copied());
-    let counts: Vec<_> = parts.map(|load| offered(effort.buckets, load)).collect();
-    ensure!(
-        counts.is_sorted_by(|a, b| a < b),
-        "loads: {} buckets are too few to tell {:?} apart",
-        effort.buckets,
-        effort.loads
-    );
-    ensure!(
-        effort.buckets <= Buckets::MOST,
-        "buckets: {} are more than {}",
-        effort.buckets,
-        Buckets::MOST
-    );
-    ensure!(effort.rounds > 0, "rounds: there is none");
-    ensure!(effort.operations > 0, "operations: there is none");
-    Ok(())
-}
-
-/// How often [`measure`] tells of progress, if it is not broken off.
-pub fn steps(effort: &Effort) -> u64 {
-    (effort.rounds * Mix::ALL.len() * effort.loads.len()) as u64
-}
-
-/// Measures both tables; `progress` is told before each load what comes, and may break it off: then what is done so far is
-/// returned.
-///
-/// # Errors
-///
-/// An [effort](validate) that cannot be; a table that answers wrongly.
-pub fn measure(
-    effort: &Effort,
-    progress: &mut impl FnMut(&str) -> ControlFlow<()>,
-) -> Result<Vec<Row>> {
-    validate(effort)?;
-    let pinned = Cores::detect().pin(0);
-    let mut rows = Vec::new();
-    for round in 1..=effort.rounds {
-        let seed = SmallRng::seed_from_u64(effort.seed ^ (round as u64) << 32);
-        for mix in Mix::ALL {
-            let keys = Keys::new(effort, &mut seed.clone());
-            let mut order = seed.clone();
-            let mut smart = Run::new(
-                SmartCuckoo::new(effort.buckets)?,
-                mix,
-                &keys,
-                &mut order.clone(),
+impl CuckooHashing {
+    fn validate(&self) -> Result<()> {
+        ensure!(!self.loads.is_empty(), "--loads: there is none");
+        for load in &self.loads {
+            ensure!(
+                *load > 0.0 && *load <= MOST_LOAD,
+                "--loads: {load} is not above 0 and at most {MOST_LOAD}"
             );
-            let plain = PlainCuckoo::with_limit(effort.buckets, effort.most_kicks)?;
-            let mut plain = Run::new(plain, mix, &keys, &mut order);
-            for (index, &load) in effort.loads.iter().enumerate() {
-                if progress(&format!("round {round}, mix {mix}")).is_break() {
-                    return Ok(rows);
-                }
-                let offered = offered(effort.buckets, load);
-                // Who goes first changes from load to load, and from round to round.
-                let parts = if (round + index).is_multiple_of(2) {
-                    let smart = smart.part(offered, effort.operations)?;
-                    [smart, plain.part(offered, effort.operations)?]
-                } else {
-                    let plain = plain.part(offered, effort.operations)?;
-                    [smart.part(offered, effort.operations)?, plain]
-                };
-                let names = [SmartCuckoo::NAME, PlainCuckoo::NAME];
-                for (name, part) in names.into_iter().zip(parts) {
-                    rows.push(row(name, part, effort, (mix, load, round), pinned));
+        }
+        ensure!(
+            self.loads.is_sorted_by(|a, b| a < b),
+            "--loads: {:?} are not in ascending order, each once",
+            self.loads
+        );
+        let parts = [0.0].into_iter().chain(self.loads.iter().copied());
+        let counts: Vec<_> = parts.map(|load| offered(self.buckets, load)).collect();
+        ensure!(
+            counts.is_sorted_by(|a, b| a < b),
+            "--loads: {} buckets are too few to tell {:?} apart",
+            self.buckets,
+            self.loads
+        );
+        ensure!(
+            self.buckets <= Buckets::MOST,
+            "--buckets: {} are more than {}",
+            self.buckets,
+            Buckets::MOST
+        );
+        ensure!(self.rounds > 0, "--rounds: there is none");
+        ensure!(self.operations > 0, "--operations: there is none");
+        Ok(())
+    }
+}
+
+impl Study for CuckooHashing {
+    type Row = Row;
+
+    const NAME: &'static str = "cuckoo-hashing";
+    const TITLE: &'static str = "SmartCuckoo and plain cuckoo hashing";
+    const QUESTION: &'static str =
+        "What does it bring to know beforehand that an insert must fail?";
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn pinning(&self) -> String {
+        format!("one thread; {}", Cores::detect().describe())
+    }
+
+    fn subjects(&self, registry: &Registry) -> Result<Vec<(String, String)>> {
+        let described = |name: &str| {
+            // As a subject it is under a mutex; here it is not.
+            let meaning = registry.get(name)?.description.replace("; one mutex", "");
+            Ok((name.to_owned(), meaning))
+        };
+        TABLES.into_iter().map(described).collect()
+    }
+
+    fn check(&self, _: &Registry) -> Result<()> {
+        self.validate()
+    }
+
+    fn steps(&self) -> u64 {
+        (self.rounds * Mix::ALL.len() * self.loads.len()) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        self.validate()?;
+        let pinned = Cores::detect().pin(0);
+        for round in 1..=self.rounds {
+            let seed = SmallRng::seed_from_u64(self.seed ^ (round as u64) << 32);
+            for mix in Mix::ALL {
+                let keys = Keys::new(self, &mut seed.clone());
+                let mut order = seed.clone();
+                let mut smart = Run::new(
+                    SmartCuckoo::new(self.buckets)?,
+                    mix,
+                    &keys,
+                    &mut order.clone(),
+                );
+                let plain = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
+                let mut plain = Run::new(plain, mix, &keys, &mut order);
+                for (index, &load) in self.loads.iter().enumerate() {
+                    if progress(&format!("round {round}, mix {mix}")).is_break() {
+                        return Ok(());
+                    }
+                    let offered = offered(self.buckets, load);
+                    // Who goes first changes from load to load, and from round to round.
+                    let parts = if (round + index).is_multiple_of(2) {
+                        let smart = smart.part(offered, self.operations)?;
+                        [smart, plain.part(offered, self.operations)?]
+                    } else {
+                        let plain = plain.part(offered, self.operations)?;
+                        [smart.part(offered, self.operations)?, plain]
+                    };
+                    for (name, part) in TABLES.into_iter().zip(parts) {
+                        rows.push(row(name, part, self, (mix, load, round), pinned));
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(rows)
 }
+
+/// The tables, by their names.
+const TABLES: [&str; 2] = [SmartCuckoo::NAME, PlainCuckoo::NAME];
 
 fn row(
     table: &str,
     part: Part,
-    effort: &Effort,
+    study: &CuckooHashing,
     (mix, load, round): (Mix, f64, usize),
     pinned: bool,
 ) -> Row {
@@ -208,8 +252,8 @@ fn row(
         mix: mix.to_string(),
         load,
         round,
-        buckets: effort.buckets,
-        most_kicks: effort.most_kicks,
+        buckets: study.buckets,
+        most_kicks: study.kicks,
         pinned,
         inserts: part.inserts,
         refused: part.refused,
@@ -218,7 +262,7 @@ fn row(
         wasted_kicks: part.wasted_kicks,
         first_refusal: part
             .first_refusal
-            .map(|offered| offered as f64 / effort.buckets as f64),
+            .map(|offered| offered as f64 / study.buckets as f64),
         lookups: part.lookups,
         updates: part.updates,
         renewed: part.renewed,
@@ -243,9 +287,9 @@ struct Keys {
 }
 
 impl Keys {
-    fn new(effort: &Effort, random: &mut SmallRng) -> Self {
-        let most = effort.loads.last().copied().unwrap_or_default();
-        let count = offered(effort.buckets, most);
+    fn new(study: &CuckooHashing, random: &mut SmallRng) -> Self {
+        let most = study.loads.last().copied().unwrap_or_default();
+        let count = offered(study.buckets, most);
         let mut draw = || {
             let keys = (0..count).map(|_| Key::new(random.random()).unwrap_or(Key::MIN));
             keys.collect()
@@ -257,65 +301,109 @@ impl Keys {
     }
 }
 
-/// Reads all rows of a file, as [`rows::read`] does.
-///
-/// # Errors
-///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line.
-pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    rows::read(csv, |row: &Row| {
-        for (column, value) in [("seconds", row.seconds), ("mops", row.mops)] {
-            ensure!(
-                value.is_finite() && value >= 0.0,
-                "column `{column}`: {value} is not possible"
-            );
-        }
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        possible(&[("seconds", self.seconds), ("mops", self.mops)])?;
         ensure!(
-            row.load > 0.0 && row.load <= MOST_LOAD,
+            self.load > 0.0 && self.load <= MOST_LOAD,
             "column `load`: {} is not above 0 and at most {MOST_LOAD}",
-            row.load
+            self.load
         );
         ensure!(
-            row.refused_early <= row.refused && row.refused <= row.inserts,
+            self.refused_early <= self.refused && self.refused <= self.inserts,
             "more keys are refused than there are"
         );
         (Mix::ALL.into_iter())
-            .find(|mix| mix.to_string() == row.mix)
-            .with_context(|| format!("column `mix`: {:?} is none of ours", row.mix))?;
+            .find(|mix| mix.to_string() == self.mix)
+            .with_context(|| format!("column `mix`: {:?} is none of ours", self.mix))?;
         Ok(())
-    })
+    }
+}
+
+impl InRounds for Row {
+    fn subject(&self) -> &str {
+        &self.table
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
+}
+
+impl Shown for Row {
+    fn sheet(rows: &[Self]) -> Option<Sheet> {
+        sheet::of(rows)
+    }
+
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        figure::of(rows, sidecar).map(Some)
+    }
+
+    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+        Story {
+            sentences: findings(rows),
+            ..Story::default()
+        }
+    }
+}
+
+/// Under each mix, where SmartCuckoo is faster than plain cuckoo hashing, and where it is slower.
+fn findings(rows: &[Row]) -> Vec<String> {
+    let results = Results(rows);
+    let [smart, plain] = TABLES;
+    let sentence = |mix: Mix| {
+        let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
+        let ratios = results.loads().into_iter().filter_map(ratio);
+        let told: Vec<_> = ratios
+            .map(|(load, ratio)| {
+                let verdict = match Verdict::of(&ratio) {
+                    Verdict::Faster => "faster",
+                    Verdict::Slower => "slower",
+                    Verdict::TooCloseToCall => "too close to call",
+                    Verdict::TooNoisy => "too noisy to call",
+                    Verdict::TooFewRounds => "no claim for want of rounds",
+                };
+                format!("{verdict} up to load {load} ({:.2})", ratio.median)
+            })
+            .collect();
+        format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))
+    };
+    results.mixes().into_iter().map(sentence).collect()
 }
 
 /// Rows of both tables at load 0.5 under the first mix, one each for each round: SmartCuckoo's throughput and the plain
 /// table's.
 #[cfg(test)]
 pub(crate) fn sample(rounds: &[[f64; 2]]) -> Vec<Row> {
-    let effort = tests::effort();
-    let names = [SmartCuckoo::NAME, PlainCuckoo::NAME];
+    let study = tests::study();
     let row = |table, round, mops: f64| {
         let part = Part {
             operations: (mops * 1e6) as u64,
             seconds: 1.0,
             ..Part::default()
         };
-        row(table, part, &effort, (Mix::ALL[0], 0.5, round), true)
+        row(table, part, &study, (Mix::ALL[0], 0.5, round), true)
     };
     let rounds = rounds.iter().enumerate();
     let rows =
-        rounds.flat_map(|(round, mops)| [0, 1].map(|of| row(names[of], round + 1, mops[of])));
+        rounds.flat_map(|(round, mops)| [0, 1].map(|of| row(TABLES[of], round + 1, mops[of])));
     rows.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
 
-    pub(super) fn effort() -> Effort {
-        Effort {
+    pub(super) fn study() -> CuckooHashing {
+        CuckooHashing {
             buckets: 4_000,
             loads: vec![0.25, 0.4, 0.75],
             rounds: 2,
-            most_kicks: 50,
+            kicks: 50,
             operations: 1_000,
             seed: 1,
         }
@@ -323,19 +411,20 @@ mod tests {
 
     #[test]
     fn both_tables_go_through_all_mixes_and_smart_cuckoo_wastes_nothing() {
-        let effort = Effort {
+        let study = CuckooHashing {
             // Once through the schedule.
             operations: 10_000,
-            ..effort()
+            ..study()
         };
         let mut told = 0;
-        let rows = measure(&effort, &mut |_| {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| {
             told += 1;
             ControlFlow::Continue(())
-        });
-        let rows = rows.unwrap();
-        assert_eq!(told, steps(&effort));
-        assert_eq!(rows.len() as u64, 2 * steps(&effort));
+        };
+        study.measure(&mut progress, &mut rows).unwrap();
+        assert_eq!(told, study.steps());
+        assert_eq!(rows.len() as u64, 2 * study.steps());
         for pair in rows.chunks(2) {
             let [smart, plain] = pair else { panic!() };
             assert_eq!(
@@ -370,7 +459,9 @@ mod tests {
     /// Operations of a growing mix are as many as its percentages say.
     #[test]
     fn mixes_have_their_percentages() {
-        let rows = measure(&effort(), &mut |_| ControlFlow::Continue(())).unwrap();
+        let mut rows = Vec::new();
+        let measured = study().measure(&mut |_| ControlFlow::Continue(()), &mut rows);
+        measured.unwrap();
         for (mix, lookups) in [("75/25/0", 1.0 / 3.0), ("50/50/0", 1.0), ("25/75/0", 3.0)] {
             let of_mix = rows.iter().filter(|row| row.mix == mix);
             let (inserts, looked_up) = of_mix.fold((0, 0), |(inserts, lookups), row| {
@@ -384,39 +475,61 @@ mod tests {
     #[test]
     fn what_is_broken_off_keeps_what_was_done() {
         let mut left = 4;
-        let rows = measure(&effort(), &mut |_| {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| {
             left -= 1;
             match left {
                 0 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
-        });
-        assert_eq!(rows.unwrap().len(), 6);
+        };
+        study().measure(&mut progress, &mut rows).unwrap();
+        assert_eq!(rows.len(), 6);
     }
 
     #[test]
     fn what_cannot_be_measured_is_named() {
-        let refused = |change: fn(&mut Effort)| {
-            let mut effort = effort();
-            change(&mut effort);
-            validate(&effort).unwrap_err().to_string()
+        let refused = |change: fn(&mut CuckooHashing)| {
+            let mut study = study();
+            change(&mut study);
+            study.validate().unwrap_err().to_string()
         };
         for (error, expected) in [
+            (refused(|study| study.loads.clear()), "loads: there is none"),
             (
-                refused(|effort| effort.loads.clear()),
-                "loads: there is none",
-            ),
-            (
-                refused(|effort| effort.loads[2] = 3.0),
+                refused(|study| study.loads[2] = 3.0),
                 "loads: 3 is not above 0",
             ),
-            (refused(|effort| effort.loads[1] = 0.1), "ascending order"),
-            (refused(|effort| effort.buckets = 2), "too few"),
-            (refused(|effort| effort.buckets = 1 << 33), "buckets: "),
-            (refused(|effort| effort.rounds = 0), "rounds: "),
-            (refused(|effort| effort.operations = 0), "operations: "),
+            (refused(|study| study.loads[1] = 0.1), "ascending order"),
+            (refused(|study| study.buckets = 2), "too few"),
+            (refused(|study| study.buckets = 1 << 33), "buckets: "),
+            (refused(|study| study.rounds = 0), "rounds: "),
+            (refused(|study| study.operations = 0), "operations: "),
         ] {
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_ratio_whose_interval_includes_one_is_no_claim_about_cuckoo_hashing() {
+        let told = |rounds: [[f64; 2]; 5]| {
+            let rows = sample(&rounds);
+            findings(&rows).remove(0)
+        };
+        let few = findings(&sample(&[[3.0, 1.0]; 4]));
+        assert_eq!(
+            few,
+            [
+                "smart-cuckoo over plain-cuckoo, mix 100/0/0: no claim for want of rounds up to load 0.5 (3.00)."
+            ]
+        );
+        let faster = told([[3.0, 1.0]; 5]);
+        assert_eq!(
+            faster,
+            "smart-cuckoo over plain-cuckoo, mix 100/0/0: faster up to load 0.5 (3.00)."
+        );
+        assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
+        let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
+        assert!(told(mixed).contains(": too noisy to call up to load 0.5 (1.00)"));
     }
 }

@@ -1,13 +1,14 @@
 //! Rows, and what a table or a figure asks of them.
 
 use super::{Mix, Row};
+use crate::results::series::Series;
 use crate::results::statistics::Summary;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'a>(pub &'a [Row]);
 
-impl<'a> Results<'a> {
+impl Results<'_> {
     /// The loads that were measured, ascending.
     pub fn loads(self) -> Vec<f64> {
         let mut loads: Vec<_> = self.0.iter().map(|row| row.load).collect();
@@ -22,29 +23,31 @@ impl<'a> Results<'a> {
         Mix::ALL.into_iter().filter(measured).collect()
     }
 
-    fn rows(self, mix: Mix, load: f64, table: &str) -> impl Iterator<Item = &'a Row> {
+    fn series(
+        self,
+        (mix, load): (Mix, f64),
+        table: &str,
+        quantity: impl Fn(&Row) -> f64,
+    ) -> Series {
         let mix = mix.to_string();
-        (self.0.iter()).filter(move |row| row.mix == mix && row.load == load && row.table == table)
+        let is_there = |row: &&Row| row.mix == mix && row.load == load && row.table == table;
+        Series::of(self.0.iter().filter(is_there), |row| Some(quantity(row)))
     }
 
     /// A quantity over the rounds; `None` where nothing was measured.
     pub fn summary(
         self,
-        (mix, load): (Mix, f64),
+        at: (Mix, f64),
         table: &str,
         quantity: impl Fn(&Row) -> f64,
     ) -> Option<Summary> {
-        Summary::of(self.rows(mix, load, table).map(quantity).collect())
+        self.series(at, table, quantity).summary()
     }
 
     /// Throughput of table `a` over that of table `b`, taken within each round that has both.
-    pub fn ratio(self, (mix, load): (Mix, f64), a: &str, b: &str) -> Option<Summary> {
-        let pairs = self.rows(mix, load, a).filter_map(|of_a| {
-            let mut of_b = self.rows(mix, load, b);
-            let of_b = of_b.find(|of_b| of_b.round == of_a.round)?;
-            (of_b.mops > 0.0).then(|| of_a.mops / of_b.mops)
-        });
-        Summary::of(pairs.collect())
+    pub fn ratio(self, at: (Mix, f64), a: &str, b: &str) -> Option<Summary> {
+        let [a, b] = [a, b].map(|table| self.series(at, table, |row| row.mops));
+        a.over(&b).summary()
     }
 
     /// Load at which a table first refused a key, over the rounds in which it did; those of the first mix, as the order of

@@ -159,7 +159,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
 mod tests {
     use rand::SeedableRng;
 
-    use super::super::tests::effort;
+    use super::super::tests::study;
     use super::*;
     use crate::relatives::smart_cuckoo::{Buckets, Insertion, PlainCuckoo};
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn wrong_answers_are_no_measurement() {
         let random = &mut SmallRng::seed_from_u64(1);
-        let keys = Keys::new(&effort(), random);
+        let keys = Keys::new(&study(), random);
         for mix in [Mix::ALL[1], Mix::ALL[4]] {
             let table = Forgetful::new(100).unwrap();
             let part = Run::new(table, mix, &keys, random).part(500, 500);

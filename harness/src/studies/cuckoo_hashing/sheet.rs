@@ -1,17 +1,16 @@
 //! Rows → the table of the command.
 
-use super::{Mix, Results, Row};
-use crate::relatives::smart_cuckoo::{CuckooTable, PlainCuckoo, SmartCuckoo};
+use super::{Mix, Results, Row, TABLES};
 use crate::results::statistics::Summary;
 use crate::results::verdict::{INTERVAL, Marks, Verdict};
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 
-const SMART: &str = SmartCuckoo::NAME;
-const PLAIN: &str = PlainCuckoo::NAME;
+const SMART: &str = TABLES[0];
+const PLAIN: &str = TABLES[1];
 
 /// Both tables, a line for each mix and load. `None` where there are no rows.
-pub fn sheet(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let first = rows.first()?;
     let results = Results(rows);
     let header = [
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
 
     fn last_cell_and_notes(rounds: &[[f64; 2]]) -> (String, String) {
-        let sheet = sheet(&sample(rounds)).unwrap();
+        let sheet = of(&sample(rounds)).unwrap();
         (
             sheet.lines[0].last().unwrap().clone(),
             sheet.notes.join("\n"),

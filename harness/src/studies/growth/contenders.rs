@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result};
 
+use super::Row;
 use super::run::{Run, run};
 use super::slices::GROWTH;
-use super::{Progress, Row};
+use crate::studies::study::Progress;
 use crate::subject::Subject;
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 use subject::layout::FALSE_POSITIVE_RATE;
@@ -59,13 +60,6 @@ impl Entry {
     pub(super) fn run(&self, plan: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
         (self.run)(plan, progress)
     }
-}
-
-/// Name and meaning of all that are measured.
-pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
-    Entry::ALL
-        .into_iter()
-        .map(|entry| (entry.name, entry.start))
 }
 
 /// The keys that one that grows has room for at first.

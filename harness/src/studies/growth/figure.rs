@@ -2,27 +2,16 @@
 //! inserts, and memory, a line for each set.
 
 use anyhow::{Context, Result};
-use plotters::coord::combinators::LogCoord;
-use plotters::coord::ranged1d::ValueFormatter;
-use plotters::prelude::*;
 
 use crate::machine::Sidecar;
-use crate::results::statistics::Summary;
-use crate::show::chart::frame::{Frame, machine_line};
-use crate::show::chart::parts::{
-    Area, BANDS, TEXT_SIZE, draw_band, drawing, duration, label_lines, label_width, plain,
-    text_style,
-};
-use crate::show::chart::style::{Style, styles};
+use crate::show::chart::parts::{BANDS, duration, rounded};
+use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
 use crate::studies::growth::{OURS, Quantity, RIVALS, Results, Row};
 use crate::wording::counted;
 use crate::wording::grouped;
 
 /// Width of a panel without the names of lines beside it, and its height.
 const PANEL: (u32, u32) = (330, 320);
-
-/// The horizontal axis.
-type Keys = LogCoord<f64>;
 
 /// What panels show, row by row.
 const PANELS: [Quantity; 6] = [
@@ -34,15 +23,12 @@ const PANELS: [Quantity; 6] = [
     Quantity::BitsAKey,
 ];
 
-const COLUMNS: usize = 3;
-
-/// The figure as the text of an SVG file.
-pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
+/// The figure.
+pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
     let results = Results(rows);
     let of = |subject: &&str| rows.iter().any(|row| row.subject == *subject);
     let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).filter(of).collect();
-    let styles = styles(&subjects);
     let mut caption = vec![format!(
         "{} keys, inserted by {}, with {} after each, half of them of keys that are in. A point is what was measured between \
          the size to its left and its own. Every insert was timed, and one of 16 lookups. Lines: median of {}. {BANDS}",
@@ -60,13 +46,15 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
         caption.push(machine_line(sidecar));
     }
     let title = sidecar.map_or("Sets that grow", |sidecar| &sidecar.run.title);
-    let frame = Frame {
+    Ok(Figure {
         title: format!("{title} ({})", threads(first)),
         caption,
-        grid: (COLUMNS, PANELS.len().div_ceil(COLUMNS)),
-        panel: (PANEL.0 + label_width(&styles), PANEL.1),
-    };
-    frame.render(|index, area| Panel(PANELS[index]).draw(area, results, &styles))
+        columns: 3,
+        size: PANEL,
+        panels: PANELS
+            .map(|quantity| panel(quantity, results, &subjects))
+            .into(),
+    })
 }
 
 /// How many there are, and whether that is more than there are cores.
@@ -78,82 +66,49 @@ fn threads(row: &Row) -> String {
     format!("{}{label}", counted(row.threads, "thread"))
 }
 
-struct Panel(Quantity);
-
-impl Panel {
-    fn draw(&self, area: &Area, results: Results, styles: &[Style]) -> Result<()> {
-        let ends = results.ends();
-        let lines: Vec<Vec<(f64, Summary)>> = (styles.iter())
-            .map(|style| {
-                let point = |&keys: &u64| {
-                    let summary = results.summary(style.subject, keys, self.0)?;
-                    Some((keys as f64, summary))
-                };
-                ends.iter().filter_map(point).collect()
-            })
-            .collect();
-        let values = lines.iter().flatten();
-        let values = values.flat_map(|(_, summary)| [summary.low, summary.high]);
-        let most = values.clone().fold(0.0, f64::max).max(1e-3);
-        let least = values.filter(|value| *value > 0.0).fold(most, f64::min);
-        let mut builder = ChartBuilder::on(area);
-        builder
-            .caption(capitalised(self.0.name()), text_style(TEXT_SIZE + 1))
-            .margin(12)
-            .margin_right(label_width(styles))
-            .x_label_area_size(46)
-            .y_label_area_size(72);
-        let range = match (ends.first(), ends.last()) {
-            (Some(&first), Some(&last)) if first < last => first as f64..last as f64,
-            _ => {
-                let only = ends.first().copied().unwrap_or(1) as f64;
-                only / 2.0..only * 2.0
-            }
+fn panel<'a>(quantity: Quantity, results: Results, subjects: &[&'a str]) -> Panel<'a> {
+    let ends = results.ends();
+    let line = |style: Style<'a>| {
+        let point = |&keys: &u64| {
+            let summary = results.summary(style.subject, keys, quantity)?;
+            Some((keys as f64, summary))
         };
-        let keys = range.log_scale();
-        if self.0.is_good() {
-            let chart = builder.build_cartesian_2d(keys, 0.0..most * 1.1);
-            self.draw_lines(area, &lines, styles, chart.map_err(drawing)?)
-        } else {
-            let values = (least / 1.3..most * 1.3).log_scale();
-            let chart = builder.build_cartesian_2d(keys, values);
-            self.draw_lines(area, &lines, styles, chart.map_err(drawing)?)
+        Line {
+            points: ends.iter().filter_map(point).collect(),
+            style,
+            interval: Interval::Band,
         }
-    }
-
-    fn draw_lines<'a, Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
-        &self,
-        area: &Area,
-        lines: &[Vec<(f64, Summary)>],
-        styles: &[Style],
-        mut chart: ChartContext<'a, SVGBackend<'a>, Cartesian2d<Keys, Y>>,
-    ) -> Result<()> {
-        plain(&mut chart.configure_mesh())
-            .x_desc("keys in the set")
-            .x_labels(5)
-            .x_label_formatter(&|&keys| short(keys))
-            .y_desc(match self.0 {
-                quantity if quantity.is_good() => "million operations per second",
-                Quantity::BitsAKey => "bits a key",
-                _ => "latency",
-            })
-            .y_labels(7)
-            .y_label_formatter(&|&value| match self.0 {
-                Quantity::BitsAKey => grouped(value.round() as u64),
-                quantity if quantity.is_good() => ((value * 1e6).round() / 1e6).to_string(),
-                _ => duration(value),
-            })
-            .draw()
-            .map_err(drawing)?;
-        for (style, points) in styles.iter().zip(lines) {
-            draw_band(&mut chart, points, style)?;
+    };
+    let lines: Vec<_> = styles(subjects).into_iter().map(line).collect();
+    let values = || lines.iter().flat_map(Line::values);
+    let range = match (ends.first(), ends.last()) {
+        (Some(&first), Some(&last)) if first < last => first as f64..last as f64,
+        _ => {
+            let only = ends.first().copied().unwrap_or(1) as f64;
+            only / 2.0..only * 2.0
         }
-        let end = |points: &Vec<(f64, Summary)>| {
-            let last = points.last();
-            last.map(|&(x, summary)| (x, summary.median))
-        };
-        let ends: Vec<_> = lines.iter().map(end).collect();
-        label_lines(area, &chart, styles, &ends)
+    };
+    let from_zero = || Scale::from_zero(values(), 1.1);
+    let logarithmic = || Scale::logarithmic(values(), 1.3).unwrap_or_else(from_zero);
+    let y = match quantity {
+        quantity if quantity.is_good() => {
+            Axis::new("million operations per second", from_zero(), rounded)
+        }
+        Quantity::BitsAKey => Axis::new("bits a key", logarithmic(), |bits| {
+            grouped(bits.round() as u64)
+        }),
+        _ => Axis::new("latency", logarithmic(), duration),
+    };
+    Panel {
+        title: capitalised(quantity.name()),
+        x: Axis {
+            labels: 5,
+            ..Axis::new("keys in the set", Scale::Logarithmic(range), short)
+        },
+        y,
+        lines,
+        under: None,
+        over: None,
     }
 }
 

@@ -16,27 +16,34 @@
 //! grows, and one that is large from the start, both pay for it when keys come, and not before the clock starts.
 
 mod contenders;
-pub mod figure;
+mod figure;
+mod findings;
 mod quantity;
 mod results;
 mod run;
 mod sheet;
 mod slices;
 
-use std::ops::ControlFlow;
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-pub use contenders::{OURS, RIVALS, meanings};
+pub use contenders::{OURS, RIVALS};
 pub use quantity::Quantity;
 pub use results::Results;
-pub use sheet::sheet;
 
 use crate::experiment::threads::MAX_THREADS;
+use crate::machine;
+use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{self, columns};
+use crate::registry::Registry;
+use crate::results::rows::{Record, columns, possible};
+use crate::results::series::InRounds;
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+use crate::studies::study::{Progress, Shown, Study, within};
+use crate::workload::latency;
+use clap::{Args, value_parser};
 use contenders::Entry;
 use run::Run;
 
@@ -55,23 +62,39 @@ pub const MOST_SLICES: usize = 300;
 /// At most so many bytes for each key, old table and new one together.
 const BYTES_A_KEY: u64 = 8;
 
-/// What is told before each slice what comes, and may break off.
-pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
-
-/// How much is measured.
-#[derive(Clone, Debug)]
-pub struct Effort {
-    /// Keys that are inserted, all distinct.
+/// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
+///
+/// The filter that grows, started with room for a thousandth of the keys, beside the filter of fixed size, which has room for all from the
+/// start, and a scalable Bloom filter. Pinned threads insert keys, and look some up after each: half of them are in, and
+/// one that is not found ends the run with an error. The way is cut into slices by the number of keys in the set. Every insert is
+/// timed, since few of them pay for growing, and one of 16 lookups. Subjects of a round run one right after another, and
+/// ratios are taken within rounds.
+///
+/// Prints one table, and leaves growth.csv (one row per subject, round and slice), growth.machine.toml and growth.svg. Takes
+/// about a minute, and needs the cores to itself. Ctrl-C ends it after the slice that is being measured, and keeps what
+/// is done.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Growth {
+    /// Keys that are inserted, all distinct. From 1.5 million on growing starts with room for a thousandth of them; with
+    /// fewer, its smallest table has room for more than that.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = value_parser!(u64).range(FEWEST_KEYS..=MOST_KEYS))]
     pub keys: u64,
-    /// Threads that share them.
-    pub threads: usize,
-    /// Lookups after each insert.
+    /// Threads that insert and look up, each bound to a core; by default as many as there are cores. More are possible, and
+    /// are labelled as oversubscribed.
+    #[arg(long, value_name = "N", value_parser = within(1..=MAX_THREADS as u64))]
+    pub threads: Option<usize>,
+    /// Lookups after each insert, half of them of keys that are in.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=i64::from(MOST_LOOKUPS)))]
     pub lookups: u32,
-    /// Slices after the first, which ends at a thousandth of the keys.
+    /// Slices that the way from a thousandth of the keys to all of them is cut into; one more leads up to there. The table
+    /// shows powers of ten if there are 3, 6, 9 and so on.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=MOST_SLICES as u64))]
     pub slices: usize,
-    /// How often everything is measured.
+    /// How often everything is measured; with fewer than 5, no interval can be told.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Keys and lookups follow from it.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -132,121 +155,166 @@ columns! {
     parts: usize,
 }
 
-/// Checks that something can be measured so.
-///
-/// # Errors
-///
-/// A field that cannot be; the message names it and says what is allowed.
-pub fn validate(effort: &Effort) -> Result<()> {
-    let Effort {
-        keys,
-        threads,
-        lookups,
-        slices,
-        rounds,
-        seed: _,
-    } = *effort;
-    let between = |field: &str, value: u64, least: u64, most: u64| {
+impl Growth {
+    fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| Cores::detect().count())
+    }
+
+    fn validate(&self) -> Result<()> {
+        let Self {
+            keys,
+            threads: _,
+            lookups,
+            slices,
+            rounds,
+            seed: _,
+        } = *self;
+        let between = |field: &str, value: u64, least: u64, most: u64| {
+            ensure!(
+                (least..=most).contains(&value),
+                "--{field}: {value} is not between {least} and {most}"
+            );
+            Ok(())
+        };
+        between("keys", keys, FEWEST_KEYS, MOST_KEYS)?;
+        between("threads", self.threads() as u64, 1, MAX_THREADS as u64)?;
+        between("lookups", lookups.into(), 1, MOST_LOOKUPS.into())?;
+        between("slices", slices as u64, 1, MOST_SLICES as u64)?;
+        between("rounds", rounds as u64, 1, u32::MAX.into())?;
+        let ends = slices::ends(keys, slices);
         ensure!(
-            (least..=most).contains(&value),
-            "{field}: {value} is not between {least} and {most}"
+            ends.is_sorted_by(|a, b| a < b),
+            "--slices: {keys} keys are too few to tell {slices} slices apart"
         );
         Ok(())
-    };
-    between("keys", keys, FEWEST_KEYS, MOST_KEYS)?;
-    between("threads", threads as u64, 1, MAX_THREADS as u64)?;
-    between("lookups", lookups.into(), 1, MOST_LOOKUPS.into())?;
-    between("slices", slices as u64, 1, MOST_SLICES as u64)?;
-    between("rounds", rounds as u64, 1, u32::MAX.into())?;
-    let ends = slices::ends(keys, slices);
-    ensure!(
-        ends.is_sorted_by(|a, b| a < b),
-        "slices: {keys} keys are too few to tell {slices} slices apart"
-    );
-    Ok(())
-}
-
-/// Checks that the keys fit into `available` bytes of memory.
-///
-/// # Errors
-///
-/// They do not; the message says how many do.
-pub fn check_memory(effort: &Effort, available: u64) -> Result<()> {
-    let most = available / BYTES_A_KEY;
-    ensure!(
-        effort.keys <= most,
-        "keys: {} do not fit into the memory available; at most {most} do",
-        effort.keys
-    );
-    Ok(())
-}
-
-/// How often [`measure`] tells of progress, if it is not broken off.
-pub fn steps(effort: &Effort) -> u64 {
-    (effort.rounds * Entry::ALL.len() * (effort.slices + 1)) as u64
-}
-
-/// Measures all contenders; `progress` is told before each slice what comes, and may break it off: then what is done so far
-/// is returned.
-///
-/// # Errors
-///
-/// An [effort](validate) that cannot be; a contender that cannot be made, refuses a key or loses one.
-pub fn measure(effort: &Effort, progress: &mut Progress) -> Result<Vec<Row>> {
-    validate(effort)?;
-    let cores = &Cores::detect();
-    let mut rows = Vec::new();
-    let mut entries = Entry::ALL;
-    for round in 1..=effort.rounds {
-        let run = Run {
-            effort,
-            cores,
-            round,
-        };
-        for entry in entries {
-            let slices = entry.run(&run, progress)?;
-            let is_broken_off = slices.len() <= effort.slices;
-            rows.extend(slices);
-            if is_broken_off {
-                return Ok(rows);
-            }
-        }
-        // Each goes first in turn.
-        entries.rotate_left(1);
     }
-    Ok(rows)
+
+    /// Checks that the keys fit into `available` bytes of memory.
+    fn check_memory(&self, available: u64) -> Result<()> {
+        let most = available / BYTES_A_KEY;
+        ensure!(
+            self.keys <= most,
+            "--keys: {} do not fit into the memory available; at most {most} do",
+            self.keys
+        );
+        Ok(())
+    }
 }
 
-/// Reads all rows of a file, as [`rows::read`] does.
-///
-/// # Errors
-///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line.
-pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    rows::read(csv, |row: &Row| {
-        for (column, value) in [
-            ("seconds", row.seconds),
-            ("elapsed", row.elapsed),
-            ("mops", row.mops),
-            ("insert_seconds", row.insert_seconds),
-            ("insert_mops", row.insert_mops),
-        ] {
-            ensure!(
-                value.is_finite() && value >= 0.0,
-                "column `{column}`: {value} is not possible"
-            );
+impl Study for Growth {
+    type Row = Row;
+
+    const NAME: &'static str = "growth";
+    const TITLE: &'static str = "Sets that grow a thousandfold under load";
+    const QUESTION: &'static str = "What does it cost, in throughput, latency and memory, not to know how many keys will come?";
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn pinning(&self) -> String {
+        Cores::detect().describe()
+    }
+
+    fn subjects(&self, _: &Registry) -> Result<Vec<(String, String)>> {
+        let all = Entry::ALL.iter();
+        Ok(all
+            .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
+            .collect())
+    }
+
+    fn latency(&self) -> Option<String> {
+        Some(format!(
+            "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
+            latency::describe_cost()
+        ))
+    }
+
+    fn check(&self, _: &Registry) -> Result<()> {
+        self.validate()?;
+        self.check_memory(machine::available_memory()?)
+    }
+
+    fn steps(&self) -> u64 {
+        (self.rounds * Entry::ALL.len() * (self.slices + 1)) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        self.validate()?;
+        let cores = &Cores::detect();
+        let mut entries = Entry::ALL;
+        for round in 1..=self.rounds {
+            let run = Run {
+                growth: self,
+                threads: self.threads(),
+                cores,
+                round,
+            };
+            for entry in entries {
+                let slices = entry.run(&run, progress)?;
+                let is_broken_off = slices.len() <= self.slices;
+                rows.extend(slices);
+                if is_broken_off {
+                    return Ok(());
+                }
+            }
+            // Each goes first in turn.
+            entries.rotate_left(1);
         }
+        Ok(())
+    }
+}
+
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        possible(&[
+            ("seconds", self.seconds),
+            ("elapsed", self.elapsed),
+            ("mops", self.mops),
+            ("insert_seconds", self.insert_seconds),
+            ("insert_mops", self.insert_mops),
+        ])?;
         ensure!(
-            (1..=row.all_keys).contains(&row.keys) && row.all_keys <= MOST_KEYS,
+            (1..=self.all_keys).contains(&self.keys) && self.all_keys <= MOST_KEYS,
             "column `keys`: {} is not between 1 and `all_keys`, which is at most {MOST_KEYS}",
-            row.keys
+            self.keys
         );
         ensure!(
-            row.wrong <= row.absent && row.absent <= row.lookups,
+            self.wrong <= self.absent && self.absent <= self.lookups,
             "more keys are found or looked up than there are"
         );
         Ok(())
-    })
+    }
+}
+
+impl InRounds for Row {
+    fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
+}
+
+impl Shown for Row {
+    fn sheet(rows: &[Self]) -> Option<Sheet> {
+        sheet::of(rows)
+    }
+
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        figure::of(rows, sidecar).map(Some)
+    }
+
+    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+        Story {
+            is_of_ours: true,
+            findings: findings::of(rows),
+            ..Story::default()
+        }
+    }
 }
 
 /// Rows of slices that end at 10 and 10,000 keys, one each for each contender and round, in which the throughputs of
@@ -292,12 +360,14 @@ pub(crate) fn sample(rounds: &[[f64; 3]]) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
 
-    fn effort() -> Effort {
-        Effort {
+    fn growth() -> Growth {
+        Growth {
             keys: 20_000,
-            threads: 2,
+            threads: Some(2),
             lookups: 4,
             slices: 6,
             rounds: 2,
@@ -307,15 +377,14 @@ mod tests {
 
     #[test]
     fn every_contender_goes_the_whole_way_in_every_round() {
-        let effort = effort();
-        let mut told = Vec::new();
-        let rows = measure(&effort, &mut |now| {
+        let (mut told, mut rows) = (Vec::new(), Vec::new());
+        let mut progress = |now: &str| {
             told.push(now.to_owned());
             ControlFlow::Continue(())
-        });
-        let rows = rows.unwrap();
-        assert_eq!(told.len() as u64, steps(&effort));
-        assert_eq!(rows.len() as u64, steps(&effort));
+        };
+        growth().measure(&mut progress, &mut rows).unwrap();
+        assert_eq!(told.len() as u64, growth().steps());
+        assert_eq!(rows.len() as u64, growth().steps());
         told.dedup();
         // Who goes first changes.
         let first = [&told[0], &told[3]];
@@ -356,41 +425,42 @@ mod tests {
     #[test]
     fn what_is_broken_off_keeps_what_was_done() {
         let mut left = 10;
-        let rows = measure(&effort(), &mut |_| {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| {
             left -= 1;
             match left {
                 0 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
-        });
-        let rows = rows.unwrap();
+        };
+        growth().measure(&mut progress, &mut rows).unwrap();
         assert_eq!(rows.len(), 9);
         assert_eq!((&*rows[8].subject, rows[8].keys), (RIVALS[0], 63));
     }
 
     #[test]
     fn what_cannot_be_measured_is_named() {
-        let refused = |change: fn(&mut Effort)| {
-            let mut effort = effort();
-            change(&mut effort);
-            validate(&effort).unwrap_err().to_string()
+        let refused = |change: fn(&mut Growth)| {
+            let mut growth = growth();
+            change(&mut growth);
+            growth.validate().unwrap_err().to_string()
         };
         for (error, expected) in [
             (
-                refused(|effort| effort.keys = 9_999),
+                refused(|growth| growth.keys = 9_999),
                 "keys: 9999 is not between 10000",
             ),
-            (refused(|effort| effort.keys = 1 << 31), "keys: "),
-            (refused(|effort| effort.threads = 0), "threads: 0"),
-            (refused(|effort| effort.lookups = 0), "lookups: 0"),
-            (refused(|effort| effort.slices = 0), "slices: 0"),
-            (refused(|effort| effort.slices = 300), "too few to tell 300"),
-            (refused(|effort| effort.rounds = 0), "rounds: 0"),
+            (refused(|growth| growth.keys = 1 << 31), "keys: "),
+            (refused(|growth| growth.threads = Some(0)), "threads: 0"),
+            (refused(|growth| growth.lookups = 0), "lookups: 0"),
+            (refused(|growth| growth.slices = 0), "slices: 0"),
+            (refused(|growth| growth.slices = 300), "too few to tell 300"),
+            (refused(|growth| growth.rounds = 0), "rounds: 0"),
         ] {
             assert!(error.contains(expected), "{error}");
         }
-        assert!(check_memory(&effort(), 160_000).is_ok());
-        let error = check_memory(&effort(), 159_999).unwrap_err().to_string();
+        assert!(growth().check_memory(160_000).is_ok());
+        let error = growth().check_memory(159_999).unwrap_err().to_string();
         assert!(error.contains("at most 19999"), "{error}");
     }
 }

@@ -2,13 +2,14 @@
 
 use super::slices::GROWTH;
 use super::{Quantity, Row};
+use crate::results::series::Series;
 use crate::results::statistics::Summary;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'a>(pub &'a [Row]);
 
-impl<'a> Results<'a> {
+impl Results<'_> {
     /// Where slices end, in keys, ascending.
     pub fn ends(self) -> Vec<u64> {
         let mut ends: Vec<_> = self.0.iter().map(|row| row.keys).collect();
@@ -37,24 +38,20 @@ impl<'a> Results<'a> {
         self.0.iter().map(|row| row.round).max().unwrap_or_default()
     }
 
-    fn rows(self, subject: &str, keys: u64) -> impl Iterator<Item = &'a Row> {
-        (self.0.iter()).filter(move |row| row.keys == keys && row.subject == subject)
+    fn series(self, subject: &str, keys: u64, quantity: Quantity) -> Series {
+        let rows = (self.0.iter()).filter(|row| row.keys == keys && row.subject == subject);
+        Series::of(rows, |row| quantity.of(row))
     }
 
     /// A quantity over the rounds; `None` where nothing was measured.
     pub fn summary(self, subject: &str, keys: u64, quantity: Quantity) -> Option<Summary> {
-        let rows = self.rows(subject, keys);
-        Summary::of(rows.filter_map(|row| quantity.of(row)).collect())
+        self.series(subject, keys, quantity).summary()
     }
 
     /// A quantity of subject `a` over that of subject `b`, taken within each round that has both.
     pub fn ratio(self, keys: u64, (a, b): (&str, &str), quantity: Quantity) -> Option<Summary> {
-        let pairs = self.rows(a, keys).filter_map(|of_a| {
-            let of_b = self.rows(b, keys).find(|of_b| of_b.round == of_a.round)?;
-            let of_b = quantity.of(of_b).filter(|of_b| *of_b > 0.0)?;
-            Some(quantity.of(of_a)? / of_b)
-        });
-        Summary::of(pairs.collect())
+        let [a, b] = [a, b].map(|subject| self.series(subject, keys, quantity));
+        a.over(&b).summary()
     }
 
     /// How long the whole way takes subject `a`, over how long it takes `b`.

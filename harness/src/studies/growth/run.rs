@@ -13,9 +13,10 @@ use rand::{RngExt, SeedableRng};
 
 use super::contenders::Contender;
 use super::slices::{between, ends, part};
-use super::{Effort, Progress, Row};
+use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::gate::{Arrival, Gate};
+use crate::studies::study::Progress;
 use crate::wording::counted;
 use crate::workload::latency::Latencies;
 
@@ -25,7 +26,8 @@ pub(super) const TIMED_LOOKUPS: u64 = 16;
 /// What is run, but for the contender.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
-    pub(super) effort: &'a Effort,
+    pub(super) growth: &'a Growth,
+    pub(super) threads: usize,
     pub(super) cores: &'a Cores,
     pub(super) round: usize,
 }
@@ -68,10 +70,10 @@ struct Tally {
 ///
 /// A contender that cannot be made, refuses a key or loses one.
 pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
-    let Effort { keys, threads, .. } = *run.effort;
+    let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be made for {keys} keys", C::NAME))?;
-    let ends = &ends(keys, run.effort.slices);
+    let ends = &ends(keys, run.growth.slices);
     let gates: &Vec<_> = &ends.iter().map(|_| Gate::new(threads + 1)).collect();
     let arrivals = || gates.iter().map(Arrival).collect::<Vec<_>>().into_iter();
     let over = &AtomicBool::new(false);
@@ -155,12 +157,12 @@ impl Report {
 
     /// What comes to an end with this number of keys, after so many seconds of earlier slices.
     fn row<C: Contender>(&self, run: &Run, contender: &C, keys: u64, before: f64) -> Row {
-        let Effort {
-            threads,
+        let Growth {
             lookups,
             keys: all_keys,
             ..
-        } = *run.effort;
+        } = *run.growth;
+        let threads = run.threads;
         let tally = self.tally;
         let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
         let insert_seconds = tally.insert_ns as f64 / 1e9;
@@ -242,12 +244,12 @@ struct Worker<'a, C> {
 
 impl<'a, C: Contender> Worker<'a, C> {
     fn new(run: &Run, contender: &'a C, thread: usize) -> Self {
-        let Effort {
+        let Growth {
             keys,
             lookups,
             seed,
             ..
-        } = *run.effort;
+        } = *run.growth;
         let mut random = SmallRng::seed_from_u64(seed ^ (run.round as u64) << 32);
         let first = random.random();
         Self {
@@ -400,10 +402,10 @@ mod tests {
         }
     }
 
-    fn effort() -> Effort {
-        Effort {
+    fn growth() -> Growth {
+        Growth {
             keys: 10_000,
-            threads: 3,
+            threads: Some(3),
             lookups: 4,
             slices: 6,
             rounds: 1,
@@ -413,7 +415,8 @@ mod tests {
 
     fn error<C: Contender>() -> String {
         let plan = Run {
-            effort: &effort(),
+            growth: &growth(),
+            threads: 3,
             cores: &Cores::detect(),
             round: 1,
         };

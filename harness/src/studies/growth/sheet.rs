@@ -1,7 +1,8 @@
 //! Rows → the table of the command.
 
 use super::{OURS, Quantity, RIVALS, Results, Row};
-use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::results::series::Comparison;
+use crate::results::verdict::{INTERVAL, Marks};
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 use crate::wording::grouped;
@@ -16,7 +17,7 @@ const QUANTITIES: [Quantity; 5] = [
 ];
 
 /// Ours over each rival, at a few sizes. `None` where there are no rows.
-pub fn sheet(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let first = rows.first()?;
     let results = Results(rows);
     let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
@@ -28,7 +29,7 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
         for keys in results.sizes() {
             let ratios = QUANTITIES.map(|quantity| {
                 let ratio = results.ratio(keys, (OURS, rival), quantity);
-                marks.ratio(ratio.map(|ratio| (ratio, Verdict::of(&ratio))))
+                marks.ratio(ratio.map(Comparison::of))
             });
             let bits = [OURS, rival].map(|subject| {
                 let bits = results.summary(subject, keys, Quantity::BitsAKey);
@@ -44,7 +45,7 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
     )];
     notes.extend(RIVALS.into_iter().filter_map(|rival| {
         let ratio = results.durations(OURS, rival)?;
-        let times = marks.ratio(Some((ratio, Verdict::of(&ratio))));
+        let times = marks.ratio(Some(Comparison::of(ratio)));
         Some(format!(
             "The whole way takes {OURS} {times} times as long as {rival}."
         ))
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_line_holds_ours_against_one_rival_at_one_size() {
-        let sheet = sheet(&sample(&[[2.0, 1.0, 4.0]; 5])).unwrap();
+        let sheet = of(&sample(&[[2.0, 1.0, 4.0]; 5])).unwrap();
         assert_eq!(sheet.lines.len(), 4);
         assert!(
             sheet
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn too_few_rounds_are_no_claim() {
-        let sheet = sheet(&sample(&[[2.0, 1.0, 4.0]; 2])).unwrap();
+        let sheet = of(&sample(&[[2.0, 1.0, 4.0]; 2])).unwrap();
         assert!(sheet.lines[0][2].ends_with('#'), "{:?}", sheet.lines[0]);
         assert!(
             sheet

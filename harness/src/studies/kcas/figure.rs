@@ -2,65 +2,50 @@
 //! line for each engine.
 
 use anyhow::{Context, Result};
-use plotters::prelude::*;
 
 use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
-use crate::show::chart::frame::{Frame, machine_line};
-use crate::show::chart::parts::{
-    Area, BARS, Categories, TEXT_SIZE, draw_line, drawing, label_lines, label_width, plain,
-    text_style,
-};
-use crate::show::chart::style::Style;
+use crate::show::chart::parts::BARS;
+use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line};
 use crate::studies::kcas::contest::{OWN_WORDS, SHARED_WORDS, Workload};
-use crate::studies::kcas::engines::{ENGINES, MAX_ENTRIES};
+use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::studies::kcas::{Case, Results, Row};
 use crate::wording::counted;
 
 /// Width of a panel without the names of engines beside it, and its height.
 const PANEL: (u32, u32) = (290, 310);
 
-/// The figure as the text of an SVG file.
-pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
+/// The figure.
+pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let results = Results(rows);
     let threads = results.threads();
-    let engines = results.engines();
     let rounds = rows.iter().map(|row| row.round).max();
     let rounds = rounds.context("there are no rows to draw")?;
-    // The same engine looks the same, whichever were measured.
-    let styles: Vec<_> = (ENGINES.iter().enumerate())
-        .filter(|(_, entry)| engines.iter().any(|engine| engine.name == entry.name))
-        .map(|(index, entry)| Style::numbered(index, entry.name))
-        .collect();
-
-    let cases: Vec<_> = (Workload::ALL.into_iter())
-        .flat_map(|workload| threads.iter().map(move |&threads| (workload, threads)))
-        .collect();
-    let frame = Frame {
+    let mut panels = Vec::new();
+    for workload in Workload::ALL {
+        for (index, &threads) in threads.iter().enumerate() {
+            panels.push(panel(results, workload, threads, index == 0));
+        }
+    }
+    Ok(Figure {
         title: sidecar
             .map_or("Cost of K-CAS", |sidecar| &sidecar.run.title)
             .to_owned(),
         caption: caption(&results, rounds, sidecar),
-        grid: (threads.len(), Workload::ALL.len()),
-        panel: (PANEL.0 + label_width(&styles), PANEL.1),
-    };
-    frame.render(|index, area| {
-        let (workload, threads_here) = cases[index];
-        let leftmost = index % threads.len() == 0;
-        draw_panel(area, results, workload, threads_here, &styles, leftmost)
+        columns: threads.len(),
+        size: PANEL,
+        panels,
     })
 }
 
-fn draw_panel(
-    area: &Area,
-    results: Results,
-    workload: Workload,
-    threads: usize,
-    styles: &[Style],
-    leftmost: bool,
-) -> Result<()> {
+fn panel<'a>(results: Results, workload: Workload, threads: usize, leftmost: bool) -> Panel<'a> {
     let sizes: Vec<usize> = (1..=MAX_ENTRIES).collect();
-    let places: Vec<f64> = sizes.iter().map(|&size| size as f64).collect();
+    // All panels of a workload have one scale, so that they can be compared.
+    let measured = results
+        .0
+        .iter()
+        .filter(|row| row.workload == workload.label());
+    let scale = Scale::logarithmic(measured.map(|row| row.mops), 1.25);
     let points = |engine: &str| -> Vec<(f64, Summary)> {
         let point = |&entries: &usize| {
             let case = Case {
@@ -74,52 +59,39 @@ fn draw_panel(
         };
         sizes.iter().filter_map(point).collect()
     };
-    // All panels of a workload have one scale, so that they can be compared.
-    let measured = (results.0.iter())
-        .filter(|row| row.workload == workload.label() && row.mops > 0.0)
-        .map(|row| row.mops);
-    let lowest = measured.clone().fold(f64::INFINITY, f64::min);
-    let highest = measured.fold(0.0, f64::max);
-    if highest == 0.0 {
-        return Ok(());
-    }
-    let title = match threads {
-        _ if results.oversubscribed(threads) && threads > 1 => {
-            format!("{}, {threads} threads (more than cores)", workload.label())
-        }
-        _ => format!("{}, {}", workload.label(), counted(threads, "thread")),
+    // The same engine looks the same, whichever were measured.
+    let line = |(index, entry): (usize, &'static Entry)| Line {
+        style: Style::numbered(index, entry.name),
+        points: points(entry.name),
+        interval: Interval::Bar,
     };
-    let beside = label_width(styles);
-    let plot_width = area.dim_in_pixel().0 as i32 - 90 - beside as i32;
-    let mut chart = ChartBuilder::on(area)
-        .caption(title, text_style(TEXT_SIZE))
-        .margin(12)
-        .margin_right(beside)
-        .x_label_area_size(42)
-        .y_label_area_size(58)
-        .build_cartesian_2d(
-            Categories::fit(&places, plot_width),
-            (lowest / 1.25..highest * 1.25).log_scale(),
-        )
-        .map_err(drawing)?;
-    plain(&mut chart.configure_mesh())
-        .disable_x_mesh()
-        .x_desc("k: words of an operation")
-        .y_desc(if leftmost {
-            "million operations per second"
-        } else {
-            ""
-        })
-        .y_label_formatter(&|mops| mops.to_string())
-        .draw()
-        .map_err(drawing)?;
-    let mut ends = Vec::new();
-    for style in styles {
-        let points = points(style.subject);
-        draw_line(&mut chart, &points, style)?;
-        ends.push(points.last().map(|&(x, summary)| (x, summary.median)));
+    let names: Vec<_> = results.engines().iter().map(|entry| entry.name).collect();
+    let measured = |(_, entry): &(usize, &Entry)| names.contains(&entry.name);
+    let lines = ENGINES.iter().enumerate().filter(measured).map(line);
+    Panel {
+        title: match threads {
+            _ if results.oversubscribed(threads) && threads > 1 => {
+                format!("{}, {threads} threads (more than cores)", workload.label())
+            }
+            _ => format!("{}, {}", workload.label(), counted(threads, "thread")),
+        },
+        x: Axis::steps(
+            "k: words of an operation",
+            sizes.iter().map(|&size| size as f64).collect(),
+        ),
+        y: Axis::new(
+            if leftmost {
+                "million operations per second"
+            } else {
+                ""
+            },
+            scale.unwrap_or(Scale::Linear(0.0..1.0)),
+            |mops| mops.to_string(),
+        ),
+        lines: lines.collect(),
+        under: None,
+        over: None,
     }
-    label_lines(area, &chart, styles, &ends)
 }
 
 fn caption(results: &Results, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<String> {

@@ -3,38 +3,87 @@
 
 pub mod contest;
 pub mod engines;
-pub mod figure;
+mod figure;
 mod sheet;
 
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{self, columns};
+use crate::registry::Registry;
+use crate::results::rows::{Record, columns, possible};
+use crate::results::series::{InRounds, Series};
 use crate::results::statistics::Summary;
+use crate::results::verdict;
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::print::{self, note, say};
+use crate::show::sheet::Sheet;
 use crate::studies::kcas::contest::{Changes, Contest, Stuck, Workload};
+use crate::studies::kcas::engines::MAX_THREADS;
 use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
+use crate::studies::study::seconds;
+use crate::studies::study::{Progress, Shown, Study, within};
 use crate::wording::counted;
+use clap::Args;
+use comfy_table::{Table, presets};
+use serde::Serializer;
 
-pub use sheet::sheet;
-
-/// How much is measured.
-#[derive(Clone, Debug)]
-pub struct Effort {
-    /// The engines.
-    pub engines: Vec<Entry>,
-    /// Numbers of threads.
+/// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at once.
+///
+/// An operation reads k words and increases each by one, at one moment, again and again until it succeeds; k
+/// goes from 1 to 8. Threads have words of their own (disjoint), or all share 16 (contended). Engines take turns
+/// within each round, in an order that rotates, and ratios are taken within rounds. After each measurement every
+/// word is held against what the operations add up to.
+///
+/// Prints one table, and leaves kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes, and needs the cores
+/// to itself.
+///
+/// Before it trusts an engine, a careful reader runs `harness kcas --check`: it lets threads also reduce words, so
+/// that values return, which not every engine survives.
+///
+/// Compare-and-swaps of one operation are counted, not derived, in a build that sees each access to shared
+/// memory, and printed first: `cargo run --release -p harness --features steps -- kcas --rounds 1`. Such a build
+/// is no measure of speed.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Kcas {
+    /// Numbers of threads, separated by commas.
+    #[arg(
+        long,
+        value_name = "N,N,…",
+        value_delimiter = ',',
+        default_value = "1,2,4,8",
+        value_parser = within(1..=MAX_THREADS as u64)
+    )]
     pub threads: Vec<usize>,
     /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = within(1..1 << 32))]
     pub rounds: usize,
-    /// How long one measurement takes.
-    pub time: Duration,
-    /// Which words each operation changes follows from it.
+    /// Seconds of one measurement; there are 16 for each engine, number of threads and round.
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds, allow_negative_numbers = true)]
+    #[serde(serialize_with = "in_seconds")]
+    pub seconds: Duration,
+    /// Which words an operation changes follows from it.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Measure nothing: look for updates that are lost or done twice, and for operations that never end, once where
+    /// words only grow and once where values return.
+    ///
+    /// With the greatest number of threads, for ten times as long as a measurement, once for k = 1, 2, 4 and 8.
+    #[arg(long)]
+    #[serde(skip)]
+    pub check: bool,
+    /// The engines.
+    #[arg(skip = ENGINES.to_vec())]
+    #[serde(skip)]
+    pub engines: Vec<Entry>,
+}
+
+fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 columns! {
@@ -66,97 +115,158 @@ columns! {
     mops: f64,
 }
 
-/// Reads all rows of a file, as [`rows::read`] does.
-pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    rows::read(csv, |row: &Row| {
-        for (column, value) in [("seconds", row.seconds), ("mops", row.mops)] {
-            ensure!(
-                value.is_finite() && value >= 0.0,
-                "column `{column}`: {value} is not possible"
-            );
-        }
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        possible(&[("seconds", self.seconds), ("mops", self.mops)])?;
         ensure!(
-            (1..=MAX_ENTRIES).contains(&row.entries),
+            (1..=MAX_ENTRIES).contains(&self.entries),
             "column `entries`: {} is not between 1 and {MAX_ENTRIES}",
-            row.entries
+            self.entries
         );
         Ok(())
-    })
+    }
 }
 
-/// What was measured.
-#[derive(Debug, Default)]
-pub struct Measured {
-    /// All that was.
-    pub rows: Vec<Row>,
-    /// Why there are not more, unless it was broken off on request: an engine whose threads did not come to an end.
-    /// They are left behind, and would disturb whatever is measured after them.
-    pub ended_by: Option<anyhow::Error>,
+impl InRounds for Row {
+    fn subject(&self) -> &str {
+        &self.engine
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
 }
 
-/// Measures the engines, as often as [`steps`] says; `progress` is told before each what comes, and may break it
-/// off.
-pub fn measure(effort: &Effort, progress: &mut impl FnMut(&str) -> ControlFlow<()>) -> Measured {
-    let cores = Cores::detect();
-    let mut measured = Measured::default();
-    let mut engines = effort.engines.clone();
-    for round in 1..=effort.rounds {
-        for workload in Workload::ALL {
-            for entries in 1..=MAX_ENTRIES {
-                for &threads in &effort.threads {
-                    for engine in &engines {
-                        let label = workload.label();
-                        let now = format!("round {round}, {label}, k = {entries}");
-                        if progress(&now).is_break() {
-                            return measured;
-                        }
-                        let contest = Contest {
-                            workload,
-                            changes: Changes::Increments,
-                            entries,
-                            threads,
-                            time: effort.time,
-                            seed: effort.seed,
-                        };
-                        let outcome = match contest.run(engine, &cores) {
-                            Ok(outcome) => outcome,
-                            Err(error) => {
-                                let at = format!(
-                                    "{}, {now}, {}",
-                                    engine.name,
-                                    counted(threads, "thread")
-                                );
-                                measured.ended_by = Some(error.context(at));
-                                return measured;
+impl Kcas {
+    /// The numbers of threads, ascending, each once.
+    fn threads(&self) -> Vec<usize> {
+        let mut threads = self.threads.clone();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+}
+
+impl Study for Kcas {
+    type Row = Row;
+
+    const NAME: &'static str = "kcas";
+    const TITLE: &'static str = "Changing k words at one moment";
+    const QUESTION: &'static str =
+        "What does changing k words at one moment cost, and who does it best?";
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn keys(&self) -> String {
+        format!("words drawn from seed {}", self.seed)
+    }
+
+    fn pinning(&self) -> String {
+        Cores::detect().describe()
+    }
+
+    fn subjects(&self, _: &Registry) -> Result<Vec<(String, String)>> {
+        let subject = |entry: &Entry| {
+            let meaning = format!("{}; {}", entry.description, entry.guarantees);
+            (entry.name.to_owned(), meaning)
+        };
+        Ok(self.engines.iter().map(subject).collect())
+    }
+
+    fn instead(&self) -> Result<bool> {
+        if cfg!(debug_assertions) {
+            note!("note: this build is not optimised; measure with `cargo run --release`");
+        }
+        if self.check {
+            say!("{}", verdicts(self)?);
+        }
+        Ok(self.check)
+    }
+
+    #[cfg(feature = "steps")]
+    fn announce(&self) {
+        say!("{}", table_of_exchanges());
+    }
+
+    fn leaves_files(&self) -> bool {
+        !self.check
+    }
+
+    fn steps(&self) -> u64 {
+        let cases = Workload::ALL.len() * MAX_ENTRIES * self.threads().len();
+        (self.rounds * cases * self.engines.len()) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        let cores = Cores::detect();
+        let mut engines = self.engines.clone();
+        for round in 1..=self.rounds {
+            for workload in Workload::ALL {
+                for entries in 1..=MAX_ENTRIES {
+                    for threads in self.threads() {
+                        for engine in &engines {
+                            let now = format!("round {round}, {}, k = {entries}", workload.label());
+                            if progress(&now).is_break() {
+                                return Ok(());
                             }
-                        };
-                        measured.rows.push(Row {
-                            engine: engine.name.into(),
-                            workload: label.into(),
-                            entries,
-                            threads,
-                            round,
-                            oversubscribed: threads > cores.count(),
-                            pinned: outcome.pinned,
-                            operations: outcome.tally.operations,
-                            attempts: outcome.tally.attempts,
-                            wrong_words: outcome.wrong_words,
-                            seconds: outcome.seconds,
-                            mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
-                        });
+                            let at = || {
+                                let threads = counted(threads, "thread");
+                                format!("{}, {now}, {threads}", engine.name)
+                            };
+                            let contest = Contest {
+                                workload,
+                                changes: Changes::Increments,
+                                entries,
+                                threads,
+                                time: self.seconds,
+                                seed: self.seed,
+                            };
+                            // Threads that do not come to an end are left behind, and would disturb whatever is
+                            // measured after them.
+                            let outcome = contest.run(engine, &cores).with_context(at)?;
+                            rows.push(Row {
+                                engine: engine.name.into(),
+                                workload: workload.label().into(),
+                                entries,
+                                threads,
+                                round,
+                                oversubscribed: threads > cores.count(),
+                                pinned: outcome.pinned,
+                                operations: outcome.tally.operations,
+                                attempts: outcome.tally.attempts,
+                                wrong_words: outcome.wrong_words,
+                                seconds: outcome.seconds,
+                                mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
+                            });
+                        }
                     }
                 }
             }
+            engines.rotate_left(1);
         }
-        engines.rotate_left(1);
+        Ok(())
     }
-    measured
 }
 
-/// How often [`measure`] tells of progress, if it is not broken off.
-pub fn steps(effort: &Effort) -> u64 {
-    let cases = Workload::ALL.len() * MAX_ENTRIES * effort.threads.len();
-    (effort.rounds * cases * effort.engines.len()) as u64
+impl Shown for Row {
+    fn sheet(rows: &[Self]) -> Option<Sheet> {
+        sheet::of(rows)
+    }
+
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        figure::of(rows, sidecar).map(Some)
+    }
+
+    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+        Story {
+            sentences: findings(rows),
+            ..Story::default()
+        }
+    }
 }
 
 /// Where engines are compared with each other.
@@ -174,29 +284,26 @@ pub struct Case {
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'a>(pub &'a [Row]);
 
-impl<'a> Results<'a> {
-    fn rows(self, case: &Case, engine: &str) -> impl Iterator<Item = &'a Row> {
-        self.0.iter().filter(move |row| {
+impl Results<'_> {
+    fn series(self, case: &Case, engine: &str) -> Series {
+        let rows = self.0.iter().filter(|row| {
             row.engine == engine
                 && row.workload == case.workload
                 && row.threads == case.threads
                 && row.entries == case.entries
-        })
+        });
+        Series::of(rows, |row| Some(row.mops))
     }
 
     /// Throughput over the rounds, in million operations per second; `None` where nothing was measured.
     pub fn throughput(self, case: &Case, engine: &str) -> Option<Summary> {
-        Summary::of(self.rows(case, engine).map(|row| row.mops).collect())
+        self.series(case, engine).summary()
     }
 
     /// Throughput of engine `a` over that of engine `b`, taken within each round that has both.
     pub fn ratio(self, case: &Case, a: &str, b: &str) -> Option<Summary> {
-        let pairs = self.rows(case, a).filter_map(|of_a| {
-            let mut of_b = self.rows(case, b);
-            let of_b = of_b.find(|of_b| of_b.round == of_a.round)?;
-            (of_b.mops > 0.0).then(|| of_a.mops / of_b.mops)
-        });
-        Summary::of(pairs.collect())
+        let [a, b] = [a, b].map(|engine| self.series(case, engine));
+        a.over(&b).summary()
     }
 
     /// Words found wrong after measurements of this engine.
@@ -226,6 +333,60 @@ impl<'a> Results<'a> {
     }
 }
 
+/// For each kind of contest and each other engine: in how many cases, of threads and words, ours is ahead of it.
+fn findings(rows: &[Row]) -> Vec<String> {
+    let results = Results(rows);
+    let engines = results.engines();
+    let Some((ours, others)) = engines.split_first() else {
+        return Vec::new();
+    };
+    let sentence = |(workload, other): (Workload, &&Entry)| {
+        let mut ratios = Vec::new();
+        for threads in results.threads() {
+            let case = |entries| Case {
+                workload: workload.label().into(),
+                threads,
+                entries,
+            };
+            let ratio = |entries| results.ratio(&case(entries), ours.name, other.name);
+            ratios.extend((1..=MAX_ENTRIES).filter_map(ratio));
+        }
+        let count = |of| {
+            ratios
+                .iter()
+                .filter(|ratio| verdict::Verdict::of(*ratio) == of)
+                .count()
+        };
+        let (faster, slower) = (
+            count(verdict::Verdict::Faster),
+            count(verdict::Verdict::Slower),
+        );
+        let too_few = count(verdict::Verdict::TooFewRounds);
+        let untold = match too_few {
+            0 => String::new(),
+            _ => format!(", no claim for want of rounds in {too_few}"),
+        };
+        let medians = ratios.iter().map(|ratio| ratio.median);
+        (!ratios.is_empty()).then(|| {
+            format!(
+                "Words {}: {} against {}: of {} cases of threads and k, faster in {faster}, slower in {slower}, too close \
+                 or too noisy to call in {}{untold}; {:.2} to {:.2} times the throughput.",
+                workload.label(),
+                ours.name,
+                other.name,
+                ratios.len(),
+                ratios.len() - faster - slower - too_few,
+                medians.clone().fold(f64::INFINITY, f64::min),
+                medians.fold(0.0, f64::max),
+            )
+        })
+    };
+    let pairs = Workload::ALL
+        .into_iter()
+        .flat_map(|workload| others.iter().map(move |other| (workload, other)));
+    pairs.filter_map(sentence).collect()
+}
+
 /// What an engine was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -249,15 +410,15 @@ pub fn check(
     changes: Changes,
     entries: usize,
     threads: usize,
-    effort: &Effort,
+    kcas: &Kcas,
 ) -> Result<Verdict> {
     let contest = Contest {
         workload: Workload::Contended,
         changes,
         entries,
         threads,
-        time: effort.time,
-        seed: effort.seed,
+        time: kcas.seconds,
+        seed: kcas.seed,
     };
     match contest.run(entry, &Cores::detect()) {
         Ok(outcome) if outcome.wrong_words == 0 => Ok(Verdict::Right),
@@ -286,36 +447,115 @@ pub fn exchanges(entry: &Entry) -> Vec<u64> {
     (1..=MAX_ENTRIES).map(count).collect()
 }
 
+/// Sizes of operations that are checked.
+const CHECKED: [usize; 4] = [1, 2, 4, 8];
+
+/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does leaves
+/// threads behind.
+fn verdicts(kcas: &Kcas) -> Result<String> {
+    let threads = kcas.threads().last().copied().unwrap_or(1);
+    let longer = Kcas {
+        seconds: kcas.seconds * 10,
+        ..kcas.clone()
+    };
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let verdict = |entry, changes, entries| -> Result<String> {
+        Ok(match check(entry, changes, entries, threads, &longer)? {
+            Verdict::Right => "right".into(),
+            Verdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
+            Verdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
+        })
+    };
+    let cases = [
+        (Changes::Increments, "words only grow"),
+        (Changes::Returning, "values return"),
+    ];
+    table.set_header(["engine", "k", cases[0].1, cases[1].1]);
+    let mut lines = Vec::new();
+    for (changes, case) in cases {
+        for entry in ENGINES {
+            for entries in CHECKED {
+                // At once: an engine that is wrong may also end the process.
+                print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
+                let verdict = verdict(entry, changes, entries)?;
+                note!("{verdict}");
+                lines.push(verdict);
+            }
+        }
+    }
+    let (growing, returning) = lines.split_at(lines.len() / 2);
+    let cases = ENGINES
+        .iter()
+        .flat_map(|entry| CHECKED.map(|entries| (entry.name, entries)));
+    for ((name, entries), (growing, returning)) in cases.zip(growing.iter().zip(returning)) {
+        table.add_row([name, &entries.to_string(), growing, returning]);
+    }
+    Ok(format!(
+        "{table}\n\n{} on the same 16 words, {} each; words held against the sums of the \
+         operations that took effect.\n",
+        counted(threads, "thread"),
+        counted(longer.seconds.as_secs_f64(), "second")
+    ))
+}
+
+/// Compare-and-swaps of an operation, as they were counted.
+#[cfg(feature = "steps")]
+fn table_of_exchanges() -> String {
+    use comfy_table::CellAlignment;
+
+    let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
+        .map(|entry| (entry.name, exchanges(entry)))
+        .collect();
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let names = counted.iter().map(|(name, _)| *name);
+    table.set_header(["k", "2k + 1", "3k + 1"].into_iter().chain(names));
+    for entries in 1..=MAX_ENTRIES {
+        let k = entries as u64;
+        let counts = counted.iter().map(|(_, counts)| counts[entries - 1]);
+        let numbers = [k, 2 * k + 1, 3 * k + 1].into_iter().chain(counts);
+        table.add_row(numbers.map(|number| number.to_string()));
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
 
     /// Of the engines that claim to be sound: others may not come to an end.
-    fn effort() -> Effort {
+    fn kcas() -> Kcas {
         let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
-        Effort {
+        Kcas {
             engines: ENGINES.iter().filter(claims).copied().collect(),
             threads: vec![1, 3],
             rounds: 2,
-            time: Duration::from_millis(1),
+            seconds: Duration::from_millis(1),
             seed: 1,
+            check: false,
         }
     }
 
     #[test]
     fn rounds_interleave_and_rotate_the_engines() {
         let mut told = 0;
-        let engines = effort().engines;
+        let engines = kcas().engines;
         assert!(engines.len() > 2);
-        let Measured { rows, ended_by } = measure(&effort(), &mut |_| {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| {
             told += 1;
             ControlFlow::Continue(())
-        });
-        assert!(ended_by.is_none(), "{ended_by:?}");
-        assert_eq!(
-            (rows.len() as u64, told),
-            (steps(&effort()), steps(&effort()))
-        );
+        };
+        kcas().measure(&mut progress, &mut rows).unwrap();
+        assert_eq!((rows.len() as u64, told), (kcas().steps(), kcas().steps()));
         let names: Vec<_> = engines.iter().map(|entry| entry.name).collect();
         for (number, same) in rows.chunks(engines.len()).enumerate() {
             let mut expected = names.clone();
@@ -336,28 +576,28 @@ mod tests {
     #[test]
     fn what_is_broken_off_keeps_what_is_done() {
         let mut left = 3;
-        let measured = measure(&effort(), &mut |_| match left {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| match left {
             0 => ControlFlow::Break(()),
             _ => {
                 left -= 1;
                 ControlFlow::Continue(())
             }
-        });
-        assert_eq!(measured.rows.len(), 3);
+        };
+        kcas().measure(&mut progress, &mut rows).unwrap();
+        assert_eq!(rows.len(), 3);
     }
 
     #[test]
     fn an_engine_that_does_not_end_costs_nothing_that_is_done() {
-        let Effort { mut engines, .. } = effort();
+        let Kcas { mut engines, .. } = kcas();
         engines.truncate(1);
         engines.push(crate::studies::kcas::contest::endless());
-        let effort = Effort {
-            engines,
-            ..effort()
-        };
-        let Measured { rows, ended_by } = measure(&effort, &mut |_| ControlFlow::Continue(()));
+        let endless = Kcas { engines, ..kcas() };
+        let mut rows = Vec::new();
+        let measured = endless.measure(&mut |_| ControlFlow::Continue(()), &mut rows);
         assert_eq!(rows.len(), 1);
-        let told = format!("{:#}", ended_by.expect("it does not end"));
+        let told = format!("{:#}", measured.expect_err("it does not end"));
         assert!(told.contains("round 1, disjoint, k = 1"), "{told}");
     }
 
@@ -402,14 +642,14 @@ mod tests {
     /// Those that claim it. (What the others are told to do, they do by chance: `harness kcas --check`.)
     #[test]
     fn no_update_is_lost_where_values_return() {
-        let sound = effort().engines;
-        let effort = Effort {
-            time: Duration::from_millis(200),
-            ..effort()
+        let sound = kcas().engines;
+        let longer = Kcas {
+            seconds: Duration::from_millis(200),
+            ..kcas()
         };
         for entry in &sound {
             for entries in [1, 2, 4, 8] {
-                let verdict = check(entry, Changes::Returning, entries, 8, &effort);
+                let verdict = check(entry, Changes::Returning, entries, 8, &longer);
                 assert_eq!(verdict.unwrap(), Verdict::Right, "{} {entries}", entry.name);
             }
         }

@@ -3,11 +3,12 @@
 use super::contest::Workload;
 use super::engines::{ENGINES, MAX_ENTRIES};
 use super::{Case, Results, Row};
-use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::results::series::Comparison;
+use crate::results::verdict::{INTERVAL, Marks};
 use crate::show::sheet::Sheet;
 
 /// Our throughput, and how many times that of each other engine it is. `None` where there are no rows.
-pub fn sheet(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let results = Results(rows);
     let ours = ENGINES[0].name;
     let engines = results.engines();
@@ -36,7 +37,7 @@ pub fn sheet(rows: &[Row]) -> Option<Sheet> {
                 ];
                 line.extend(others.iter().map(|other| {
                     let ratio = results.ratio(&case, ours, other);
-                    marks.ratio(ratio.map(|ratio| (ratio, Verdict::of(&ratio))))
+                    marks.ratio(ratio.map(Comparison::of))
                 }));
                 lines.push(line);
             }
@@ -86,9 +87,9 @@ mod tests {
 
     #[test]
     fn cells_show_the_interval_of_the_figure_and_its_mark() {
-        assert_eq!(sheet(&[]), None);
+        assert_eq!(of(&[]), None);
         // Quartiles of five rounds would be 1.67 and 4.33.
-        let five = sheet(&rows(5)).unwrap();
+        let five = of(&rows(5)).unwrap();
         assert_eq!(
             five.lines,
             [[
@@ -100,7 +101,7 @@ mod tests {
             ]]
         );
         assert!(five.notes[0].contains("95 % bootstrap interval"));
-        let one = sheet(&rows(1)).unwrap();
+        let one = of(&rows(1)).unwrap();
         assert_eq!(
             one.lines[0][3..],
             ["1.00 [1.00–1.00] #", "1.00 [1.00–1.00] #"]

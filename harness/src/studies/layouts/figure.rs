@@ -6,9 +6,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::machine::Sidecar;
-use crate::show::chart::frame::{Frame, machine_line};
-use crate::show::chart::parts::{Area, CAPTION_SIZE, TEXT_SIZE, drawing, plain, text_style};
+use crate::show::chart::parts::{CAPTION_SIZE, Chart, TEXT_SIZE, drawing, text_style};
 use crate::show::chart::style::COLOURS;
+use crate::show::chart::{Axis, Figure, Panel, Scale, machine_line};
 use crate::studies::layouts::Row;
 use crate::wording::grouped;
 
@@ -19,8 +19,8 @@ const CURVES: [(&str, f64); 2] = [
     ("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
 ];
 
-/// The figure as the text of an SVG file.
-pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
+/// The figure.
+pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
     let mut caption = vec![format!(
         "A point is a layout, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
@@ -32,32 +32,39 @@ pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
     )];
     caption.extend(sidecar.map(machine_line));
     let title = sidecar.map_or("Layouts of the filter", |sidecar| &sidecar.run.title);
-    let frame = Frame {
-        title: title.to_owned(),
-        caption,
-        grid: (1, 1),
-        panel: PANEL,
-    };
-    frame.render(|_, area| draw_panel(area, rows))
-}
-
-fn draw_panel(area: &Area, rows: &[Row]) -> Result<()> {
     let most_bits = rows.iter().map(|row| row.bits_a_key).fold(0.0, f64::max) * 1.1;
     let lowest = rows.iter().map(|row| row.rate_theory).fold(1.0, f64::min) / 10.0;
-    let mut chart = ChartBuilder::on(area)
-        .margin(12)
-        .x_label_area_size(46)
-        .y_label_area_size(76)
-        .build_cartesian_2d(0.0..most_bits, (lowest..1.0).log_scale())
-        .map_err(drawing)?;
-    plain(&mut chart.configure_mesh())
-        .x_desc("bits a key")
-        .y_desc("false positive rate ε")
-        .x_label_formatter(&|bits| format!("{bits:.0}"))
-        .y_label_formatter(&|rate| format!("{rate:.0e}"))
-        .draw()
-        .map_err(drawing)?;
-    draw_bounds(&mut chart, (most_bits, lowest))?;
+    Ok(Figure {
+        title: title.to_owned(),
+        caption,
+        columns: 1,
+        size: PANEL,
+        panels: vec![Panel {
+            title: String::new(),
+            x: bits_a_key(most_bits),
+            y: Axis::new(
+                "false positive rate ε",
+                Scale::Logarithmic(lowest..1.0),
+                |rate| format!("{rate:.0e}"),
+            ),
+            lines: Vec::new(),
+            under: None,
+            over: Some(Box::new(move |chart| {
+                draw(chart, rows, (most_bits, lowest))
+            })),
+        }],
+    })
+}
+
+/// The horizontal axis.
+pub(crate) fn bits_a_key(most: f64) -> Axis {
+    Axis::new("bits a key", Scale::Linear(0.0..most), |bits| {
+        format!("{bits:.0}")
+    })
+}
+
+fn draw(chart: &mut Chart, rows: &[Row], (most_bits, lowest): (f64, f64)) -> Result<()> {
+    draw_bounds(chart, (most_bits, lowest))?;
     let ours = COLOURS[0];
     let shown = |row: &Row| match row.wrong {
         0 => row.rate_theory,
@@ -111,14 +118,7 @@ fn draw_panel(area: &Area, rows: &[Row]) -> Result<()> {
 }
 
 /// Draws the least memory possible for a rate, and that of a Bloom filter, from rate 1 down to the lowest shown.
-pub(crate) fn draw_bounds<'a, X, Y>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    (most_bits, lowest): (f64, f64),
-) -> Result<()>
-where
-    X: Ranged<ValueType = f64>,
-    Y: Ranged<ValueType = f64>,
-{
+pub(crate) fn draw_bounds(chart: &mut Chart, (most_bits, lowest): (f64, f64)) -> Result<()> {
     for (index, (label, bits_a_halving)) in CURVES.into_iter().enumerate() {
         let colour = COLOURS[3 + 4 * index];
         let end = most_bits.min(bits_a_halving * (1.0 / lowest).log2());

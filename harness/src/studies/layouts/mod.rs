@@ -3,9 +3,6 @@
 
 pub mod figure;
 
-use std::ops::ControlFlow;
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 use filter::CuckooFilter;
 use filter::hashing::Geometry;
@@ -15,19 +12,31 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::results::rows::{self, columns};
+use crate::machine::Sidecar;
+use crate::results::rows::{Record, columns};
 use crate::results::statistics::Summary;
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+use crate::studies::study::{Progress, Shown, Study, within};
+use clap::{Args, value_parser};
 
-/// How much is measured.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
+/// Measure the filter's layouts against theory: false positives, how full a table gets, and bits a key.
+///
+/// Prints one table, and leaves layouts.csv, layouts.machine.toml and layouts.svg. Takes some minutes.
+#[derive(Clone, Copy, Debug, Args, Serialize)]
+pub struct Layouts {
     /// Buckets of each table.
+    #[arg(long, default_value_t = 1 << 18, value_parser = within(1_000..1 << 32))]
     pub buckets: usize,
     /// Tables of each layout that are filled until an insert is refused.
+    #[arg(long, default_value_t = 11, value_parser = within(1..1 << 32))]
     pub tables: usize,
     /// Absent keys that are looked up in a table of each layout.
+    #[arg(long, default_value_t = 20_000_000, value_parser = value_parser!(u64).range(1..1 << 50))]
     pub absent: u64,
     /// Keys follow from it.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -68,114 +77,132 @@ columns! {
     bits_a_key_theory: f64,
 }
 
-/// Reads all rows of a file, as [`rows::read`] does.
-pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    rows::read(csv, |row: &Row| {
-        let rates = [row.rate, row.rate_lower, row.rate_upper, row.rate_theory];
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        let rates = [
+            self.rate,
+            self.rate_lower,
+            self.rate_upper,
+            self.rate_theory,
+        ];
         ensure!(
-            rates.iter().all(|rate| (0.0..=1.0).contains(rate)) && row.rate_theory > 0.0,
+            rates.iter().all(|rate| (0.0..=1.0).contains(rate)) && self.rate_theory > 0.0,
             "a rate is not between 0 and 1"
         );
         ensure!(
-            row.bits_a_key > 0.0 && row.bits_a_key < f64::from(u16::MAX),
+            self.bits_a_key > 0.0 && self.bits_a_key < f64::from(u16::MAX),
             "column `bits_a_key`: {} is not possible",
-            row.bits_a_key
+            self.bits_a_key
         );
         Ok(())
-    })
-}
-
-/// Number of layouts that [`measure`] measures.
-pub const NUMBER: usize = 11;
-
-/// Measures the layouts that have names and some more, with as many steps of progress as
-/// [`steps`] says; `progress` may break it off, and what is done so far is returned.
-pub fn measure(
-    effort: Effort,
-    progress: &mut impl FnMut(&str) -> ControlFlow<()>,
-) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    macro_rules! each {
-        ($($slots:literal $bits:literal,)+) => {
-            $(match measure_one::<$slots, $bits>(effort, progress)? {
-                Some(row) => rows.push(row),
-                None => return Ok(rows),
-            })+
-        };
     }
-    each! { 8 7, 7 8, 6 8, 6 9, 4 8, 5 10, 5 11, 4 12, 4 13, 3 16, 2 24, }
-    Ok(rows)
 }
 
-/// How often [`measure`] tells of progress, if it is not broken off.
-pub fn steps(effort: Effort) -> u64 {
-    NUMBER as u64 * (effort.tables as u64 + LOOKUP_STEPS)
+impl Study for Layouts {
+    type Row = Row;
+
+    const NAME: &'static str = "layouts";
+    const TITLE: &'static str = "False positives and memory of the layouts";
+    const QUESTION: &'static str = "What does a lower false positive rate cost in memory?";
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn pinning(&self) -> String {
+        "one thread, not pinned: nothing is timed".into()
+    }
+
+    fn steps(&self) -> u64 {
+        NUMBER as u64 * (self.tables as u64 + LOOKUP_STEPS)
+    }
+
+    /// The layouts that have names, and some more.
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        macro_rules! each {
+            ($($slots:literal $bits:literal,)+) => {
+                $(match self.measure_one::<$slots, $bits>(progress)? {
+                    Some(row) => rows.push(row),
+                    None => return Ok(()),
+                })+
+            };
+        }
+        each! { 8 7, 7 8, 6 8, 6 9, 4 8, 5 10, 5 11, 4 12, 4 13, 3 16, 2 24, }
+        Ok(())
+    }
 }
+
+/// Number of layouts that are measured.
+pub const NUMBER: usize = 11;
 
 /// In so many parts the lookups of absent keys are made.
 const LOOKUP_STEPS: u64 = 10;
 
-fn measure_one<const SLOTS: usize, const BITS: usize>(
-    effort: Effort,
-    progress: &mut impl FnMut(&str) -> ControlFlow<()>,
-) -> Result<Option<Row>> {
-    type Of<const SLOTS: usize, const BITS: usize> = Layout<SLOTS, BITS>;
-    let name = format!("{SLOTS}×{BITS}");
-    let build = || {
-        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-        builder.buckets(effort.buckets).build()
-    };
-    let mut refusals = Vec::new();
-    for table in 0..effort.tables as u64 {
-        if progress(&format!("{name}: filling tables")).is_break() {
-            return Ok(None);
+impl Layouts {
+    fn measure_one<const SLOTS: usize, const BITS: usize>(
+        &self,
+        progress: &mut Progress,
+    ) -> Result<Option<Row>> {
+        type Of<const SLOTS: usize, const BITS: usize> = Layout<SLOTS, BITS>;
+        let name = format!("{SLOTS}×{BITS}");
+        let build = || {
+            let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+            builder.buckets(self.buckets).build()
+        };
+        let mut refusals = Vec::new();
+        for table in 0..self.tables as u64 {
+            if progress(&format!("{name}: filling tables")).is_break() {
+                return Ok(None);
+            }
+            let mut random = SmallRng::seed_from_u64(self.seed ^ table << 32);
+            let filter = build()?;
+            while filter.insert(&random.random::<u64>()).is_ok() {}
+            refusals.push(filter.load_factor());
         }
-        let mut random = SmallRng::seed_from_u64(effort.seed ^ table << 32);
-        let filter = build()?;
-        while filter.insert(&random.random::<u64>()).is_ok() {}
-        refusals.push(filter.load_factor());
-    }
-    let refusals = Summary::of(refusals);
+        let refusals = Summary::of(refusals);
 
-    let planned = Of::<SLOTS, BITS>::WORKABLE_LOAD;
-    let filter = build()?;
-    let keys = (planned * filter.capacity() as f64) as u64;
-    // Counting from a random number: keys that are certainly distinct, from absent ones too.
-    let start = SmallRng::seed_from_u64(effort.seed).random::<u64>();
-    let key = |number: u64| start.wrapping_add(number);
-    for number in 0..keys {
-        filter.insert(&key(number))?;
-    }
-    let mut wrong = 0;
-    let part = effort.absent.div_ceil(LOOKUP_STEPS);
-    for lookups in 0..LOOKUP_STEPS {
-        if progress(&format!("{name}: looking up absent keys")).is_break() {
-            return Ok(None);
+        let planned = Of::<SLOTS, BITS>::WORKABLE_LOAD;
+        let filter = build()?;
+        let keys = (planned * filter.capacity() as f64) as u64;
+        // Counting from a random number: keys that are certainly distinct, from absent ones too.
+        let start = SmallRng::seed_from_u64(self.seed).random::<u64>();
+        let key = |number: u64| start.wrapping_add(number);
+        for number in 0..keys {
+            filter.insert(&key(number))?;
         }
-        let absent = lookups * part..((lookups + 1) * part).min(effort.absent);
-        wrong += absent
-            .filter(|number| filter.contains(&key(keys + number)))
-            .count() as u64;
+        let mut wrong = 0;
+        let part = self.absent.div_ceil(LOOKUP_STEPS);
+        for lookups in 0..LOOKUP_STEPS {
+            if progress(&format!("{name}: looking up absent keys")).is_break() {
+                return Ok(None);
+            }
+            let absent = lookups * part..((lookups + 1) * part).min(self.absent);
+            wrong += absent
+                .filter(|number| filter.contains(&key(keys + number)))
+                .count() as u64;
+        }
+        let (rate_lower, rate_upper) = confidence(wrong, self.absent);
+        Ok(Some(Row {
+            slots: SLOTS,
+            bits: BITS,
+            timestamp_bits: Of::<SLOTS, BITS>::TIMESTAMP_BITS,
+            buckets: Geometry::<SLOTS, BITS>::new(self.buckets).buckets(),
+            tables: self.tables,
+            planned_load: planned,
+            refusal_min: refusals.map_or(f64::NAN, |summary| summary.min),
+            refusal_median: refusals.map_or(f64::NAN, |summary| summary.median),
+            absent: self.absent,
+            wrong,
+            rate: wrong as f64 / self.absent as f64,
+            rate_lower,
+            rate_upper,
+            rate_theory: Of::<SLOTS, BITS>::FALSE_POSITIVE_RATE * filter.load_factor(),
+            bits_a_key: filter.memory_bytes() as f64 * 8.0 / keys as f64,
+            bits_a_key_theory: Of::<SLOTS, BITS>::BITS_A_KEY,
+        }))
     }
-    let (rate_lower, rate_upper) = confidence(wrong, effort.absent);
-    Ok(Some(Row {
-        slots: SLOTS,
-        bits: BITS,
-        timestamp_bits: Of::<SLOTS, BITS>::TIMESTAMP_BITS,
-        buckets: Geometry::<SLOTS, BITS>::new(effort.buckets).buckets(),
-        tables: effort.tables,
-        planned_load: planned,
-        refusal_min: refusals.map_or(f64::NAN, |summary| summary.min),
-        refusal_median: refusals.map_or(f64::NAN, |summary| summary.median),
-        absent: effort.absent,
-        wrong,
-        rate: wrong as f64 / effort.absent as f64,
-        rate_lower,
-        rate_upper,
-        rate_theory: Of::<SLOTS, BITS>::FALSE_POSITIVE_RATE * filter.load_factor(),
-        bits_a_key: filter.memory_bytes() as f64 * 8.0 / keys as f64,
-        bits_a_key_theory: Of::<SLOTS, BITS>::BITS_A_KEY,
-    }))
 }
 
 /// The 95 % confidence interval of a probability, after `hits` of `trials` (Wilson 1927).
@@ -188,11 +215,79 @@ fn confidence(hits: u64, trials: u64) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
+impl Shown for Row {
+    fn sheet(rows: &[Self]) -> Option<Sheet> {
+        let first = rows.first()?;
+        let header = [
+            "layout",
+            "timestamp bits",
+            "planned load",
+            "first refusal, min",
+            "median",
+            "false positives [95 %]",
+            "theory",
+            "bits a key",
+            "theory",
+        ];
+        let line = |row: &Row| {
+            vec![
+                format!("{}×{}", row.slots, row.bits),
+                row.timestamp_bits.to_string(),
+                format!("{:.3}", row.planned_load),
+                format!("{:.4}", row.refusal_min),
+                format!("{:.4}", row.refusal_median),
+                format!(
+                    "{:.3e} [{:.3e}–{:.3e}]",
+                    row.rate, row.rate_lower, row.rate_upper
+                ),
+                format!("{:.3e}", row.rate_theory),
+                format!("{:.2}", row.bits_a_key),
+                format!("{:.2}", row.bits_a_key_theory),
+            ]
+        };
+        Some(Sheet {
+            lead: "Layouts of the filter, measured and in theory.".into(),
+            header: header.map(str::to_owned).into(),
+            lines: rows.iter().map(line).collect(),
+            notes: vec![
+                format!(
+                    "Tables of {} buckets, {} of each layout filled until an insert was refused. False positives: of {} absent \
+                     keys, in a table filled to the planned load; theory: 2 × slots / 2^bits × load.",
+                    first.buckets, first.tables, first.absent
+                ),
+                "Bits a key: of the whole filter at that load; theory: 64 / slots / load.".into(),
+            ],
+        })
+    }
+
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        figure::of(rows, sidecar).map(Some)
+    }
+
+    /// What each layout is wrong by and costs, beside a Bloom filter that is wrong as often.
+    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+        let sentence = |row: &Row| {
+            let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
+            format!(
+                "{}×{}: {:.1} bits a key, wrong about {:.2e} of absent keys by theory ({:.2e} measured); a Bloom filter as good \
+                 takes {bloom:.1} bits, and cannot remove.",
+                row.slots, row.bits, row.bits_a_key, row.rate_theory, row.rate
+            )
+        };
+        Story {
+            sentences: rows.iter().map(sentence).collect(),
+            ..Story::default()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
 
-    const SMALL: Effort = Effort {
+    const SMALL: Layouts = Layouts {
         buckets: 2_000,
         tables: 3,
         absent: 200_000,
@@ -202,12 +297,16 @@ mod tests {
     #[test]
     fn what_is_measured_agrees_with_theory() {
         let mut steps_made = 0;
-        let rows = measure(SMALL, &mut |_| {
-            steps_made += 1;
-            ControlFlow::Continue(())
-        });
-        let rows = rows.unwrap();
-        assert_eq!((rows.len(), steps_made), (NUMBER, steps(SMALL)));
+        let mut rows = Vec::new();
+        let measured = SMALL.measure(
+            &mut |_| {
+                steps_made += 1;
+                ControlFlow::Continue(())
+            },
+            &mut rows,
+        );
+        measured.unwrap();
+        assert_eq!((rows.len(), steps_made), (NUMBER, SMALL.steps()));
         for row in rows {
             let (slots, bits) = (row.slots, row.bits);
             assert!(row.refusal_min > row.planned_load && row.refusal_min <= row.refusal_median);
@@ -231,14 +330,16 @@ mod tests {
     #[test]
     fn what_is_broken_off_ends() {
         let mut left = SMALL.tables + 10 + 2;
-        let rows = measure(SMALL, &mut |_| match left {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| match left {
             0 => ControlFlow::Break(()),
             _ => {
                 left -= 1;
                 ControlFlow::Continue(())
             }
-        });
-        assert_eq!(rows.unwrap().len(), 1);
+        };
+        SMALL.measure(&mut progress, &mut rows).unwrap();
+        assert_eq!(rows.len(), 1);
     }
 
     #[test]

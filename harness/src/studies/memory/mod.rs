@@ -6,11 +6,10 @@
 pub mod figure;
 
 use std::env;
-use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -18,10 +17,18 @@ use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 
 use filter::specification::Event;
 
-use crate::results::rows::{self, columns};
+use crate::machine::Sidecar;
+use crate::registry::Entry;
+use crate::registry::Registry;
+use crate::results::rows::{Record, columns};
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::print::Stdout;
 use crate::show::sheet::Sheet;
+use crate::studies::study::{Progress, Shown, Study, within};
 use crate::subject::SLOTS_PER_BUCKET;
-use crate::subjects::registry::Entry;
+use clap::{Args, value_parser};
+use subject::Operations;
 use subject::calls::Operation;
 
 columns! {
@@ -47,9 +54,49 @@ columns! {
     wrong: u64,
 }
 
-/// One measurement to make.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
+/// Measure what a key costs in memory, and how often absent keys are found for it.
+///
+/// Every subject at several load factors, each in a process of its own: what it says it takes, what the process
+/// took, and the false positive rate. Prints one table, and leaves memory.csv, memory.machine.toml and memory.svg.
+/// Takes some two minutes.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Memory {
+    /// What to measure, by the names that `harness list` shows; each must be able to insert and look up.
+    #[arg(
+        long,
+        value_name = "NAME,NAME,…",
+        value_delimiter = ',',
+        default_value = "lock-free,segment-lock,global-lock,optimistic,vector-quotient,blocked-bloom,fastbloom,\
+                         atomic-cuckoo-filter,cuckoofilter-mutex,exact-set"
+    )]
+    pub subjects: Vec<String>,
+    /// Load factors, above 0 and at most 1.
+    #[arg(
+        long,
+        value_name = "F,F,…",
+        value_delimiter = ',',
+        default_value = "0.3,0.5,0.7,0.9,0.95"
+    )]
+    pub loads: Vec<f64>,
+    /// Keys that are inserted. Few of them let threads and allocator weigh more.
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]
+    pub keys: u64,
+    /// Threads that insert them.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_024))]
+    pub threads: usize,
+    /// Absent keys that are looked up.
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
+    pub absent: u64,
+    /// Keys follow from it.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// One measurement, as one process makes it for another.
+#[derive(Clone, Debug, Args)]
+pub struct One {
+    /// The subject.
+    pub subject: String,
     /// Keys to insert.
     pub keys: u64,
     /// Load factor that they make.
@@ -61,6 +108,9 @@ pub struct Effort {
     /// Keys follow from it.
     pub seed: u64,
 }
+
+/// Name of the command that makes [`One`] measurement.
+pub const ONE: &str = "memory-of-one";
 
 impl Row {
     /// Bits a key by what the structure says.
@@ -84,14 +134,15 @@ impl Row {
 /// # Errors
 ///
 /// A subject that cannot be built so large, or loses a key; a system that does not tell of memory.
-pub fn measure_here(entry: &Entry, effort: &Effort) -> Result<Row> {
-    let Effort {
+pub fn measure_here(entry: &Entry, one: &One) -> Result<Row> {
+    let One {
+        subject: _,
         keys,
         load,
         threads,
         absent,
         seed,
-    } = *effort;
+    } = *one;
     // Stacks that the system keeps for later threads are no part of the structure.
     in_parts(threads, keys, |_| false);
     let before = resident()?;
@@ -152,102 +203,203 @@ fn resident() -> Result<u64> {
         .memory())
 }
 
-/// Measures a subject in a process of its own, which is this program with the arguments given by
-/// [`arguments`](Effort::arguments) after the name of its command.
-///
-/// # Errors
-///
-/// A process that fails; the message is its own.
-pub fn measure_apart(command: &str, subject: &str, effort: &Effort) -> Result<Row> {
-    let program = env::current_exe().context("cannot find this program")?;
-    let output = Command::new(program)
-        .arg(command)
-        .args(effort.arguments(subject))
-        .output()
-        .context("cannot start a process for the measurement")?;
-    ensure!(
-        output.status.success(),
-        "{subject} at load factor {}: {}",
-        effort.load,
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let mut csv = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(&*output.stdout);
-    let row = csv.deserialize().next();
-    Ok(row.context("the process told no result")??)
-}
-
-impl Effort {
-    /// The arguments that stand for it on a command line.
-    pub fn arguments(&self, subject: &str) -> Vec<String> {
+impl One {
+    /// Measures in a process of its own, which is this program.
+    ///
+    /// # Errors
+    ///
+    /// A process that fails; the message is its own.
+    fn measure_apart(&self) -> Result<Row> {
         let Self {
+            subject,
             keys,
             load,
             threads,
             absent,
             seed,
         } = self;
-        let numbers = [keys.to_string(), load.to_string(), threads.to_string()];
-        let rest = [absent.to_string(), seed.to_string()];
-        let arguments = [subject.to_owned()].into_iter().chain(numbers);
-        arguments.chain(rest).collect()
+        let numbers = [keys, absent, seed].map(u64::to_string);
+        let [keys, absent, seed] = &numbers;
+        let (load, threads) = (load.to_string(), threads.to_string());
+        let program = env::current_exe().context("cannot find this program")?;
+        let output = Command::new(program)
+            .arg(ONE)
+            .args([subject, keys, &load, &threads, absent, seed])
+            .output()
+            .context("cannot start a process for the measurement")?;
+        ensure!(
+            output.status.success(),
+            "{subject} at load factor {load}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        let mut csv = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .from_reader(&*output.stdout);
+        let row = csv.deserialize().next();
+        Ok(row.context("the process told no result")??)
+    }
+
+    /// Measures in this process, and prints the row.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`measure_here`].
+    pub fn run(&self, registry: &Registry) -> Result<()> {
+        let row = measure_here(registry.get(&self.subject)?, self)?;
+        let mut csv = csv::WriterBuilder::new()
+            .has_headers(false)
+            .from_writer(Stdout);
+        csv.serialize(row)?;
+        Ok(csv.flush()?)
     }
 }
 
-/// Reads all rows of a file, as [`rows::read`] does.
-pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    rows::read(csv, |row: &Row| {
+impl Study for Memory {
+    type Row = Row;
+
+    const NAME: &'static str = "memory";
+    const TITLE: &'static str = "Memory of a key, and how often absent keys are found for it";
+    const QUESTION: &'static str =
+        "What does a key cost in memory, and how wrong is a structure for that?";
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn pinning(&self) -> String {
+        "not pinned: nothing is timed".into()
+    }
+
+    fn subjects(&self, registry: &Registry) -> Result<Vec<(String, String)>> {
+        let described =
+            |name: &String| Ok((name.clone(), registry.get(name)?.description.to_owned()));
+        self.subjects.iter().map(described).collect()
+    }
+
+    fn check(&self, registry: &Registry) -> Result<()> {
+        for subject in &self.subjects {
+            let entry = registry.get(subject).context("--subjects")?;
+            ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
+            if let Some(missing) = entry.operations.missing(Operations::INSERT) {
+                bail!("--subjects: {subject} cannot {missing}");
+            }
+        }
+        for load in &self.loads {
+            ensure!(
+                *load > 0.0 && *load <= 1.0,
+                "--loads: {load} is not above 0 and at most 1"
+            );
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> u64 {
+        (self.subjects.len() * self.loads.len()) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        for subject in &self.subjects {
+            for &load in &self.loads {
+                if progress(subject).is_break() {
+                    return Ok(());
+                }
+                let one = One {
+                    subject: subject.clone(),
+                    keys: self.keys,
+                    load,
+                    threads: self.threads,
+                    absent: self.absent,
+                    seed: self.seed,
+                };
+                rows.push(one.measure_apart()?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
         ensure!(
-            row.load_factor > 0.0 && row.load_factor <= 1.0,
+            self.load_factor > 0.0 && self.load_factor <= 1.0,
             "column `load_factor`: {} is not above 0 and at most 1",
-            row.load_factor
+            self.load_factor
         );
         ensure!(
-            row.refused <= row.keys && row.wrong <= row.absent,
+            self.refused <= self.keys && self.wrong <= self.absent,
             "more keys are refused or found than there are"
         );
         Ok(())
-    })
+    }
 }
 
-/// What a key costs in memory.
-pub fn sheet(rows: &[Row]) -> Sheet {
-    let line = |row: &Row| {
-        vec![
-            row.subject.clone(),
-            row.load_factor.to_string(),
-            format!("{:.1}", row.bits_a_key()),
-            format!("{:.1}", row.resident_bits_a_key()),
-            format!("{:.2e}", row.rate()),
-            row.refused.to_string(),
-        ]
-    };
-    let header = [
-        "subject",
-        "load",
-        "bits a key, declared",
-        "resident",
-        "false positive rate",
-        "refused",
-    ];
-    Sheet {
+impl Shown for Row {
+    fn sheet(rows: &[Self]) -> Option<Sheet> {
+        let line = |row: &Row| {
+            vec![
+                row.subject.clone(),
+                row.load_factor.to_string(),
+                format!("{:.1}", row.bits_a_key()),
+                format!("{:.1}", row.resident_bits_a_key()),
+                format!("{:.2e}", row.rate()),
+                row.refused.to_string(),
+            ]
+        };
+        let header = [
+            "subject",
+            "load",
+            "bits a key, declared",
+            "resident",
+            "false positive rate",
+            "refused",
+        ];
+        Some(Sheet {
         lead: "Memory for each key that is in.".into(),
         header: header.map(str::to_owned).into(),
         lines: rows.iter().map(line).collect(),
         notes: vec![
             "declared: what the structure says it takes; resident: what the process took in addition.".into(),
         ],
+    })
+    }
+
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        figure::of(rows, sidecar).map(Some)
+    }
+
+    /// What each structure takes and is wrong by where it is fullest, if all keys are in.
+    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+        let mut sentences = Vec::new();
+        for of_subject in rows.chunk_by(|a, b| a.subject == b.subject) {
+            let whole = of_subject.iter().filter(|row| row.refused == 0);
+            let fullest = whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor));
+            sentences.extend(fullest.map(|row| {
+            format!(
+                "{}: {:.1} bits a key at load factor {} ({:.1} by its own account), and {:.2e} of absent keys found.",
+                row.subject,
+                row.resident_bits_a_key(),
+                row.load_factor,
+                row.bits_a_key(),
+                row.rate(),
+            )
+        }));
+        }
+        Story {
+            sentences,
+            ..Story::default()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::registry::Registry;
 
-    fn effort() -> Effort {
-        Effort {
+    fn one() -> One {
+        One {
+            subject: String::new(),
             keys: 100_000,
             load: 0.9,
             threads: 3,
@@ -259,7 +411,7 @@ mod tests {
     #[test]
     fn the_filter_takes_what_theory_says() {
         let registry = Registry::standard();
-        let row = measure_here(registry.get("lock-free").unwrap(), &effort()).unwrap();
+        let row = measure_here(registry.get("lock-free").unwrap(), &one()).unwrap();
         assert_eq!((row.keys, row.refused, row.threads), (100_000, 0, 3));
         // 64 bits for four slots, 0.9 of them occupied.
         assert!((17.7..18.5).contains(&row.bits_a_key()), "{row:?}");
@@ -278,10 +430,7 @@ mod tests {
     #[test]
     fn too_many_keys_are_refused_not_lost() {
         let registry = Registry::standard();
-        let tight = Effort {
-            load: 1.0,
-            ..effort()
-        };
+        let tight = One { load: 1.0, ..one() };
         let row = measure_here(registry.get("segment-lock").unwrap(), &tight).unwrap();
         assert!(row.refused > 0 && row.refused < row.keys / 10, "{row:?}");
     }

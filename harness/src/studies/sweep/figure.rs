@@ -3,19 +3,17 @@
 //! [`Results::of`].
 
 use anyhow::{Context, Result};
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::machine::Sidecar;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
-use crate::show::chart::frame::{Frame, machine_line};
+use crate::show::chart::panel::Extra;
 use crate::show::chart::parts::{
-    Area, BARS, CAPTION_SIZE, Categories, TEXT_SIZE, draw_line, drawing, duration, label_lines,
-    label_width, plain, text_style, text_width,
+    BARS, CAPTION_SIZE, Chart, drawing, duration, rounded, text_style, text_width,
 };
-use crate::show::chart::style::{Style, styles};
+use crate::show::chart::{self, Figure, Interval, Line, Panel, Scale, machine_line, styles};
 use crate::wording::grouped;
 use crate::wording::{counted, noun};
 
@@ -25,52 +23,46 @@ const SHADE: RGBColor = RGBColor(232, 232, 232);
 /// Width of a panel without the names of subjects beside it, and its height.
 const PANEL: (u32, u32) = (370, 330);
 
-/// The figure as the text of an SVG file.
-pub fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
+/// The figure.
+pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let experiment = &rows
         .first()
         .context("there are no rows to draw")?
         .experiment;
     let results = Results::of(rows);
-    let cases = results.cases();
     let quantities: &[Quantity] = match results.timed() {
         true => &Quantity::LATENCIES[..3],
         false => &[Quantity::Throughput],
     };
-    let mut panels = Vec::new();
-    for case in &cases {
-        panels.extend(quantities.iter().map(|&quantity| (case, quantity)));
+    let mut drawn = Vec::new();
+    for case in results.cases() {
+        drawn.extend(quantities.iter().map(|&quantity| (case.clone(), quantity)));
     }
-    let columns = match panels.len() {
+    let columns = match drawn.len() {
         _ if results.timed() => quantities.len(),
         4 => 2,
         panels => panels.min(3),
     };
-    let styles = styles(&results.subjects());
-    let frame = Frame {
+    let panels = drawn
+        .into_iter()
+        .enumerate()
+        .map(|(index, (case, quantity))| {
+            let title = panel_title(&results, &case, sidecar);
+            let panel = Drawn {
+                results,
+                case,
+                quantity,
+            };
+            panel.panel(title, index % columns == 0)
+        });
+    Ok(Figure {
         title: sidecar
             .map_or(experiment, |sidecar| &sidecar.run.title)
             .clone(),
         caption: caption(&results, sidecar),
-        grid: (columns, panels.len().div_ceil(columns)),
-        panel: (PANEL.0 + label_width(&styles), PANEL.1),
-    };
-    frame.render(|index, area| {
-        let Some(&(case, quantity)) = panels.get(index) else {
-            return Ok(());
-        };
-        let panel = Panel {
-            results: &results,
-            case,
-            quantity,
-            title: panel_title(&results, case, sidecar),
-            styles: &styles,
-            leftmost: index % columns == 0,
-        };
-        match quantity {
-            Quantity::Throughput => panel.draw_throughput(area),
-            _ => panel.draw_latency(area),
-        }
+        columns,
+        size: PANEL,
+        panels: panels.collect(),
     })
 }
 
@@ -106,7 +98,7 @@ fn name(quantity: Quantity) -> &'static str {
 }
 
 /// What the threads do, and what is the same in the whole panel.
-pub fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
+pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
     let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis(), case));
     let mut title = described.map_or_else(|| case.workload.clone(), |panel| panel.title.clone());
     let value = |axis| case.value(axis).filter(|&value| value > 0.0);
@@ -150,152 +142,141 @@ fn axis_label(axis: Axis, case: &Case) -> String {
     }
 }
 
-/// One panel, and all that it is drawn from.
-struct Panel<'a> {
-    results: &'a Results<'a>,
-    case: &'a Case,
+/// What a panel is drawn from.
+struct Drawn<'a> {
+    results: Results<'a>,
+    case: Case,
     quantity: Quantity,
-    title: String,
-    styles: &'a [Style<'a>],
-    leftmost: bool,
 }
 
-impl Panel<'_> {
+impl<'a> Drawn<'a> {
+    fn panel(self, title: String, leftmost: bool) -> Panel<'a> {
+        let places = self.results.places(&self.case);
+        let styles = styles(&self.results.subjects());
+        // Subjects stand side by side at each place, so that equal ones do not hide each other.
+        let step = (0.4 / styles.len() as f64).min(0.06);
+        let middle = (styles.len() - 1) as f64 / 2.0;
+        let mut dots = Vec::new();
+        let mut lines = Vec::new();
+        for (index, style) in styles.into_iter().enumerate() {
+            let shift = step * (index as f64 - middle);
+            let mut points = self.points(style.subject);
+            points.iter_mut().for_each(|(x, _)| *x += shift);
+            // Where chance decides whether anything is done at all, an interval hides too much.
+            if self.results.axis() == Axis::Frozen {
+                for (index, &place) in places.iter().enumerate() {
+                    let rounds = self.results.rounds(&self.case, place, style.subject);
+                    let dot = |row| (index as f64 + shift, self.quantity.of(row));
+                    dots.extend(rounds.map(|row| (dot(row), style.colour)));
+                }
+            }
+            lines.push(Line {
+                style,
+                points,
+                interval: Interval::Bar,
+            });
+        }
+        let (scale, label) = match self.quantity {
+            Quantity::Throughput => self.throughput_scale(&lines),
+            _ => (self.latency_scale(), duration as fn(f64) -> String),
+        };
+        let (Scale::Linear(range) | Scale::Logarithmic(range)) = scale.clone() else {
+            unreachable!("quantities are no steps");
+        };
+        let oversubscribed = (places.iter())
+            .position(|&place| self.results.oversubscribed(&self.case, place))
+            .filter(|_| matches!(self.results.axis(), Axis::Threads | Axis::Frozen));
+        let right = places.len() as f64 - 0.5;
+        let corner = (right, range.end);
+        let shade = oversubscribed.map(|first| -> Extra<'a> {
+            let corners = [(first as f64 - 0.5, range.start), corner];
+            Box::new(move |chart| {
+                chart
+                    .draw_series([Rectangle::new(corners, SHADE.filled())])
+                    .map_err(drawing)?;
+                Ok(())
+            })
+        });
+        let over = move |chart: &mut Chart| {
+            if oversubscribed.is_some() {
+                name_shade(chart, corner)?;
+            }
+            let dot = |&(place, colour): &((f64, f64), RGBColor)| {
+                Circle::new(place, 2, colour.mix(0.4).filled())
+            };
+            chart.draw_series(dots.iter().map(dot)).map_err(drawing)?;
+            Ok(())
+        };
+        Panel {
+            title,
+            x: chart::Axis::steps(axis_label(self.results.axis(), &self.case), places),
+            y: chart::Axis::new(
+                match self.quantity {
+                    Quantity::Throughput if !leftmost => "",
+                    quantity => name(quantity),
+                },
+                scale,
+                label,
+            ),
+            lines,
+            under: shade,
+            over: Some(Box::new(over)),
+        }
+    }
+
     /// Measured points of a subject, by their place's number on the axis.
     fn points(&self, subject: &str) -> Vec<(f64, Summary)> {
         let point = |(index, place): (usize, f64)| {
             let summary = self
                 .results
-                .summary(self.case, place, subject, self.quantity)?;
+                .summary(&self.case, place, subject, self.quantity)?;
             Some((index as f64, summary))
         };
-        let places = self.results.places(self.case);
+        let places = self.results.places(&self.case);
         places.into_iter().enumerate().filter_map(point).collect()
     }
 
     /// A linear axis from zero; a logarithmic one where the slow would otherwise lie on the ground.
-    fn draw_throughput(&self, area: &Area) -> Result<()> {
-        if let Some((lowest, highest)) = far_apart(self.results, self.case) {
-            let (bottom, top) = (lowest / 1.5, highest * 2.0);
-            let range = (bottom..top).log_scale();
-            return self.draw(area, range, (bottom, top), &|mops| mops.to_string());
+    fn throughput_scale(&self, lines: &[Line]) -> (Scale, fn(f64) -> String) {
+        if let Some((lowest, highest)) = far_apart(&self.results, &self.case) {
+            let range = lowest / 1.5..highest * 2.0;
+            return (Scale::Logarithmic(range), |mops| mops.to_string());
         }
-        let reach = |summary: Summary| match self.results.axis() {
+        let reach = |summary: &Summary| match self.results.axis() {
             // Single rounds are shown, too.
             Axis::Frozen => summary.max,
             _ => summary.high,
         };
-        let subjects = self.styles.iter();
-        let points = subjects.flat_map(|style| self.points(style.subject));
+        let points = lines.iter().flat_map(|line| &line.points);
         let highest = points.fold(0.0_f64, |highest, (_, summary)| highest.max(reach(summary)));
         // Headroom for the label of the shaded region, above all data.
-        let top = highest * 1.2;
-        self.draw(area, 0.0..top, (0.0, top), &|y| {
-            ((y * 1e6).round() / 1e6).to_string()
-        })
+        (Scale::Linear(0.0..highest * 1.2), rounded)
     }
 
     /// A logarithmic axis, the same in all panels, so that percentiles can be compared.
-    fn draw_latency(&self, area: &Area) -> Result<()> {
-        let mut lowest = f64::INFINITY;
-        let mut highest = 0.0_f64;
-        for case in self.results.cases() {
-            for style in self.styles {
-                for row in self.results.rows(&case, style.subject) {
-                    lowest = lowest.min(Quantity::P50.of(row));
-                    highest = highest.max(Quantity::P999.of(row));
-                }
-            }
-        }
-        let (bottom, top) = (lowest.max(1.0) / 1.5, highest * 4.0);
-        let range = (bottom..top).log_scale();
-        self.draw(area, range, (bottom, top), &|&ns| duration(ns))
+    fn latency_scale(&self) -> Scale {
+        let rows = self.results.all();
+        let lowest = rows.iter().map(|row| Quantity::P50.of(row));
+        let highest = rows.iter().map(|row| Quantity::P999.of(row));
+        let lowest = lowest.fold(f64::INFINITY, f64::min).max(1.0);
+        Scale::Logarithmic(lowest / 1.5..highest.fold(0.0, f64::max) * 4.0)
     }
+}
 
-    fn draw<Y>(
-        &self,
-        area: &Area,
-        range: Y,
-        (bottom, top): (f64, f64),
-        format: &dyn Fn(&f64) -> String,
-    ) -> Result<()>
-    where
-        Y: AsRangedCoord<Value = f64>,
-        Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    {
-        let places = self.results.places(self.case);
-        let right = places.len() as f64 - 0.5;
-        let beside = label_width(self.styles);
-        let plot_width = area.dim_in_pixel().0 as i32 - 90 - beside as i32;
-        let title_size = (1..=TEXT_SIZE + 1)
-            .rev()
-            .find(|&size| text_width(&self.title, size) <= area.dim_in_pixel().0 as i32 - 24)
-            .unwrap_or(1);
-        let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, text_style(title_size))
-            .margin(12)
-            .margin_top(14)
-            .margin_right(beside)
-            .x_label_area_size(46)
-            .y_label_area_size(66)
-            .build_cartesian_2d(Categories::fit(&places, plot_width), range)
-            .map_err(drawing)?;
-
-        let oversubscribed = (places.iter())
-            .position(|&place| self.results.oversubscribed(self.case, place))
-            .filter(|_| matches!(self.results.axis(), Axis::Threads | Axis::Frozen));
-        if let Some(first) = oversubscribed {
-            let corners = [(first as f64 - 0.5, bottom), (right, top)];
-            chart
-                .draw_series([Rectangle::new(corners, SHADE.filled())])
-                .map_err(drawing)?;
-        }
-        plain(&mut chart.configure_mesh())
-            .disable_x_mesh()
-            .x_desc(axis_label(self.results.axis(), self.case))
-            .y_desc(match self.quantity {
-                Quantity::Throughput if !self.leftmost => "",
-                quantity => name(quantity),
-            })
-            .y_label_formatter(&format)
-            .y_labels(7)
-            .draw()
-            .map_err(drawing)?;
-        if oversubscribed.is_some() {
-            let label = text_style(CAPTION_SIZE)
-                .color(&RGBColor(80, 80, 80))
-                .pos(Pos::new(HPos::Right, VPos::Top));
-            // On a ground of its own, so that no grid line runs through it.
-            let width = text_width(OVERSUBSCRIBED, CAPTION_SIZE) + 6;
-            let ground = [(-width, 2), (-1, 4 + CAPTION_SIZE as i32)];
-            chart
-                .draw_series([EmptyElement::at((right, top))
-                    + Rectangle::new(ground, SHADE.filled())
-                    + Text::new(OVERSUBSCRIBED, (-6, 4), label)])
-                .map_err(drawing)?;
-        }
-
-        // Subjects stand side by side at each place, so that equal ones do not hide each other.
-        let step = (0.4 / self.styles.len() as f64).min(0.06);
-        let mut ends = Vec::new();
-        for (index, style) in self.styles.iter().enumerate() {
-            let shift = step * (index as f64 - (self.styles.len() - 1) as f64 / 2.0);
-            let mut points = self.points(style.subject);
-            points.iter_mut().for_each(|(x, _)| *x += shift);
-            // Where chance decides whether anything is done at all, an interval hides too much.
-            if self.results.axis() == Axis::Frozen {
-                let rounds = places.iter().enumerate().flat_map(|(index, &place)| {
-                    let rounds = self.results.rounds(self.case, place, style.subject);
-                    rounds.map(move |row| (index as f64 + shift, self.quantity.of(row)))
-                });
-                let dot = |place| Circle::new(place, 2, style.colour.mix(0.4).filled());
-                chart.draw_series(rounds.map(dot)).map_err(drawing)?;
-            }
-            draw_line(&mut chart, &points, style)?;
-            ends.push(points.last().map(|&(x, summary)| (x, summary.median)));
-        }
-        label_lines(area, &chart, self.styles, &ends)
-    }
+/// Writes what the shaded region is into its upper right corner.
+fn name_shade(chart: &mut Chart, corner: (f64, f64)) -> Result<()> {
+    let label = text_style(CAPTION_SIZE)
+        .color(&RGBColor(80, 80, 80))
+        .pos(Pos::new(HPos::Right, VPos::Top));
+    // On a ground of its own, so that no grid line runs through it.
+    let width = text_width(OVERSUBSCRIBED, CAPTION_SIZE) + 6;
+    let ground = [(-width, 2), (-1, 4 + CAPTION_SIZE as i32)];
+    chart
+        .draw_series([EmptyElement::at(corner)
+            + Rectangle::new(ground, SHADE.filled())
+            + Text::new(OVERSUBSCRIBED, (-6, 4), label)])
+        .map_err(drawing)?;
+    Ok(())
 }
 
 /// The lines under the panels.
@@ -388,6 +369,11 @@ fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
 mod tests {
     use super::*;
     use crate::results::record::sample;
+    use crate::show::chart::Style;
+
+    fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
+        of(rows, sidecar)?.render()
+    }
 
     /// Two rounds of every subject under every workload.
     fn rows(subjects: &[&str], threads: &[usize], workloads: &[&str]) -> Vec<Row> {

@@ -1,4 +1,33 @@
-//! What an experiment measures: its table and its figure.
+//! What an experiment measures: its [command](command), its table, its figure and what the rows say.
 
-pub mod figure;
-pub mod table;
+pub mod command;
+mod figure;
+mod findings;
+mod table;
+
+use anyhow::Result;
+
+use super::study::Shown;
+use crate::machine::Sidecar;
+use crate::results::record::Row;
+use crate::results::statistics::Results;
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+
+impl Shown for Row {
+    const AGAIN: &'static str = "the same command with --resume measures them";
+
+    fn sheet(rows: &[Self]) -> Option<Sheet> {
+        table::summary(rows)
+    }
+
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        figure::of(rows, sidecar).map(Some)
+    }
+
+    fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story {
+        let results = Results::of(rows);
+        findings::story(rows, |case| figure::panel_title(&results, case, sidecar))
+    }
+}

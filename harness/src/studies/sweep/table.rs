@@ -4,6 +4,7 @@
 
 use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
+use crate::results::series::Comparison;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::verdict::{INTERVAL, Marks, Verdict};
 use crate::show::chart::duration;
@@ -12,14 +13,14 @@ use crate::subjects::BOUNDS;
 use crate::wording::{counted, noun};
 
 /// The subject of the paper's ratio, and ours.
-pub const OURS: &str = "lock-free";
+pub(super) const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
 /// The strongest lock that we know.
 const BEST_LOCK: &str = "word-lock";
 
 /// The table that suits the rows; `None` where there is nothing to compare.
-pub fn summary(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn summary(rows: &[Row]) -> Option<Sheet> {
     let results = Results::of(rows);
     match results.axis() {
         _ if results.timed() => Some(latencies(&results)),
@@ -161,11 +162,9 @@ fn ratios(results: &Results) -> Option<Sheet> {
             } else {
                 ""
             };
-            let ratios = others.iter().map(|other| {
-                let verdict = Verdict::on(results, &case, place, first, other);
-                let ratio = results.ratio(&case, place, first, other);
-                marks.ratio(ratio.zip(verdict))
-            });
+            let ratios = others
+                .iter()
+                .map(|other| marks.ratio(results.comparison(&case, place, first, other)));
             let place = format!("{place}{star}");
             lines.push(where_at(&axes, &case, &place).chain(ratios).collect());
         }
@@ -225,7 +224,7 @@ fn ratios(results: &Results) -> Option<Sheet> {
 
 /// What the rows say in short: each workload beside the best lock, and then the sentences to hold against the paper's, one for
 /// each workload of lookups. None if the rows are of something else.
-pub fn headlines(results: &Results) -> Vec<String> {
+pub(super) fn headlines(results: &Results) -> Vec<String> {
     let subjects = results.subjects();
     if results.axis() != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
         return Vec::new();
@@ -242,8 +241,7 @@ pub fn headlines(results: &Results) -> Vec<String> {
 /// One thread and more are apart, since what they show is: the cost of an operation, and of threads to one another.
 fn beside_the_best(results: &Results, case: &Case) -> Option<String> {
     let at = |threads: f64| {
-        let ratio = results.ratio(case, threads, OURS, BEST_LOCK)?;
-        let verdict = Verdict::on(results, case, threads, OURS, BEST_LOCK)?;
+        let Comparison { ratio, verdict } = results.comparison(case, threads, OURS, BEST_LOCK)?;
         let shown = Marks::default().shown(&ratio, None, |ratio| format!("{ratio:.2}"));
         let threads = counted(threads as usize, "thread");
         Some(format!("{shown} at {threads}{}", verdict.reservation()))

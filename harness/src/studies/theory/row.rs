@@ -1,11 +1,9 @@
 //! The rows of `harness theory`, as its CSV file holds them.
 
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{self, columns};
+use crate::results::rows::{Record, columns};
 use relatives::theory::Comparison;
 
 columns! {
@@ -44,25 +42,22 @@ impl From<&Comparison> for Row {
     }
 }
 
-/// Reads all rows of a file, as [`rows::read`] does.
-///
-/// # Errors
-///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line.
-pub fn read(csv: &Path) -> Result<Vec<Row>> {
-    rows::read(csv, |row: &Row| {
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
         ensure!(
-            row.least <= row.most && row.predicted.is_finite() && row.measured.is_finite(),
+            self.least <= self.most && self.predicted.is_finite() && self.measured.is_finite(),
             "columns `predicted`, `measured`, `least` and `most` must be numbers, the last two ascending"
         );
         ensure!(
-            row.holds == (row.least..=row.most).contains(&row.measured),
+            self.holds == (self.least..=self.most).contains(&self.measured),
             "column `holds` is {}, but {} is to be {} to {}",
-            row.holds,
-            row.measured,
-            row.least,
-            row.most
+            self.holds,
+            self.measured,
+            self.least,
+            self.most
         );
         Ok(())
-    })
+    }
 }

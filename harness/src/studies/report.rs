@@ -6,19 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use super::kinds::{NoResults, Rows, read_any};
 use crate::machine::Sidecar;
-use crate::results::record::Row;
-use crate::results::statistics::Results;
-use crate::show::any_rows::{AnyRows, NoResults};
 use crate::show::outputs::{self, Outputs};
-use crate::show::sheet::Sheet;
-use crate::studies::cuckoo_hashing;
-use crate::studies::sweep::figure;
-use crate::studies::sweep::table;
-use crate::studies::{growth, memory, theory};
-
-use super::findings::{self, Finding};
-use super::page;
+use crate::show::page::{self, Section};
 
 /// The order in which a reader should meet experiments; others follow, by name.
 const ORDER: [&str; 20] = [
@@ -53,27 +44,6 @@ pub struct Written {
     pub notes: Vec<String>,
     /// Results that are not on the page because they cannot be read, and why.
     pub unreadable: Vec<String>,
-}
-
-/// One experiment as the page shows it.
-pub(super) struct Section {
-    pub(super) name: String,
-    pub(super) title: String,
-    pub(super) question: String,
-    pub(super) figure: String,
-    /// Says that rows are missing.
-    pub(super) missing: Option<String>,
-    /// Whether it is our filter that others are compared with.
-    pub(super) is_of_ours: bool,
-    /// Sentences to hold against the paper's.
-    pub(super) headlines: Vec<String>,
-    pub(super) findings: Vec<Finding>,
-    /// What else the data say.
-    pub(super) sentences: Vec<String>,
-    pub(super) sheet: Option<Sheet>,
-    /// Files beside the page.
-    pub(super) files: Vec<String>,
-    pub(super) sidecar: Option<Sidecar>,
 }
 
 /// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read, are named on it
@@ -151,8 +121,8 @@ fn name_of(file: &Path) -> String {
 
 /// What there is to show of a CSV file.
 fn section(csv: &Path) -> Result<Section> {
-    let rows = AnyRows::read(csv)?;
-    if rows.is_empty() {
+    let rows = read_any(csv)?;
+    if rows.count() == 0 {
         return Err(NoResults::new(csv, "it has a header, but no rows").into());
     }
     let outputs = Outputs::beside(csv);
@@ -160,67 +130,32 @@ fn section(csv: &Path) -> Result<Section> {
         true => Some(Sidecar::read(&outputs.sidecar)?),
         false => None,
     };
-    let name = name_of(csv);
-    let run = sidecar.as_ref().map(|sidecar| &sidecar.run);
-    let mut section = Section {
-        title: run.map_or(&name, |run| &run.title).clone(),
-        question: run.map_or_else(String::new, |run| run.question.clone()),
-        figure: match &rows {
-            AnyRows::Theory(_) => String::new(),
-            rows => (rows.figure(sidecar.as_ref()))
-                .with_context(|| format!("cannot draw {}", csv.display()))?,
-        },
-        missing: sidecar.as_ref().and_then(|sidecar| rows.missing(sidecar)),
-        is_of_ours: false,
-        headlines: Vec::new(),
-        findings: Vec::new(),
-        sentences: Vec::new(),
-        sheet: None,
-        files: Vec::new(),
-        sidecar: None,
-        name,
-    };
     let described = sidecar.as_ref();
-    match &rows {
-        AnyRows::Sweep(rows) => section.describe_sweep(rows, described),
-        AnyRows::Layouts(rows) => section.sentences = findings::of_layouts(rows),
-        AnyRows::Kcas(rows) => section.sentences = findings::of_kcas(rows),
-        AnyRows::Memory(rows) => {
-            section.sentences = findings::of_memory(rows);
-            section.sheet = Some(memory::sheet(rows));
-        }
-        AnyRows::Theory(rows) => section.sheet = Some(theory::sheet(rows)),
-        AnyRows::CuckooHashing(rows) => {
-            section.sentences = findings::of_cuckoo_hashing(rows);
-            section.sheet = cuckoo_hashing::sheet(rows);
-        }
-        AnyRows::Growth(rows) => {
-            section.is_of_ours = true;
-            section.findings = findings::of_growth(rows);
-            section.sheet = growth::sheet(rows);
-        }
-    }
-    let beside = [csv.to_owned(), outputs.sidecar];
+    let run = described.map(|sidecar| &sidecar.run);
+    let name = name_of(csv);
+    let beside = [csv, &outputs.sidecar];
     let names = beside.iter().filter(|file| file.exists());
     let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
-    section.files = names.collect();
-    section.sidecar = sidecar;
-    Ok(section)
+    Ok(Section {
+        title: run.map_or(&name, |run| &run.title).clone(),
+        question: run.map_or_else(String::new, |run| run.question.clone()),
+        figure: figure(&*rows, &outputs, described)?,
+        missing: described.and_then(|sidecar| rows.missing(sidecar)),
+        story: rows.story(described),
+        sheet: rows.sheet(),
+        files: names.collect(),
+        name,
+        sidecar,
+    })
 }
 
-impl Section {
-    fn describe_sweep(&mut self, rows: &[Row], sidecar: Option<&Sidecar>) {
-        let results = Results::of(rows);
-        let title = |case: &_| figure::panel_title(&results, case, sidecar);
-        if results.timed() {
-            self.sentences = findings::of_latency(&results, title);
-        } else if rows.iter().any(|row| row.frozen > 0) {
-            self.sentences = findings::of_frozen(&results, title);
-        } else {
-            self.is_of_ours = results.subjects().first() == Some(&table::OURS);
-            self.headlines = table::headlines(&results);
-            self.findings = findings::of_throughput(&results, title);
-        }
-        self.sheet = table::summary(rows);
+/// The figure beside the CSV file; drawn if it is not there.
+fn figure(rows: &dyn Rows, outputs: &Outputs, sidecar: Option<&Sidecar>) -> Result<String> {
+    if outputs.figure.exists() {
+        return fs::read_to_string(&outputs.figure)
+            .with_context(|| format!("cannot read the figure {}", outputs.figure.display()));
     }
+    let figure = rows.figure(sidecar)?;
+    let figure = figure.map_or(Ok(String::new()), |figure| figure.render());
+    figure.with_context(|| format!("cannot draw {}", outputs.csv.display()))
 }

@@ -9,29 +9,31 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::results::Written;
-use super::{Ending, results, stop_on_ctrl_c};
 use crate::experiment::{self, Experiment};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
 use crate::machine::{self, Panel, Run, Sidecar, Source};
 use crate::results::record::{COLUMNS, Row, Writer};
+use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::run::estimate::{Estimate, estimate};
 use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::{self, Earlier};
 use crate::run::runner::{self, Event, Sweep};
+use crate::show::leave::{self, Written};
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
+use crate::show::progress;
 use crate::show::targets;
-use crate::studies::sweep::{figure, table};
+use crate::studies::study::Shown;
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::{self, Latency};
 
+/// How experiments are run, and where their results go.
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub struct Options {
     /// Take keys from a text file, one a line, instead of generated ones; adds `-keys` to the name of the
     /// results.
     ///
@@ -41,14 +43,14 @@ pub(super) struct Options {
     keys: Option<PathBuf>,
     /// Where the results go; created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
-    pub(super) out: PathBuf,
+    pub out: PathBuf,
     /// Go on with a run that was interrupted: what is in its results is not measured again.
     ///
     /// The experiment, the program and the machine must be the same as then; what differs is told. Experiments that
     /// are complete are passed over, and those without results start from the beginning. A budget of minutes
     /// starts anew.
     #[arg(long)]
-    pub(super) resume: bool,
+    pub resume: bool,
     /// In which order threads are bound to cores: cores, compact, scatter or none; instead of what the experiment
     /// says.
     ///
@@ -108,7 +110,7 @@ impl Prepared {
 }
 
 /// Checks all experiments before the first is run, then runs one after another.
-pub(super) fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
     if cfg!(debug_assertions) {
         note!("note: this build is not optimised; measure with `cargo run --release`");
     }
@@ -198,6 +200,7 @@ fn estimates(
             experiment: &prepared.experiment,
             registry,
             keys: &none,
+            plan: &prepared.plan,
             cores: &prepared.cores,
             made: prepared.made(),
         };
@@ -272,7 +275,7 @@ fn run(
     let (mut sidecar, writer, made) = match earlier {
         Some(earlier) => go_on(earlier, &plan, experiment.rounds),
         None => {
-            results::claim(&options.out, &experiment.name)?;
+            leave::claim(&options.out, &experiment.name)?;
             (sidecar, None, Vec::new())
         }
     };
@@ -291,6 +294,7 @@ fn run(
         experiment: &experiment,
         registry,
         keys: &keys,
+        plan: &plan,
         cores: &cores,
         made: &made,
     };
@@ -327,7 +331,7 @@ fn run(
     if rows.is_empty() {
         say!("Nothing was measured.");
     } else {
-        if let Some(table) = table::summary(rows) {
+        if let Some(table) = Row::sheet(rows) {
             say!("\n{table}");
         }
         written.add(&files.csv, Ok(()));
@@ -339,8 +343,8 @@ fn run(
     }
     written.add(&files.sidecar, sidecar.write(&files.sidecar));
     if !rows.is_empty() {
-        let figure = figure::render(rows, Some(&sidecar))
-            .and_then(|figure| outputs::write(&files.figure, &figure));
+        let figure = super::figure::of(rows, Some(&sidecar))
+            .and_then(|figure| outputs::write(&files.figure, &figure.render()?));
         written.add(&files.figure, figure);
         written.name();
     }
@@ -471,7 +475,7 @@ impl Progress {
     fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
         let all = plan.measurements(experiment.rounds).count().max(done);
         Self {
-            bar: results::bar(all as u64).with_position(done as u64),
+            bar: progress::bar(all as u64).with_position(done as u64),
             least_rounds: experiment.rounds,
             last: None,
         }

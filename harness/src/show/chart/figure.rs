@@ -1,38 +1,41 @@
-//! What surrounds the panels of a figure: title above, caption below, and panels of one size between them.
+//! A figure: title above, caption below, and panels of one size between them.
 
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::parts::{
-    Area, CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap, write_lines,
-};
+use super::panel::Panel;
+use super::parts::{CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap, write_lines};
 use crate::machine::Sidecar;
 use crate::wording::counted;
 
 /// The narrowest figure: narrower ones would break title and caption into too many lines.
 const MIN_WIDTH: u32 = 840;
 
-/// A figure, but for its panels.
-pub(crate) struct Frame {
+/// A figure.
+pub struct Figure<'a> {
     pub(crate) title: String,
     /// Paragraphs.
     pub(crate) caption: Vec<String>,
-    /// Panels beside each other, and below each other.
-    pub(crate) grid: (usize, usize),
-    /// Width and height of a panel; a figure of few panels may make them wider.
-    pub(crate) panel: (u32, u32),
+    /// Panels beside each other.
+    pub(crate) columns: usize,
+    /// Width of a panel without the names beside it, and its height; a figure of few panels may make them wider.
+    pub(crate) size: (u32, u32),
+    /// Row by row.
+    pub(crate) panels: Vec<Panel<'a>>,
 }
 
-impl Frame {
-    /// The figure as the text of an SVG file; `draw_panel` draws the panel of a number, row by row from 0, for as
-    /// many as there are places.
-    pub(crate) fn render(
-        &self,
-        mut draw_panel: impl FnMut(usize, &Area) -> Result<()>,
-    ) -> Result<String> {
-        let (columns, rows) = self.grid;
-        let width = MIN_WIDTH.max(columns as u32 * self.panel.0);
-        let body_height = rows as u32 * self.panel.1;
+impl Figure<'_> {
+    /// The figure as the text of an SVG file.
+    ///
+    /// # Errors
+    ///
+    /// What the plotting library cannot draw.
+    pub fn render(&self) -> Result<String> {
+        let rows = self.panels.len().div_ceil(self.columns);
+        let names = self.panels.iter().map(Panel::label_width).max();
+        let panel_width = self.size.0 + names.unwrap_or_default();
+        let width = MIN_WIDTH.max(self.columns as u32 * panel_width);
+        let body_height = rows as u32 * self.size.1;
         let inner_width = width as i32 - 2 * MARGIN;
         let title = wrap(&self.title, inner_width, TITLE_SIZE);
         let caption: Vec<_> = (self.caption.iter())
@@ -49,8 +52,9 @@ impl Frame {
             let (head, rest) = root.split_vertically(top);
             let (body, foot) = rest.split_vertically(body_height);
             write_lines(&head, &title, MARGIN / 2, TITLE_SIZE)?;
-            for (index, panel) in body.split_evenly((rows, columns)).iter().enumerate() {
-                draw_panel(index, panel)?;
+            let areas = body.split_evenly((rows, self.columns));
+            for (panel, area) in self.panels.iter().zip(&areas) {
+                panel.draw(area)?;
             }
             write_lines(&foot, &caption, MARGIN / 2, CAPTION_SIZE)?;
             root.present().map_err(drawing)?;

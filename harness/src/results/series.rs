@@ -1,0 +1,106 @@
+//! Values over rounds: summarised, and paired within rounds.
+//!
+//! A shared machine is slower in one minute than in the next. Subjects of one round ran right after each
+//! other, so a ratio taken within a round is disturbed far less than a ratio of two medians; the median
+//! of those ratios is what is reported.
+
+use crate::results::statistics::Summary;
+use crate::results::verdict::{self, Verdict};
+
+/// Rows of subjects that take turns in rounds.
+pub trait InRounds {
+    /// Name of what was measured.
+    fn subject(&self) -> &str;
+
+    /// The round, from 1.
+    fn round(&self) -> usize;
+}
+
+/// Values of one subject at one place, each with its round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series(Vec<(usize, f64)>);
+
+impl FromIterator<(usize, f64)> for Series {
+    fn from_iter<I: IntoIterator<Item = (usize, f64)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+impl Series {
+    /// What these rows say of a quantity, where they say anything.
+    pub fn of<'a, R: InRounds + 'a>(
+        rows: impl Iterator<Item = &'a R>,
+        quantity: impl Fn(&R) -> Option<f64>,
+    ) -> Self {
+        rows.filter_map(|row| Some((row.round(), quantity(row)?)))
+            .collect()
+    }
+
+    /// The values with their rounds, as they were measured.
+    pub fn values(&self) -> &[(usize, f64)] {
+        &self.0
+    }
+
+    /// Median and spread; `None` if there are no values.
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(self.0.iter().map(|&(_, value)| value).collect())
+    }
+
+    /// Ratios to another series, of each round that both have, but where the other's value is 0.
+    pub fn over(&self, other: &Self) -> Self {
+        let pair = |&(round, value): &(usize, f64)| {
+            let mut others = other.0.iter();
+            let &(_, other) = others.find(|of| of.0 == round && of.1 > 0.0)?;
+            Some((round, value / other))
+        };
+        self.0.iter().filter_map(pair).collect()
+    }
+
+    /// Ratios of each round to the next. On a machine that stays the same they are 1.
+    pub fn over_itself(&self) -> Self {
+        let mut values = self.0.clone();
+        values.sort_by_key(|&(round, _)| round);
+        let neighbours = values.windows(2);
+        neighbours
+            .map(|pair| (pair[0].0, pair[0].1 / pair[1].1))
+            .collect()
+    }
+}
+
+/// One subject over another: what tables, sentences and marks say of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// The ratio within rounds.
+    pub ratio: Summary,
+    /// What it allows to claim.
+    pub verdict: Verdict,
+}
+
+impl Comparison {
+    /// What the ratio says by itself.
+    pub fn of(ratio: Summary) -> Self {
+        Self {
+            ratio,
+            verdict: Verdict::of(&ratio),
+        }
+    }
+
+    /// One series over another; `None` where no round has both. That they are near each other is no claim if one of them
+    /// differs as much [from itself](Series::over_itself).
+    pub fn between(a: &Series, b: &Series) -> Option<Self> {
+        let comparison = Self::of(a.over(b).summary()?);
+        let mut themselves = [a, b]
+            .into_iter()
+            .filter_map(|series| series.over_itself().summary());
+        Some(match comparison.verdict {
+            // Perhaps only because the machine differed from itself.
+            Verdict::TooCloseToCall if themselves.any(|of| verdict::is_too_wide(&(&of).into())) => {
+                Self {
+                    verdict: Verdict::TooNoisy,
+                    ..comparison
+                }
+            }
+            _ => comparison,
+        })
+    }
+}

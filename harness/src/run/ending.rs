@@ -1,0 +1,39 @@
+//! How a command ends, and how it is ended early.
+
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+use crate::show::print::note;
+
+/// The exit code after Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
+
+/// How a command ended, if without an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ending {
+    /// All is done.
+    Complete,
+    /// The first Ctrl-C ended it early.
+    Interrupted,
+}
+
+/// The flag that the first Ctrl-C sets; the second ends the process.
+///
+/// # Errors
+///
+/// A system that does not tell of Ctrl-C.
+pub fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let handle = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if handle.swap(true, Ordering::Relaxed) {
+            process::exit(INTERRUPTED.into());
+        }
+        note!("\nStopping; Ctrl-C again exits at once.");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}

@@ -1,0 +1,136 @@
+//! Rows → sentences.
+
+use super::{OURS, Quantity, RIVALS, Results, Row};
+use crate::results::series::Comparison;
+use crate::results::verdict::Verdict;
+use crate::show::findings::{Finding, THROUGHPUT, Words, clauses};
+use crate::wording::{counted, grouped};
+
+/// What becomes of the filter that grows against each rival, at a few sizes of the set.
+pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
+    let results = Results(rows);
+    let Some(first) = rows.first() else {
+        return Vec::new();
+    };
+    let quantities = [
+        Quantity::Throughput,
+        Quantity::LookupMedian,
+        Quantity::LookupP99,
+        Quantity::InsertP99,
+        Quantity::LongestInsert,
+        Quantity::BitsAKey,
+        Quantity::Elapsed,
+    ];
+    let finding = |(quantity, rival): (Quantity, &str)| {
+        let sizes = match quantity {
+            Quantity::Elapsed => vec![first.all_keys],
+            _ => results.sizes(),
+        };
+        let verdict = |keys| {
+            let ratio = results.ratio(keys, (OURS, rival), quantity)?;
+            Some((keys as f64, Comparison::of(ratio)))
+        };
+        let at: Vec<_> = sizes.into_iter().filter_map(verdict).collect();
+        let worse = match quantity.is_good() {
+            true => Verdict::Slower,
+            false => Verdict::Faster,
+        };
+        (!at.is_empty()).then(|| Finding {
+            case: format!(
+                "{} keys, {}",
+                grouped(first.all_keys),
+                counted(first.threads, "thread")
+            ),
+            other: rival.to_owned(),
+            lost: at.iter().any(|(_, of)| of.verdict == worse),
+            text: format!(
+                "{} against {rival}, {}: {}.",
+                OURS,
+                quantity.name(),
+                clauses(&words(quantity), named_sizes, &at)
+            ),
+        })
+    };
+    let rivals = RIVALS.into_iter();
+    let all = rivals.flat_map(|rival| quantities.map(|quantity| (quantity, rival)));
+    all.filter_map(finding).collect()
+}
+
+fn words(quantity: Quantity) -> Words {
+    let (above_one, below_one, quantity) = match quantity {
+        Quantity::Throughput | Quantity::InsertThroughput => return THROUGHPUT,
+        Quantity::BitsAKey => ("larger", "smaller", "the memory"),
+        Quantity::Elapsed => ("longer", "shorter", "the time"),
+        _ => ("longer", "shorter", "the latency"),
+    };
+    Words {
+        above_one,
+        below_one,
+        quantity,
+    }
+}
+
+fn named_sizes(sizes: &[f64]) -> String {
+    let sizes: Vec<_> = sizes.iter().map(|&keys| grouped(keys as u64)).collect();
+    format!("{} keys", sizes.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn losses_of_the_filter_that_grows_are_told_at_their_sizes() {
+        let told = |rows: &[Row], start: &str| {
+            let findings = of(rows).into_iter();
+            let mut told = findings.filter(|finding| finding.text.starts_with(start));
+            let finding = told.next().unwrap();
+            assert!(told.next().is_none());
+            (finding.text, finding.lost)
+        };
+        let mut rows = sample(&[[2.0, 1.0, 4.0]; 5]);
+        for (start, expected, lost) in [
+            (
+                "growing against lock-free, lookups and inserts: ",
+                "faster, 2.00 times the throughput, throughout, at 10, 10,000 keys.",
+                false,
+            ),
+            (
+                "growing against scalable-bloom, lookups and inserts: ",
+                "slower, 0.50 times the throughput, throughout, at 10, 10,000 keys.",
+                true,
+            ),
+            (
+                "growing against scalable-bloom, lookup, median: ",
+                "longer, 2.00 times the latency, throughout, at 10, 10,000 keys.",
+                true,
+            ),
+            (
+                "growing against lock-free, the whole way: ",
+                "shorter, 0.50 times the time, at 10,000 keys.",
+                false,
+            ),
+            (
+                "growing against lock-free, memory: ",
+                "too close to call throughout, at 10, 10,000 keys (1.00 times).",
+                false,
+            ),
+        ] {
+            assert_eq!(told(&rows, start), (format!("{start}{expected}"), lost));
+        }
+        // One size at which it loses is enough.
+        for row in rows
+            .iter_mut()
+            .filter(|row| row.keys == 10 && row.subject == OURS)
+        {
+            row.mops = 0.5;
+        }
+        let (text, lost) = told(&rows, "growing against lock-free, lookups and inserts: ");
+        assert!(
+            lost && text
+                .ends_with("at 10,000 keys; slower, 0.50 times the throughput, at 10 keys."),
+            "{text}"
+        );
+    }
+}

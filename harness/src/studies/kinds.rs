@@ -1,0 +1,120 @@
+//! Rows of any kind, as the columns of a CSV file tell.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::KINDS;
+use super::study::Shown;
+use crate::machine::Sidecar;
+use crate::results::rows::{Record, header, read};
+use crate::results::{description, record};
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+
+/// A file that holds no rows of any kind here.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{} holds no measurements: {why}", csv.display())]
+pub struct NoResults {
+    csv: PathBuf,
+    why: String,
+}
+
+impl NoResults {
+    pub(crate) fn new(csv: &Path, why: impl Into<String>) -> Self {
+        let (csv, why) = (csv.to_owned(), why.into());
+        Self { csv, why }
+    }
+}
+
+/// Rows of one kind, whichever it is.
+pub trait Rows {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Says that rows are missing, if the run that is described so made more of them, or was not over.
+    fn missing(&self, sidecar: &Sidecar) -> Option<String>;
+
+    /// [`Shown::sheet`].
+    fn sheet(&self) -> Option<Sheet>;
+
+    /// [`Shown::figure`].
+    ///
+    /// # Errors
+    ///
+    /// No rows to draw.
+    fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
+
+    /// [`Shown::story`].
+    fn story(&self, sidecar: Option<&Sidecar>) -> Story;
+}
+
+impl<R: Shown> Rows for Vec<R> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn missing(&self, Sidecar { run, .. }: &Sidecar) -> Option<String> {
+        let missing = run.rows?.saturating_sub(self.len());
+        let what = match missing {
+            0 if run.ended.is_some() => return None,
+            0 => "the run was not over: rows are missing".to_owned(),
+            _ => format!("{missing} of {} rows are missing", missing + self.len()),
+        };
+        Some(format!("{what}; {}", R::AGAIN))
+    }
+
+    fn sheet(&self) -> Option<Sheet> {
+        R::sheet(self)
+    }
+
+    fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        R::figure(self, sidecar)
+    }
+
+    fn story(&self, sidecar: Option<&Sidecar>) -> Story {
+        R::story(self, sidecar)
+    }
+}
+
+/// A kind of rows.
+pub(super) struct Kind {
+    columns: &'static [(&'static str, &'static str)],
+    read: fn(&Path) -> Result<Box<dyn Rows>>,
+}
+
+impl Kind {
+    pub(super) const fn of<R: Shown + 'static>() -> Self {
+        Self {
+            columns: R::COLUMNS,
+            read: |csv| Ok(Box::new(read::<R>(csv)?)),
+        }
+    }
+}
+
+/// Reads all rows of a file. One that has the first column of a sweep is taken for that of a sweep.
+///
+/// # Errors
+///
+/// A file that cannot be read, or a row that cannot be right; the message names file and line. [`NoResults`] for a
+/// file of another kind.
+pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
+    let header = header(csv)?;
+    let is = |columns: &[(&str, &str)]| {
+        let names = columns.iter().map(|(name, _)| name.as_bytes());
+        header.iter().eq(names)
+    };
+    if let Some(kind) = KINDS.iter().find(|kind| is(kind.columns)) {
+        return (kind.read)(csv);
+    }
+    let (first, _) = record::Row::COLUMNS[0];
+    if header.iter().any(|name| name == first.as_bytes()) {
+        return Ok(Box::new(record::read(csv)?));
+    }
+    let why = match is(description::COLUMNS) {
+        true => "it describes a file of keys".to_owned(),
+        false => format!("column `{first}` is missing, and no command leaves such columns"),
+    };
+    Err(NoResults::new(csv, why).into())
+}

@@ -1,0 +1,258 @@
+//! What all kinds of results have in common: rows that are [shown](Shown), and mostly a [command](Study) that measures them.
+
+use std::ops::{ControlFlow, RangeBounds};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use serde::Serialize;
+
+use crate::machine::{self, Run, Sidecar};
+use crate::registry::Registry;
+use crate::results::rows::Record;
+use crate::run::ending::{Ending, stop_on_ctrl_c};
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::outputs::Outputs;
+use crate::show::print::{note, say};
+use crate::show::sheet::Sheet;
+use crate::show::{leave, progress};
+
+/// A week.
+const MOST_SECONDS: f64 = 604_800.0;
+
+/// A number within these bounds, as an option.
+pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(bounds)
+}
+
+/// Seconds, as an option.
+///
+/// # Errors
+///
+/// What is no number, or not possible.
+pub(crate) fn seconds(text: &str) -> Result<Duration> {
+    let seconds: f64 = text.parse().context("that is not a number")?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() && time.as_secs_f64() <= MOST_SECONDS => Ok(time),
+        // What is longer cannot even be added to the present.
+        _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
+    }
+}
+
+/// What is told before each step what comes, and may break off.
+pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
+
+/// Rows, as a reader sees them.
+pub trait Shown: Record {
+    /// How rows that are missing are measured.
+    const AGAIN: &'static str = "a new run measures them";
+
+    /// The table; `None` where there is nothing to compare.
+    fn sheet(rows: &[Self]) -> Option<Sheet>;
+
+    /// The figure, of one row or more; `None` for rows that have none.
+    ///
+    /// # Errors
+    ///
+    /// Rows of which nothing can be drawn.
+    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
+
+    /// What the rows say, in sentences.
+    fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story;
+}
+
+/// A measurement that has a command of its own. Its fields are the options of the command, and are kept with the results.
+pub trait Study: Args + Serialize {
+    /// What it measures.
+    type Row: Shown;
+
+    /// Names the command and its files.
+    const NAME: &'static str;
+    /// Title of the figure.
+    const TITLE: &'static str;
+    /// The question that it answers.
+    const QUESTION: &'static str;
+
+    /// Keys follow from it.
+    fn seed(&self) -> u64;
+
+    /// Where keys come from.
+    fn keys(&self) -> String {
+        format!("generated from seed {}", self.seed())
+    }
+
+    /// How threads are bound to cores.
+    fn pinning(&self) -> String;
+
+    /// Name and meaning of everything that is measured.
+    ///
+    /// # Errors
+    ///
+    /// A subject that is not in the registry.
+    fn subjects(&self, _registry: &Registry) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
+    }
+
+    /// Which operations are timed one by one, if any.
+    fn latency(&self) -> Option<String> {
+        None
+    }
+
+    /// Checks that it can be measured.
+    ///
+    /// # Errors
+    ///
+    /// An option that cannot be; the message names it.
+    fn check(&self, _registry: &Registry) -> Result<()> {
+        Ok(())
+    }
+
+    /// Does what is asked for in place of the measurement: whether anything is.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be done.
+    fn instead(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Says what is to be known before the measurement.
+    fn announce(&self) {}
+
+    /// Whether it leaves files.
+    fn leaves_files(&self) -> bool {
+        true
+    }
+
+    /// How often [`measure`](Self::measure) tells of progress, if it is not broken off.
+    fn steps(&self) -> u64;
+
+    /// Measures, and adds rows as they come. `progress` is told before each step what comes, and may break it off.
+    ///
+    /// # Errors
+    ///
+    /// What ended it before all was done; the rows of before count.
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
+
+    /// Judges what came out.
+    ///
+    /// # Errors
+    ///
+    /// Rows that are not as they must be; the message names them.
+    fn judge(_rows: &[Self::Row]) -> Result<()> {
+        Ok(())
+    }
+}
+
+// What a comment for the documentation says here would be the help of every study's command, in place of its own.
+#[derive(Debug, Args)]
+#[allow(missing_docs, reason = "the study's own are shown")]
+pub struct Options<S: Study> {
+    #[command(flatten)]
+    study: S,
+    /// Where the results go; created if need be.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+}
+
+impl<S: Study> Options<S> {
+    /// [`Study::leaves_files`].
+    pub fn leaves_files(&self) -> bool {
+        self.study.leaves_files()
+    }
+
+    /// Measures, prints the table, and leaves rows, description and figure: whichever of these can be written. The first
+    /// Ctrl-C ends it early.
+    ///
+    /// # Errors
+    ///
+    /// Options that cannot be, what ended the measurement before all was done, files that cannot be written, and results
+    /// that are not as they must be.
+    pub fn run(&self, registry: &Registry) -> Result<Ending> {
+        let Self { study, out } = self;
+        study.check(registry)?;
+        if study.instead()? {
+            return Ok(Ending::Complete);
+        }
+        let sidecar = study.describe(registry)?;
+        // Before time is spent on them.
+        Outputs::named(out, S::NAME).check(&sidecar)?;
+        let stop = stop_on_ctrl_c()?;
+        study.announce();
+        let mut rows = Vec::new();
+        let measured = progress::with(study.steps(), &stop, |progress| {
+            study.measure(progress, &mut rows)
+        });
+        let ending = end(out, S::NAME, &rows, sidecar, &stop, measured)?;
+        S::judge(&rows)?;
+        Ok(ending)
+    }
+}
+
+/// Shows the rows of a study that is over, and leaves them with description and figure, if they have one: whichever of these
+/// can be written. `measured` is what ended the measurement before all was done, but for Ctrl-C.
+///
+/// # Errors
+///
+/// What ended it, and files that cannot be written.
+fn end<R: Shown>(
+    directory: &Path,
+    name: &str,
+    rows: &[R],
+    mut sidecar: Sidecar,
+    stop: &AtomicBool,
+    measured: Result<()>,
+) -> Result<Ending> {
+    if rows.is_empty() {
+        say!("Nothing was measured.");
+        return measured.map(|()| Ending::Interrupted);
+    }
+    if let Some(sheet) = R::sheet(rows) {
+        say!("{sheet}");
+    }
+    let is_stopped = stop.load(Ordering::Relaxed);
+    sidecar.run.rows = Some(rows.len());
+    sidecar.run.ended = (!is_stopped && measured.is_ok()).then(machine::now);
+    let figure = R::figure(rows, Some(&sidecar)).and_then(|figure| {
+        let figure = figure.map(|figure| figure.render());
+        figure.transpose()
+    });
+    let written = leave::leave(directory, name, rows, &sidecar, figure.transpose());
+    written.name();
+    written.end(measured.context("what was measured before is kept, and nothing after"))?;
+    if is_stopped {
+        note!("Interrupted; what was done is kept.");
+        return Ok(Ending::Interrupted);
+    }
+    Ok(Ending::Complete)
+}
+
+/// What every study has.
+trait Described: Study {
+    fn describe(&self, registry: &Registry) -> Result<Sidecar>;
+}
+
+impl<S: Study> Described for S {
+    fn describe(&self, registry: &Registry) -> Result<Sidecar> {
+        let run = Run::begin(
+            S::TITLE.into(),
+            S::QUESTION.into(),
+            self.seed(),
+            self.keys(),
+            self.pinning(),
+        );
+        let run = Run {
+            latency: self.latency(),
+            ..run
+        };
+        Ok(Sidecar {
+            subjects: self.subjects(registry)?.into_iter().collect(),
+            experiment: toml::Table::try_from(self)?,
+            ..Sidecar::describe(run, S::Row::COLUMNS)?
+        })
+    }
+}

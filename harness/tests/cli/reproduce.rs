@@ -1,0 +1,100 @@
+//! `reproduce` and `targets`.
+
+use std::fs;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use crate::place::{Place, TINY, TINY_ROWS, rows};
+
+#[test]
+fn reproduce_takes_experiments_from_where_it_is_told() {
+    let place = Place::new();
+    fs::create_dir(place.path("mine")).unwrap();
+    let quick = TINY.replace("\"tiny\"", "\"quick\"");
+    place.write("mine/quick.toml", &quick);
+    place
+        .run(&["reproduce", "--experiments", "mine"])
+        .success()
+        .stdout(contains("over segment-lock"));
+    assert_eq!(rows(&place.text("results/quick.csv")), TINY_ROWS);
+}
+
+#[test]
+fn reproduce_finds_the_experiments_in_the_current_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    let quick = TINY.replace("\"tiny\"", "\"here\"");
+    place.write("experiments/quick.toml", &quick);
+    place.run(&["reproduce", "--quick"]).success();
+    assert_eq!(rows(&place.text("results/here.csv")), TINY_ROWS);
+}
+
+#[test]
+fn a_missing_experiment_of_reproduce_is_an_error_before_anything_runs() {
+    let place = Place::new();
+    place.write("full.toml", TINY);
+    place
+        .run(&["reproduce", "--full", "--experiments", "."])
+        .code(1)
+        .stderr(contains("full-large.toml"));
+    assert!(!place.path("results").exists());
+}
+
+/// TINY twice, as two experiments of one file, the second of which has two targets: one that any
+/// filter reaches and one that none does.
+fn speed() -> String {
+    let tables = TINY.replace("[[workload]]", "[[experiment.workload]]");
+    let tables = tables.replace("rounds = 2", "rounds = 5");
+    let first = tables.replace("\"tiny\"", "\"first\"");
+    let second = tables.replace("\"tiny\"", "\"second\"");
+    let target = |over, ratio| {
+        format!(
+            "[[experiment.target]]\nworkloads = ['lookup-hit']\nthreads = [2]\nsubject = 'lock-free'\n\
+             over = '{over}'\nat_least = {ratio}\naim = {ratio}\n"
+        )
+    };
+    let targets = target("segment-lock", "0.001") + &target("roofline", "1000");
+    format!("[[experiment]]\n{first}\n[[experiment]]\n{second}\n{targets}")
+}
+
+#[test]
+fn targets_measures_all_experiments_of_its_file_and_tells_what_falls_short() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    place.write("experiments/speed.toml", &speed());
+    place
+        .run(&["targets"])
+        .success()
+        .stdout(contains(
+            "Of 2 targets 1 reach their aim, 0 are enough, 1 fall short, 0 were not",
+        ))
+        .stdout(contains("| segment-lock |").and(contains("FALLS SHORT")));
+    for name in ["first", "second"] {
+        let csv = place.text(&format!("results/{name}.csv"));
+        assert_eq!(rows(&csv), TINY_ROWS / 2 * 5);
+    }
+}
+
+#[test]
+fn a_wrong_target_is_named_before_anything_runs() {
+    let place = Place::new();
+    place.write(
+        "speed.toml",
+        &speed().replace("at_least = 1000", "at_least = 1001"),
+    );
+    place
+        .run(&["sweep", "speed.toml"])
+        .code(1)
+        .stderr(contains("speed.toml").and(contains("\"second\"")))
+        .stderr(contains("[[target]] number 2").and(contains("`aim`")));
+    assert!(!place.path("results").exists());
+}
+
+#[test]
+fn quick_and_full_exclude_each_other() {
+    Place::new()
+        .run(&["reproduce", "--quick", "--full", "--experiments", "nowhere"])
+        .code(2)
+        .stderr(contains("--quick").and(contains("--full")));
+}
