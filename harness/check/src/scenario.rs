@@ -634,7 +634,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use harness::subjects::{GlobalLock, Growing, LockFree};
+    use harness::subjects::{GlobalLock, Growing, LockFree, SegmentLock};
     use subject::layout::{geometry, locate};
 
     const ROUNDS: Range<u64> = 0..60;
@@ -644,6 +644,7 @@ mod tests {
             Candidate::of::<LockFree>(),
             Candidate::of::<Growing>(),
             Candidate::of::<GlobalLock>(),
+            Candidate::of::<SegmentLock>(),
         ];
         all.into_iter().find(|of| of.name == subject).unwrap()
     }

@@ -65,6 +65,25 @@ pub trait Shown: Record {
     fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story;
 }
 
+/// What a study's results are described by, besides its options.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct About {
+    /// Title of the figure.
+    pub title: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// Keys follow from it.
+    pub seed: u64,
+    /// What else follows from it, instead of keys.
+    pub drawn: Option<&'static str>,
+    /// How threads are bound to cores.
+    pub pinning: String,
+    /// Which operations are timed one by one, if any.
+    pub latency: Option<String>,
+    /// Name and meaning of everything that is measured.
+    pub subjects: Vec<(String, String)>,
+}
+
 /// A measurement that has a command of its own. Its fields are the options of the command, and are kept with the results.
 pub trait Study: Args + Serialize {
     /// What it measures.
@@ -72,35 +91,13 @@ pub trait Study: Args + Serialize {
 
     /// Names the command and its files.
     const NAME: &'static str;
-    /// Title of the figure.
-    const TITLE: &'static str;
-    /// The question that it answers.
-    const QUESTION: &'static str;
 
-    /// Keys follow from it.
-    fn seed(&self) -> u64;
-
-    /// Where keys come from.
-    fn keys(&self) -> String {
-        format!("generated from seed {}", self.seed())
-    }
-
-    /// How threads are bound to cores.
-    fn pinning(&self) -> String;
-
-    /// Name and meaning of everything that is measured.
+    /// What its results are described by.
     ///
     /// # Errors
     ///
     /// A subject that is not in the registry.
-    fn subjects(&self, _registry: &Registry) -> Result<Vec<(String, String)>> {
-        Ok(Vec::new())
-    }
-
-    /// Which operations are timed one by one, if any.
-    fn latency(&self) -> Option<String> {
-        None
-    }
+    fn about(&self, registry: &Registry) -> Result<About>;
 
     /// Checks that it can be measured.
     ///
@@ -178,7 +175,7 @@ impl<S: Study> Options<S> {
         if study.instead()? {
             return Ok(Ending::Complete);
         }
-        let sidecar = study.describe(registry)?;
+        let sidecar = self.describe(registry)?;
         // Before time is spent on them.
         Outputs::named(out, S::NAME).check(&sidecar)?;
         let stop = stop_on_ctrl_c()?;
@@ -190,6 +187,29 @@ impl<S: Study> Options<S> {
         let ending = end(out, S::NAME, &rows, sidecar, &stop, measured)?;
         S::judge(&rows)?;
         Ok(ending)
+    }
+
+    fn describe(&self, registry: &Registry) -> Result<Sidecar> {
+        let about = self.study.about(registry)?;
+        let keys = match about.drawn {
+            Some(what) => format!("{what} drawn from seed {}", about.seed),
+            None => format!("generated from seed {}", about.seed),
+        };
+        let run = Run {
+            latency: about.latency,
+            ..Run::begin(
+                about.title.into(),
+                about.question.into(),
+                about.seed,
+                keys,
+                about.pinning,
+            )
+        };
+        Ok(Sidecar {
+            subjects: about.subjects.into_iter().collect(),
+            experiment: toml::Table::try_from(&self.study)?,
+            ..Sidecar::describe(run, S::Row::COLUMNS)?
+        })
     }
 }
 
@@ -231,28 +251,34 @@ fn end<R: Shown>(
     Ok(Ending::Complete)
 }
 
-/// What every study has.
-trait Described: Study {
-    fn describe(&self, registry: &Registry) -> Result<Sidecar>;
-}
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
 
-impl<S: Study> Described for S {
-    fn describe(&self, registry: &Registry) -> Result<Sidecar> {
-        let run = Run::begin(
-            S::TITLE.into(),
-            S::QUESTION.into(),
-            self.seed(),
-            self.keys(),
-            self.pinning(),
-        );
-        let run = Run {
-            latency: self.latency(),
-            ..run
+    /// Measures all; returns what was told before each step.
+    pub(crate) fn measure<S: Study>(study: &S) -> (Vec<S::Row>, Vec<String>) {
+        let (mut rows, mut told) = (Vec::new(), Vec::new());
+        let mut progress = |now: &str| {
+            told.push(now.to_owned());
+            ControlFlow::Continue(())
         };
-        Ok(Sidecar {
-            subjects: self.subjects(registry)?.into_iter().collect(),
-            experiment: toml::Table::try_from(self)?,
-            ..Sidecar::describe(run, S::Row::COLUMNS)?
-        })
+        study.measure(&mut progress, &mut rows).unwrap();
+        assert_eq!(told.len() as u64, study.steps());
+        (rows, told)
+    }
+
+    /// Breaks off after so many steps.
+    pub(crate) fn measure_some<S: Study>(study: &S, mut steps: usize) -> Vec<S::Row> {
+        let mut rows = Vec::new();
+        let mut progress = |_: &str| {
+            let is_over = steps == 0;
+            steps = steps.saturating_sub(1);
+            match is_over {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        study.measure(&mut progress, &mut rows).unwrap();
+        rows
     }
 }

@@ -4,6 +4,8 @@
 //! A waiter only reads until the lock looks free, backs off, and yields its core once it has waited long, so
 //! that a holder that lost its core gets it back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crossbeam_utils::Backoff;
 use kcas::steps::step;
 
@@ -56,5 +58,27 @@ impl<S: Spin> Drop for Held<'_, S> {
     fn drop(&mut self) {
         step();
         self.0.free();
+    }
+}
+
+/// A lock: `true` while it is held.
+#[derive(Debug, Default)]
+pub struct SpinLock(AtomicBool);
+
+impl Spin for SpinLock {
+    #[inline]
+    fn try_take(&self) -> bool {
+        // Acquire pairs with the release in `free`: what the last holder wrote is seen.
+        !self.0.swap(true, Ordering::Acquire)
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn free(&self) {
+        self.0.store(false, Ordering::Release);
     }
 }

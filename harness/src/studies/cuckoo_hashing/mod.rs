@@ -40,7 +40,7 @@ use crate::results::verdict::Verdict;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
-use crate::studies::study::{Progress, Shown, Study, within};
+use crate::studies::study::{About, Progress, Shown, Study, within};
 use clap::{Args, value_parser};
 use run::{Part, Run};
 
@@ -169,25 +169,21 @@ impl Study for CuckooHashing {
     type Row = Row;
 
     const NAME: &'static str = "cuckoo-hashing";
-    const TITLE: &'static str = "SmartCuckoo and plain cuckoo hashing";
-    const QUESTION: &'static str =
-        "What does it bring to know beforehand that an insert must fail?";
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn pinning(&self) -> String {
-        format!("one thread; {}", Cores::detect().describe())
-    }
-
-    fn subjects(&self, registry: &Registry) -> Result<Vec<(String, String)>> {
+    fn about(&self, registry: &Registry) -> Result<About> {
         let described = |name: &str| {
             // As a subject it is under a mutex; here it is not.
             let meaning = registry.get(name)?.description.replace("; one mutex", "");
             Ok((name.to_owned(), meaning))
         };
-        TABLES.into_iter().map(described).collect()
+        Ok(About {
+            title: "SmartCuckoo and plain cuckoo hashing",
+            question: "What does it bring to know beforehand that an insert must fail?",
+            seed: self.seed,
+            pinning: format!("one thread; {}", Cores::detect().describe()),
+            subjects: TABLES.into_iter().map(described).collect::<Result<_>>()?,
+            ..About::default()
+        })
     }
 
     fn check(&self, _: &Registry) -> Result<()> {
@@ -394,9 +390,8 @@ pub(crate) fn sample(rounds: &[[f64; 2]]) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::*;
+    use crate::studies::study::testing::{measure, measure_some};
 
     pub(super) fn study() -> CuckooHashing {
         CuckooHashing {
@@ -416,14 +411,7 @@ mod tests {
             operations: 10_000,
             ..study()
         };
-        let mut told = 0;
-        let mut rows = Vec::new();
-        let mut progress = |_: &str| {
-            told += 1;
-            ControlFlow::Continue(())
-        };
-        study.measure(&mut progress, &mut rows).unwrap();
-        assert_eq!(told, study.steps());
+        let (rows, _) = measure(&study);
         assert_eq!(rows.len() as u64, 2 * study.steps());
         for pair in rows.chunks(2) {
             let [smart, plain] = pair else { panic!() };
@@ -459,9 +447,7 @@ mod tests {
     /// Operations of a growing mix are as many as its percentages say.
     #[test]
     fn mixes_have_their_percentages() {
-        let mut rows = Vec::new();
-        let measured = study().measure(&mut |_| ControlFlow::Continue(()), &mut rows);
-        measured.unwrap();
+        let (rows, _) = measure(&study());
         for (mix, lookups) in [("75/25/0", 1.0 / 3.0), ("50/50/0", 1.0), ("25/75/0", 3.0)] {
             let of_mix = rows.iter().filter(|row| row.mix == mix);
             let (inserts, looked_up) = of_mix.fold((0, 0), |(inserts, lookups), row| {
@@ -474,17 +460,7 @@ mod tests {
 
     #[test]
     fn what_is_broken_off_keeps_what_was_done() {
-        let mut left = 4;
-        let mut rows = Vec::new();
-        let mut progress = |_: &str| {
-            left -= 1;
-            match left {
-                0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        };
-        study().measure(&mut progress, &mut rows).unwrap();
-        assert_eq!(rows.len(), 6);
+        assert_eq!(measure_some(&study(), 3).len(), 6);
     }
 
     #[test]

@@ -41,7 +41,7 @@ use crate::results::series::InRounds;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
-use crate::studies::study::{Progress, Shown, Study, within};
+use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::workload::latency;
 use clap::{Args, value_parser};
 use contenders::Entry;
@@ -205,29 +205,23 @@ impl Study for Growth {
     type Row = Row;
 
     const NAME: &'static str = "growth";
-    const TITLE: &'static str = "Sets that grow a thousandfold under load";
-    const QUESTION: &'static str = "What does it cost, in throughput, latency and memory, not to know how many keys will come?";
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn pinning(&self) -> String {
-        Cores::detect().describe()
-    }
-
-    fn subjects(&self, _: &Registry) -> Result<Vec<(String, String)>> {
+    fn about(&self, _: &Registry) -> Result<About> {
         let all = Entry::ALL.iter();
-        Ok(all
-            .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
-            .collect())
-    }
-
-    fn latency(&self) -> Option<String> {
-        Some(format!(
-            "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
-            latency::describe_cost()
-        ))
+        Ok(About {
+            title: "Sets that grow a thousandfold under load",
+            question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
+            seed: self.seed,
+            pinning: Cores::detect().describe(),
+            latency: Some(format!(
+                "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
+                latency::describe_cost()
+            )),
+            subjects: all
+                .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
+                .collect(),
+            ..About::default()
+        })
     }
 
     fn check(&self, _: &Registry) -> Result<()> {
@@ -360,9 +354,8 @@ pub(crate) fn sample(rounds: &[[f64; 3]]) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::*;
+    use crate::studies::study::testing::{measure, measure_some};
 
     fn growth() -> Growth {
         Growth {
@@ -377,13 +370,7 @@ mod tests {
 
     #[test]
     fn every_contender_goes_the_whole_way_in_every_round() {
-        let (mut told, mut rows) = (Vec::new(), Vec::new());
-        let mut progress = |now: &str| {
-            told.push(now.to_owned());
-            ControlFlow::Continue(())
-        };
-        growth().measure(&mut progress, &mut rows).unwrap();
-        assert_eq!(told.len() as u64, growth().steps());
+        let (rows, mut told) = measure(&growth());
         assert_eq!(rows.len() as u64, growth().steps());
         told.dedup();
         // Who goes first changes.
@@ -424,16 +411,7 @@ mod tests {
 
     #[test]
     fn what_is_broken_off_keeps_what_was_done() {
-        let mut left = 10;
-        let mut rows = Vec::new();
-        let mut progress = |_: &str| {
-            left -= 1;
-            match left {
-                0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        };
-        growth().measure(&mut progress, &mut rows).unwrap();
+        let rows = measure_some(&growth(), 9);
         assert_eq!(rows.len(), 9);
         assert_eq!((&*rows[8].subject, rows[8].keys), (RIVALS[0], 63));
     }

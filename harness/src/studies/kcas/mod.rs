@@ -26,7 +26,7 @@ use crate::studies::kcas::contest::{Changes, Contest, Stuck, Workload};
 use crate::studies::kcas::engines::MAX_THREADS;
 use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::studies::study::seconds;
-use crate::studies::study::{Progress, Shown, Study, within};
+use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::wording::counted;
 use clap::Args;
 use comfy_table::{Table, presets};
@@ -153,28 +153,21 @@ impl Study for Kcas {
     type Row = Row;
 
     const NAME: &'static str = "kcas";
-    const TITLE: &'static str = "Changing k words at one moment";
-    const QUESTION: &'static str =
-        "What does changing k words at one moment cost, and who does it best?";
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn keys(&self) -> String {
-        format!("words drawn from seed {}", self.seed)
-    }
-
-    fn pinning(&self) -> String {
-        Cores::detect().describe()
-    }
-
-    fn subjects(&self, _: &Registry) -> Result<Vec<(String, String)>> {
+    fn about(&self, _: &Registry) -> Result<About> {
         let subject = |entry: &Entry| {
             let meaning = format!("{}; {}", entry.description, entry.guarantees);
             (entry.name.to_owned(), meaning)
         };
-        Ok(self.engines.iter().map(subject).collect())
+        Ok(About {
+            title: "Changing k words at one moment",
+            question: "What does changing k words at one moment cost, and who does it best?",
+            seed: self.seed,
+            drawn: Some("words"),
+            pinning: Cores::detect().describe(),
+            subjects: self.engines.iter().map(subject).collect(),
+            ..About::default()
+        })
     }
 
     fn instead(&self) -> Result<bool> {
@@ -530,6 +523,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
+    use crate::studies::study::testing::{measure, measure_some};
 
     /// Of the engines that claim to be sound: others may not come to an end.
     fn kcas() -> Kcas {
@@ -546,16 +540,10 @@ mod tests {
 
     #[test]
     fn rounds_interleave_and_rotate_the_engines() {
-        let mut told = 0;
         let engines = kcas().engines;
         assert!(engines.len() > 2);
-        let mut rows = Vec::new();
-        let mut progress = |_: &str| {
-            told += 1;
-            ControlFlow::Continue(())
-        };
-        kcas().measure(&mut progress, &mut rows).unwrap();
-        assert_eq!((rows.len() as u64, told), (kcas().steps(), kcas().steps()));
+        let (rows, told) = measure(&kcas());
+        assert_eq!(rows.len(), told.len());
         let names: Vec<_> = engines.iter().map(|entry| entry.name).collect();
         for (number, same) in rows.chunks(engines.len()).enumerate() {
             let mut expected = names.clone();
@@ -575,17 +563,7 @@ mod tests {
 
     #[test]
     fn what_is_broken_off_keeps_what_is_done() {
-        let mut left = 3;
-        let mut rows = Vec::new();
-        let mut progress = |_: &str| match left {
-            0 => ControlFlow::Break(()),
-            _ => {
-                left -= 1;
-                ControlFlow::Continue(())
-            }
-        };
-        kcas().measure(&mut progress, &mut rows).unwrap();
-        assert_eq!(rows.len(), 3);
+        assert_eq!(measure_some(&kcas(), 3).len(), 3);
     }
 
     #[test]

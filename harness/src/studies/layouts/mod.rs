@@ -13,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::machine::Sidecar;
+use crate::registry::Registry;
 use crate::results::rows::{Record, columns};
 use crate::results::statistics::Summary;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
-use crate::studies::study::{Progress, Shown, Study, within};
+use crate::studies::study::{About, Progress, Shown, Study, within};
 use clap::{Args, value_parser};
 
 /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits a key.
@@ -104,15 +105,15 @@ impl Study for Layouts {
     type Row = Row;
 
     const NAME: &'static str = "layouts";
-    const TITLE: &'static str = "False positives and memory of the layouts";
-    const QUESTION: &'static str = "What does a lower false positive rate cost in memory?";
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn pinning(&self) -> String {
-        "one thread, not pinned: nothing is timed".into()
+    fn about(&self, _: &Registry) -> Result<About> {
+        Ok(About {
+            title: "False positives and memory of the layouts",
+            question: "What does a lower false positive rate cost in memory?",
+            seed: self.seed,
+            pinning: "one thread, not pinned: nothing is timed".into(),
+            ..About::default()
+        })
     }
 
     fn steps(&self) -> u64 {
@@ -283,9 +284,8 @@ impl Shown for Row {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::*;
+    use crate::studies::study::testing::{measure, measure_some};
 
     const SMALL: Layouts = Layouts {
         buckets: 2_000,
@@ -296,17 +296,8 @@ mod tests {
 
     #[test]
     fn what_is_measured_agrees_with_theory() {
-        let mut steps_made = 0;
-        let mut rows = Vec::new();
-        let measured = SMALL.measure(
-            &mut |_| {
-                steps_made += 1;
-                ControlFlow::Continue(())
-            },
-            &mut rows,
-        );
-        measured.unwrap();
-        assert_eq!((rows.len(), steps_made), (NUMBER, SMALL.steps()));
+        let (rows, _) = measure(&SMALL);
+        assert_eq!(rows.len(), NUMBER);
         for row in rows {
             let (slots, bits) = (row.slots, row.bits);
             assert!(row.refusal_min > row.planned_load && row.refusal_min <= row.refusal_median);
@@ -329,17 +320,7 @@ mod tests {
 
     #[test]
     fn what_is_broken_off_ends() {
-        let mut left = SMALL.tables + 10 + 2;
-        let mut rows = Vec::new();
-        let mut progress = |_: &str| match left {
-            0 => ControlFlow::Break(()),
-            _ => {
-                left -= 1;
-                ControlFlow::Continue(())
-            }
-        };
-        SMALL.measure(&mut progress, &mut rows).unwrap();
-        assert_eq!(rows.len(), 1);
+        assert_eq!(measure_some(&SMALL, SMALL.tables + 10 + 2).len(), 1);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::print::Stdout;
 use crate::show::sheet::Sheet;
-use crate::studies::study::{Progress, Shown, Study, within};
+use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subject::SLOTS_PER_BUCKET;
 use clap::{Args, value_parser};
 use subject::Operations;
@@ -258,22 +258,18 @@ impl Study for Memory {
     type Row = Row;
 
     const NAME: &'static str = "memory";
-    const TITLE: &'static str = "Memory of a key, and how often absent keys are found for it";
-    const QUESTION: &'static str =
-        "What does a key cost in memory, and how wrong is a structure for that?";
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn pinning(&self) -> String {
-        "not pinned: nothing is timed".into()
-    }
-
-    fn subjects(&self, registry: &Registry) -> Result<Vec<(String, String)>> {
+    fn about(&self, registry: &Registry) -> Result<About> {
         let described =
             |name: &String| Ok((name.clone(), registry.get(name)?.description.to_owned()));
-        self.subjects.iter().map(described).collect()
+        Ok(About {
+            title: "Memory of a key, and how often absent keys are found for it",
+            question: "What does a key cost in memory, and how wrong is a structure for that?",
+            seed: self.seed,
+            pinning: "not pinned: nothing is timed".into(),
+            subjects: self.subjects.iter().map(described).collect::<Result<_>>()?,
+            ..About::default()
+        })
     }
 
     fn check(&self, registry: &Registry) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::registry::Registry;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
-use crate::studies::study::{Progress, Shown, Study};
+use crate::studies::study::{About, Progress, Shown, Study};
 use crate::subjects::{
     BlockedBloom, Bloom, CountMinSet, CountingBloom, Fastbloom, GlobalLock, Growing,
     HyperLogLogCounter, LockFree, ScalableBloom, SmartCuckooMutex,
@@ -117,15 +117,15 @@ impl Study for Theory {
     type Row = Row;
 
     const NAME: &'static str = "theory";
-    const TITLE: &'static str = "Formulas beside measurements";
-    const QUESTION: &'static str = "Do the structures do what the literature says of them?";
 
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn pinning(&self) -> String {
-        "one thread, not pinned: nothing is timed".into()
+    fn about(&self, _: &Registry) -> Result<About> {
+        Ok(About {
+            title: "Formulas beside measurements",
+            question: "Do the structures do what the literature says of them?",
+            seed: self.seed,
+            pinning: "one thread, not pinned: nothing is timed".into(),
+            ..About::default()
+        })
     }
 
     fn check(&self, _: &Registry) -> Result<()> {

@@ -32,27 +32,27 @@
 //! that it is linearizable. It is blocking: inserts and removes wait for a stripe that somebody holds who lost its
 //! core, and so does a lookup that finds nothing.
 
-use std::hash::Hash;
 use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use anyhow::Result;
 use crossbeam_utils::Backoff;
-use filter::Class;
+use filter::hashing::Location;
 use kcas::steps::step;
 
-use super::striped::Striped;
-use subject::Subject;
-use subject::layout::{Layout, locate};
+use super::striped::{Lookup, Striped, StripedFilter};
+use subject::layout::Layout;
 use subject::spin::Spin;
 
 /// A cuckoo filter under striped versions.
+pub type Optimistic = StripedFilter<ByVersions>;
+
+/// Lookups by versions.
 #[derive(Debug)]
-pub struct Optimistic(Striped<Version>);
+pub struct ByVersions;
 
 /// A lock that counts: odd while it is held.
 #[derive(Debug, Default)]
-struct Version(AtomicU64);
+pub struct Version(AtomicU64);
 
 impl Spin for Version {
     #[inline]
@@ -96,25 +96,16 @@ impl Version {
     }
 }
 
-impl Subject for Optimistic {
+impl Lookup for ByVersions {
     const NAME: &'static str = "optimistic";
     const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
     const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Striped::new(buckets).map(Self)
-    }
-
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(locate(self.0.geometry(), key))
-    }
+    type Lock = Version;
 
     #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let location = locate(self.0.geometry(), key);
-        let stripe = self.0.stripe(location.first);
-        let holds = |bucket| Layout::contains(self.0.read(bucket), location.fingerprint);
+    fn contains(table: &Striped<Version>, location: Location) -> bool {
+        let stripe = table.stripe(location.first);
+        let holds = |bucket| Layout::contains(table.read(bucket), location.fingerprint);
         let backoff = Backoff::new();
         loop {
             let version = stripe.now();
@@ -128,27 +119,13 @@ impl Subject for Optimistic {
             backoff.snooze();
         }
     }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(locate(self.0.geometry(), key))
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(locate(self.0.geometry(), key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "steps")]
+    use {filter::Class, subject::Subject, subject::layout::locate};
+
     use super::*;
 
     #[test]
@@ -173,7 +150,7 @@ mod tests {
     #[test]
     fn a_copy_that_hops_behind_a_lookup_is_found() {
         let filter = std::rc::Rc::new(Optimistic::with_buckets(2).unwrap());
-        let geometry = *filter.0.geometry();
+        let geometry = filter.0.geometry;
         let class = |key: &u64| Class::from(locate(&geometry, key));
         let first = |key: &u64| locate(&geometry, key).first;
         // Two keys of one class, of which each prefers another bucket.

@@ -12,78 +12,27 @@
 //! blocking: a thread that loses its core
 //! while it holds a stripe delays whoever needs that stripe.
 
-use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, Ordering};
+use filter::hashing::Location;
 
-use anyhow::Result;
-use filter::Class;
-
-use super::striped::Striped;
-use subject::Subject;
-use subject::layout::locate;
-use subject::spin::Spin;
+use super::striped::{Lookup, Striped, StripedFilter};
+use subject::spin::SpinLock;
 
 /// A cuckoo filter under striped locks.
+pub type SegmentLock = StripedFilter<ByLock>;
+
+/// Lookups that take locks.
 #[derive(Debug)]
-pub struct SegmentLock(Striped<SpinLock>);
+pub struct ByLock;
 
-/// A lock: `true` while it is held.
-#[derive(Debug, Default)]
-pub(super) struct SpinLock(AtomicBool);
-
-impl Spin for SpinLock {
-    #[inline]
-    fn try_take(&self) -> bool {
-        // Acquire pairs with the release in `free`: what the last holder wrote is seen.
-        !self.0.swap(true, Ordering::Acquire)
-    }
-
-    #[inline]
-    fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn free(&self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-impl Subject for SegmentLock {
+impl Lookup for ByLock {
     const NAME: &'static str = "segment-lock";
     const DESCRIPTION: &'static str =
         "cuckoo filter under striped spin locks; chains are searched without locks";
     const GUARANTEES: &'static str = "linearizable; blocking";
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Striped::new(buckets).map(Self)
-    }
-
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(locate(self.0.geometry(), key))
-    }
+    type Lock = SpinLock;
 
     #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let location = locate(self.0.geometry(), key);
-        self.0.find(location, |_, _| ()).is_some()
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(locate(self.0.geometry(), key))
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(locate(self.0.geometry(), key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
+    fn contains(table: &Striped<SpinLock>, location: Location) -> bool {
+        table.find(location, |_, _| ()).is_some()
     }
 }

@@ -20,19 +20,21 @@
 //! search finds no chain among the words it happened to read, and both buckets are full at one moment, as in
 //! the lock-free filter.
 
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use crossbeam_utils::CachePadded;
+use filter::Class;
 use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
 
 use crate::subjects::{CAME, WENT, counted, find_chain};
-use subject::SLOTS_PER_BUCKET;
-use subject::layout::{Geometry, Layout, geometry, zeroed};
+use subject::layout::{Geometry, Layout, geometry, locate, zeroed};
 use subject::spin::{Held, Spin};
+use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
 /// within a tenth of one another; fewer make threads meet, and more push the table out of the
@@ -41,8 +43,8 @@ const STRIPES: usize = 1 << 10;
 
 /// A cuckoo filter whose buckets are under striped locks.
 #[derive(Debug)]
-pub(super) struct Striped<S> {
-    geometry: Geometry,
+pub struct Striped<S> {
+    pub(super) geometry: Geometry,
     /// The stripes order all accesses but those without a lock. Those that choose where to insert are done again
     /// under the stripe. What lookups without a lock rely on is told where they are.
     words: Box<[AtomicU64]>,
@@ -62,12 +64,6 @@ impl<S: Spin + Default> Striped<S> {
             stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
             length: Length::starting_at(0),
         })
-    }
-
-    /// How keys are spread over the buckets.
-    #[inline]
-    pub(super) fn geometry(&self) -> &Geometry {
-        &self.geometry
     }
 
     /// Slots of the table.
@@ -236,15 +232,77 @@ impl<S: Spin + Default> Striped<S> {
     }
 }
 
+/// How a subject differs from others of the same table: in its locks, and in its lookups.
+pub trait Lookup: Sized + Send + Sync + 'static {
+    /// [`Subject::NAME`].
+    const NAME: &'static str;
+    /// [`Subject::DESCRIPTION`].
+    const DESCRIPTION: &'static str;
+    /// [`Subject::GUARANTEES`].
+    const GUARANTEES: &'static str;
+    /// A stripe.
+    type Lock: Spin + Default + Send + Sync;
+
+    /// Whether the table has the key.
+    fn contains(table: &Striped<Self::Lock>, location: Location) -> bool;
+}
+
+/// A cuckoo filter under striped locks, with lookups of this kind.
+#[derive(Debug)]
+pub struct StripedFilter<L: Lookup>(pub(super) Striped<L::Lock>);
+
+impl<L: Lookup> StripedFilter<L> {
+    #[inline(always)]
+    fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
+        locate(&self.0.geometry, key)
+    }
+}
+
+impl<L: Lookup> Subject for StripedFilter<L> {
+    const NAME: &'static str = L::NAME;
+    const DESCRIPTION: &'static str = L::DESCRIPTION;
+    const GUARANTEES: &'static str = L::GUARANTEES;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Striped::new(buckets).map(Self)
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(self.locate(key))
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        L::contains(&self.0, self.locate(key))
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.remove(self.locate(key))
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.locate(key).into())
+    }
+
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
 #[cfg(all(test, feature = "steps"))]
 mod tests {
     use std::rc::Rc;
 
     use kcas::steps::with_hook;
 
-    use super::super::segment_lock::SpinLock;
     use super::*;
-    use subject::layout::locate;
+    use subject::spin::SpinLock;
 
     /// Keys whose first bucket of two this is, and whose second is the other.
     fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {

@@ -18,50 +18,41 @@
 //! miss it. That is what keeps it from being linearizable; our filter excludes it. A store that did, too, would be another
 //! exchange in each insert and remove.
 
-use std::hash::Hash;
 use std::hint::{black_box, select_unpredictable};
 
-use anyhow::Result;
 use crossbeam_utils::Backoff;
-use filter::Class;
 use filter::hashing::Location;
 
-use super::segment_lock::SpinLock;
-use super::striped::Striped;
-use subject::Subject;
-use subject::layout::{Layout, locate};
+use super::striped::{Lookup, Striped, StripedFilter};
+use subject::layout::Layout;
+use subject::spin::SpinLock;
 
 /// A cuckoo filter under striped locks, with lookups by timestamps.
-#[derive(Debug)]
-pub struct StripedTimestamps(Striped<SpinLock>);
+pub type StripedTimestamps = StripedFilter<ByTimestamps>;
 
-impl Subject for StripedTimestamps {
+/// Lookups by timestamps.
+#[derive(Debug)]
+pub struct ByTimestamps;
+
+impl Lookup for ByTimestamps {
     const NAME: &'static str = "striped-timestamps";
     const DESCRIPTION: &'static str =
         "segment-lock with lookups that take no lock: three loads, which compare timestamps";
     const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking inserts and removes; lookups never write";
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Striped::new(buckets).map(Self)
-    }
-
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(locate(self.0.geometry(), key))
-    }
+    type Lock = SpinLock;
 
     #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+    fn contains(table: &Striped<SpinLock>, location: Location) -> bool {
         let Location {
             fingerprint,
             first,
             second,
-        } = locate(self.0.geometry(), key);
+        } = location;
         let holds = |word| Layout::contains(word, fingerprint);
         let backoff = Backoff::new();
         loop {
-            let words = [self.0.read(first), self.0.read(second)];
-            let change = words[0] ^ self.0.read(first);
+            let words = [table.read(first), table.read(second)];
+            let change = words[0] ^ table.read(first);
             let found = holds(words[0]) | holds(words[1]);
             // One branch, whatever the answer is. The compiler must not see through the select: it would make an `or` of it,
             // and two branches of that.
@@ -71,27 +62,14 @@ impl Subject for StripedTimestamps {
             backoff.spin();
         }
     }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(locate(self.0.geometry(), key))
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(locate(self.0.geometry(), key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
 }
 
 #[cfg(all(test, feature = "steps"))]
 mod tests {
+    use filter::Class;
+    use subject::Subject;
+    use subject::layout::locate;
+
     use super::*;
 
     /// The only copy is always in the bucket that the lookup is not reading: it is in the second while the
@@ -99,7 +77,7 @@ mod tests {
     #[test]
     fn a_copy_that_hops_behind_a_lookup_is_found() {
         let filter = std::rc::Rc::new(StripedTimestamps::with_buckets(2).unwrap());
-        let geometry = *filter.0.geometry();
+        let geometry = filter.0.geometry;
         let location = |key: &u64| locate(&geometry, key);
         // Two keys of one class, of which each prefers another bucket.
         let (zero, one) = (0..20_000_u64)
