@@ -279,8 +279,13 @@ fn one_round_is_no_claim_in_any_table() {
 fn a_sidecar_names_the_program_that_measured_and_how_it_was_built() {
     let place = Place::new();
     place.write("keys.txt", lines(10));
-    let mine = place.path(&format!("mine{}", std::env::consts::EXE_SUFFIX));
-    fs::copy(assert_cmd::cargo::cargo_bin!("harness"), &mine).unwrap();
+    let program = assert_cmd::cargo::cargo_bin!("harness");
+    // A link, as nobody may run a file that is being written: another test may start a process meanwhile.
+    let beside = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+    let mine = beside
+        .path()
+        .join(format!("mine{}", std::env::consts::EXE_SUFFIX));
+    fs::hard_link(program, &mine).unwrap();
     let mut command = Command::new(mine);
     command.current_dir(place.0.path());
     let arguments = ["describe", "--keys", "keys.txt", "--out", "out"];

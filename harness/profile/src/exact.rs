@@ -7,7 +7,7 @@ use filter::FixedState;
 
 use super::{Description, Key, Settings, Sketches};
 use relatives::sketches::CountMin;
-use relatives::theory::Comparison;
+use relatives::theory::Claim;
 
 /// How often each key occurred, as one thread saw it or all together.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub struct Exact {
     /// By how much the estimate of a key's count was too high at most.
     pub worst: u64,
     /// What the sketches promise, and whether they kept it.
-    pub bounds: Vec<Comparison>,
+    pub bounds: Vec<Claim>,
 }
 
 impl Exact {
@@ -56,7 +56,7 @@ impl Exact {
         let distinct = counts.len() as u64;
         let errors = Errors::of(counts, &sketches.counts, description.count_error);
         let bounds = vec![
-            Comparison {
+            Claim {
                 structure: "hyperloglog",
                 quantity: "distinct keys".into(),
                 formula: "3 standard errors of 1.04/√m each (Flajolet et al. 2007)",
@@ -65,7 +65,7 @@ impl Exact {
                 least: distinct as f64 * (1.0 - 3.0 * description.standard_error),
                 most: distinct as f64 * (1.0 + 3.0 * description.standard_error),
             },
-            Comparison {
+            Claim {
                 structure: "count-min",
                 quantity: "keys whose estimate is below the count".into(),
                 formula: "none (Cormode and Muthukrishnan 2005)",
@@ -74,7 +74,7 @@ impl Exact {
                 least: 0.0,
                 most: 0.0,
             },
-            Comparison {
+            Claim {
                 structure: "count-min",
                 quantity: "share of keys whose estimate is too high by more than ε N".into(),
                 formula: "δ at most (Cormode and Muthukrishnan 2005)",
@@ -83,7 +83,7 @@ impl Exact {
                 least: 0.0,
                 most: sketches.counts.failure(),
             },
-            Comparison {
+            Claim {
                 structure: "top-k",
                 quantity: "keys left out that must be among the heaviest".into(),
                 formula: "none above the (k + 1)-th count + ε N + T − 1, where no estimate is too high by more than ε N",

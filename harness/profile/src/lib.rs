@@ -278,7 +278,7 @@ mod tests {
     use tempfile::NamedTempFile;
 
     use super::*;
-    use relatives::theory::Comparison;
+    use relatives::theory::Claim;
 
     const KEYS: u64 = 2_000;
 
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(exact.distinct, KEYS);
         assert_eq!(exact.counts, (1..=20).map(count).collect::<Vec<_>>());
         assert_eq!(exact.bounds.len(), 4);
-        assert!(exact.bounds.iter().all(Comparison::holds), "{exact:?}");
+        assert!(exact.bounds.iter().all(Claim::holds), "{exact:?}");
     }
 
     #[test]
@@ -382,7 +382,7 @@ mod tests {
         };
         let mut description = of(&file, &settings);
         let exact = description.exact.take().unwrap();
-        assert!(exact.bounds.iter().all(Comparison::holds));
+        assert!(exact.bounds.iter().all(Claim::holds));
         // Four counters in each of five rows.
         assert!((300..700).contains(&exact.worst), "{exact:?}");
 
@@ -401,7 +401,7 @@ mod tests {
         };
         let told = |description: &Description| {
             let exact = Exact::compare(&counts, &sketches, description, &settings);
-            let held = exact.bounds.iter().map(Comparison::holds);
+            let held = exact.bounds.iter().map(Claim::holds);
             held.collect::<Vec<_>>()
         };
         assert_eq!(told(&wrong), [false, false, true, false]);

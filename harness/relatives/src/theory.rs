@@ -9,7 +9,7 @@ use subject::Subject;
 
 /// One claim about a structure, and whether it held.
 #[derive(Debug, Clone)]
-pub struct Comparison {
+pub struct Claim {
     /// The structure, by the name that `harness list` shows.
     pub structure: &'static str,
     /// What is told of it, with the parameters: `false positive rate, 10 bits a key`.
@@ -29,7 +29,7 @@ pub struct Comparison {
 /// How many standard deviations a measurement may be off.
 pub const SIGMAS: f64 = 5.0;
 
-impl Comparison {
+impl Claim {
     /// Whether what was measured is within what the formula allows.
     pub fn holds(&self) -> bool {
         (self.least..=self.most).contains(&self.measured)
@@ -67,8 +67,8 @@ pub fn exactly<S: Subject>(
     formula: &'static str,
     predicted: f64,
     measured: f64,
-) -> Comparison {
-    Comparison {
+) -> Claim {
+    Claim {
         structure: S::NAME,
         quantity: quantity.into(),
         formula,
@@ -133,7 +133,7 @@ impl Keys {
         quantity: String,
         formula: &'static str,
         (predicted, deviation): (f64, f64),
-    ) -> Comparison {
+    ) -> Claim {
         let absent = inserted..inserted + self.absent;
         let found = absent.filter(|&index| subject.contains(&self.key(index)));
         let rate = found.count() as f64 / self.absent as f64;
@@ -153,7 +153,7 @@ pub fn of_share(share: f64, trials: f64) -> f64 {
 /// # Panics
 ///
 /// A claim that does not.
-pub fn all_hold(keys: u64, compare: fn(Effort) -> Result<Vec<Comparison>>) {
+pub fn all_hold(keys: u64, compare: fn(Effort) -> Result<Vec<Claim>>) {
     let effort = Effort { keys, seed: 1 };
     let rows = compare(effort).unwrap();
     assert!(!rows.is_empty());

@@ -9,12 +9,13 @@ use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 
-use crate::machine::{self, Run, Sidecar, without_directories};
+use crate::machine::{self, without_directories};
 use crate::relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
 use crate::results::description::{COLUMNS, rows};
 use crate::run::ending::Ending;
 use crate::show::outputs::Outputs;
 use crate::show::print::{Stdout, note};
+use crate::show::sidecar::{Run, Sidecar};
 use crate::show::{leave, progress};
 use crate::wording::large;
 use profile::{Description, Exact, Settings, describe as describe_file, name, shown};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::machine::Sidecar;
 use crate::run::ending::Ending;
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
+use crate::show::sidecar::Sidecar;
 use crate::studies::kinds::{NoResults, read_any};
 
 /// What there is a figure of.

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 
 use super::report;
 use crate::experiment::threads::Threads;
-use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::run::resume;
 use crate::show::outputs::Outputs;
 use crate::show::print::note;
+use crate::show::sidecar::Sidecar;
 use crate::studies::kinds::read_any;
 use crate::studies::sweep::command as sweep;
 use crate::subjects::registry::Registry;
@@ -176,8 +176,9 @@ mod tests {
 
     use super::super::{Cli, Command};
     use super::*;
-    use crate::machine::{Run, now};
+    use crate::machine::now;
     use crate::results::record::{COLUMNS, Writer, sample};
+    use crate::show::sidecar::Run;
 
     /// Its rows are of another build, so that only it can tell whether they are complete.
     #[test]

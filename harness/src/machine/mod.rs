@@ -1,13 +1,11 @@
-//! What a result was measured with: the sidecar file beside every CSV.
+//! The machine, the compiler and the source, as results are described by them; and what threads are bound to.
 //!
-//! It names the machine, the compiler, the source and the run, so that a figure can be judged later and
-//! elsewhere. It holds no host name, no user name and no directory: of every path only the file name.
+//! Descriptions hold no host name, no user name and no directory: of every path only the file name.
 
 pub mod pinning;
 mod source;
 pub mod topology;
 
-use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
 
@@ -15,96 +13,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
-use crate::results::statistics::{Axis, Case};
-use crate::show::outputs;
-
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
-
-/// All that is known about a run. What cannot be found out says so, and why.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sidecar {
-    /// The run.
-    pub run: Run,
-    /// The machine.
-    pub machine: Machine,
-    /// The compiler.
-    pub compiler: Compiler,
-    /// The program that measured; descriptions of before it was recorded are of the harness itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<Source>,
-    /// This crate, which the program may bring subjects of its own to.
-    #[serde(alias = "source")]
-    pub harness: Source,
-    /// What each subject is, by its name.
-    pub subjects: BTreeMap<String, String>,
-    /// What the workloads' labels stand for.
-    pub workloads: Vec<Panel>,
-    /// The experiment as its file has it; empty for what has none.
-    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
-    pub experiment: toml::Table,
-    /// Meaning of the CSV's columns, by their names.
-    pub columns: BTreeMap<String, String>,
-}
-
-/// A workload as the CSV names it, and as a reader should see it named.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Panel {
-    /// Label, as in the CSV.
-    pub label: String,
-    /// Load factor, as in the CSV.
-    pub load_factor: f64,
-    /// Hit ratio, as in the CSV.
-    #[serde(default)]
-    pub hit: u8,
-    /// Skew, as in the CSV.
-    #[serde(default)]
-    pub skew: f64,
-    /// What the threads do, without those values.
-    pub title: String,
-}
-
-/// What was run, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Run {
-    /// Title of the experiment.
-    pub title: String,
-    /// The question that it answers.
-    #[serde(default)]
-    pub question: String,
-    /// Start, in UTC, as in RFC 3339.
-    pub started: String,
-    /// Command line, paths shortened to file names.
-    pub command: String,
-    /// Seed of generated keys and of all shuffles.
-    pub seed: u64,
-    /// Where the keys came from.
-    pub keys: String,
-    /// How threads were bound to cores.
-    pub pinning: String,
-    /// Which operations were timed one by one, if any, and what the timing cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<String>,
-    /// Load average of the system when it started, over 1, 5 and 15 minutes: what else the machine was
-    /// doing. Empty where the system does not tell.
-    #[serde(default)]
-    pub load_average: Vec<f64>,
-    /// When it went on after it had been interrupted, each time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resumed: Vec<String>,
-    /// How many rounds each workload had and why no more, where the experiment leaves that open.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<String>,
-    /// How many rows the run made; while something is missing, how many it is to make at least. Absent in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rows: Option<usize>,
-    /// When all was measured; absent while something is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<String>,
-}
 
 /// The machine as the operating system describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,83 +73,6 @@ pub struct Compiler {
     /// Whether the filter asked the system for huge pages.
     #[serde(default)]
     pub huge_pages: bool,
-}
-
-impl Run {
-    /// A run of this process that starts now.
-    pub fn begin(
-        title: String,
-        question: String,
-        seed: u64,
-        keys: String,
-        pinning: String,
-    ) -> Self {
-        let load = System::load_average().map(|load| vec![load.one, load.five, load.fifteen]);
-        Self {
-            title,
-            question,
-            started: now(),
-            command: command_line(),
-            seed,
-            keys,
-            pinning,
-            latency: None,
-            load_average: load.unwrap_or_default(),
-            resumed: Vec::new(),
-            rounds: Vec::new(),
-            rows: None,
-            ended: None,
-        }
-    }
-}
-
-impl Sidecar {
-    /// That of a run of this program, on this machine, that leaves these columns; without subjects and workloads.
-    pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
-        let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
-        Ok(Self {
-            run,
-            machine: Machine::describe()?,
-            compiler: Compiler::describe(),
-            program: Some(Source::of_program()),
-            harness: Source::of_harness(),
-            subjects: BTreeMap::new(),
-            workloads: Vec::new(),
-            experiment: toml::Table::new(),
-            columns: columns.iter().map(column).collect(),
-        })
-    }
-
-    /// The text of the file, with a line of explanation on top.
-    pub fn text(&self) -> Result<String> {
-        let text = toml::to_string(self)?;
-        Ok(format!(
-            "# What the CSV file of the same name was measured with.\n\n{text}"
-        ))
-    }
-
-    /// Writes the file, whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        outputs::write(path, &self.text()?)
-    }
-
-    /// Reads a file that [`Sidecar::write`] left.
-    pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the sidecar {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("in the sidecar {}", path.display()))
-    }
-
-    /// The first workload that the CSV names so, with values as in the case, but for that on the axis.
-    pub fn panel(&self, axis: Axis, case: &Case) -> Option<&Panel> {
-        let fits = |of: Axis, value: f64| axis == of || case.value(of) == Some(value);
-        self.workloads.iter().find(|panel| {
-            panel.label == case.workload
-                && fits(Axis::Load, panel.load_factor)
-                && fits(Axis::Hit, panel.hit.into())
-                && fits(Axis::Skew, panel.skew)
-        })
-    }
 }
 
 impl Machine {
@@ -378,91 +211,6 @@ fn line_of(path: impl AsRef<Path>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sidecar() -> Sidecar {
-        Sidecar {
-            run: Run::begin(
-                "A \"quoted\" title".into(),
-                "Are they fast?".into(),
-                u64::from(u32::MAX),
-                "generated".into(),
-                "in order".into(),
-            ),
-            machine: Machine::describe().unwrap(),
-            compiler: Compiler::describe(),
-            program: Some(Source::of_program()),
-            harness: Source::of_harness(),
-            subjects: BTreeMap::new(),
-            workloads: vec![Panel {
-                label: "lookup-hit".into(),
-                load_factor: 0.92,
-                hit: 0,
-                skew: 0.0,
-                title: "Lookups that hit".into(),
-            }],
-            experiment: toml::toml! {
-                rounds = 2
-                [[workload]]
-                kind = "insert"
-            },
-            columns: BTreeMap::new(),
-        }
-    }
-
-    #[test]
-    fn files_from_before_are_read() {
-        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-        for entry in std::fs::read_dir(committed).unwrap() {
-            let file = entry.unwrap().path();
-            if file.to_string_lossy().ends_with(".machine.toml") {
-                Sidecar::read(&file).unwrap();
-            }
-        }
-        let old = toml::to_string(&sidecar()).unwrap();
-        let later = [
-            "load_average",
-            "core_list",
-            "huge_pages",
-            "rounds = 2",
-            "profile",
-            "lto",
-            "codegen_units",
-            "name",
-        ];
-        let is_old = |line: &&str| !later.iter().any(|later| line.starts_with(later));
-        let mut old: toml::Table = (old.lines().filter(is_old).collect::<Vec<_>>())
-            .join("\n")
-            .parse()
-            .unwrap();
-        old.remove("program");
-        let source = old.remove("harness").unwrap();
-        old.insert("source".into(), source);
-        let read: Sidecar = toml::from_str(&old.to_string()).unwrap();
-        assert_eq!((&read.program, &*read.harness.name), (&None, "harness"));
-        assert_eq!(read.compiler.lto, "");
-        assert_eq!(
-            (read.run.ended, read.machine.huge_pages),
-            (None, String::new())
-        );
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tiny.machine.toml");
-        sidecar().write(&path).unwrap();
-        let read = Sidecar::read(&path).unwrap();
-        assert_eq!(read.run.title, "A \"quoted\" title");
-        assert_eq!(read.run.load_average.len(), 3);
-        assert!(!path.with_extension("toml.new").exists());
-        assert_eq!(
-            read,
-            Sidecar {
-                run: read.run.clone(),
-                ..sidecar()
-            }
-        );
-    }
 
     #[test]
     fn the_machine_is_described() {

@@ -27,7 +27,7 @@ impl FromIterator<(usize, f64)> for Series {
 }
 
 impl Series {
-    /// What these rows say of a quantity, where they say anything.
+    /// A quantity of these rows, where they have it.
     pub fn of<'a, R: InRounds + 'a>(
         rows: impl Iterator<Item = &'a R>,
         quantity: impl Fn(&R) -> Option<f64>,
@@ -36,7 +36,7 @@ impl Series {
             .collect()
     }
 
-    /// The values with their rounds, as they were measured.
+    /// The values with their rounds, in the order in which they were measured.
     pub fn values(&self) -> &[(usize, f64)] {
         &self.0
     }
@@ -46,7 +46,7 @@ impl Series {
         Summary::of(self.0.iter().map(|&(_, value)| value).collect())
     }
 
-    /// Ratios to another series, of each round that both have, but where the other's value is 0.
+    /// Ratios to another series: one for each round that both have, unless the other's value is 0.
     pub fn over(&self, other: &Self) -> Self {
         let pair = |&(round, value): &(usize, f64)| {
             let mut others = other.0.iter();
@@ -67,7 +67,7 @@ impl Series {
     }
 }
 
-/// One subject over another: what tables, sentences and marks say of it.
+/// One subject over another, for tables, sentences and marks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// The ratio within rounds.
@@ -85,8 +85,8 @@ impl Comparison {
         }
     }
 
-    /// One series over another; `None` where no round has both. That they are near each other is no claim if one of them
-    /// differs as much [from itself](Series::over_itself).
+    /// Compares two series; `None` if no round has both. Where one of them differs too much
+    /// [from itself](Series::over_itself), they are not called near each other.
     pub fn between(a: &Series, b: &Series) -> Option<Self> {
         let comparison = Self::of(a.over(b).summary()?);
         let mut themselves = [a, b]

@@ -243,7 +243,11 @@ impl<'a> Bench<'a> {
             max_ns: 0,
         };
         if let Some(latencies) = outcome.latencies {
-            latencies.enter(&mut row);
+            let within = |share| latencies.within(share);
+            row.p50_ns = within(0.5);
+            row.p99_ns = within(0.99);
+            row.p999_ns = within(0.999);
+            row.max_ns = within(1.0);
         }
         Ok(Some(row))
     }

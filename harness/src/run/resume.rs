@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
-use crate::machine::Sidecar;
 use crate::results::record::{self, Row, Writer};
 use crate::run::plan::Plan;
 use crate::show::outputs::Outputs;
+use crate::show::sidecar::Sidecar;
 
 /// What of a sidecar may differ between the parts of one run.
 const MAY_DIFFER: [&str; 8] = [
@@ -125,8 +125,8 @@ fn compare(path: &str, before: &Table, now: &Table, found: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Run;
     use crate::results::record::COLUMNS;
+    use crate::show::sidecar::Run;
 
     fn sidecar() -> Sidecar {
         let run = Run::begin(

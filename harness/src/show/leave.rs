@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::outputs::{self, Outputs, Staged};
 use super::print::{note, say};
-use crate::machine::Sidecar;
+use crate::show::sidecar::Sidecar;
 
 /// The files of a run: [`Outputs::claim`], which tells where earlier ones went.
 pub(crate) fn claim(directory: &Path, name: &str) -> Result<Outputs> {

@@ -8,4 +8,5 @@ pub(crate) mod page;
 pub(crate) mod print;
 pub(crate) mod progress;
 pub mod sheet;
+pub mod sidecar;
 pub mod targets;

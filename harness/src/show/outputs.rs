@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::machine::Sidecar;
+use crate::show::sidecar::Sidecar;
 
 /// Where the files of a run go.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Story};
-use crate::machine::Sidecar;
 use crate::results::verdict::FEWEST;
 use crate::show::chart::machine_line;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 
 /// One experiment as the page shows it.
 pub(crate) struct Section {

@@ -1,4 +1,4 @@
-//! Rows of any kind, as the columns of a CSV file tell.
+//! Rows of any kind: the columns of a CSV file say which.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use super::KINDS;
 use super::study::Shown;
-use crate::machine::Sidecar;
 use crate::results::rows::{Record, header, read};
 use crate::results::{description, record};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 
-/// A file that holds no rows of any kind here.
+/// A file without rows of a known kind.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{} holds no measurements: {why}", csv.display())]
 pub struct NoResults {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::kinds::{NoResults, Rows, read_any};
-use crate::machine::Sidecar;
 use crate::show::outputs::{self, Outputs};
 use crate::show::page::{self, Section};
+use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet experiments; others follow, by name.
 const ORDER: [&str; 20] = [

@@ -1,4 +1,4 @@
-//! What all kinds of results have in common: rows that are [shown](Shown), and mostly a [command](Study) that measures them.
+//! What all studies have in common: rows that are [`Shown`], and mostly a command that measures them, a [`Study`].
 
 use std::ops::{ControlFlow, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 
-use crate::machine::{self, Run, Sidecar};
+use crate::machine;
 use crate::registry::Registry;
 use crate::results::rows::Record;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
@@ -19,6 +19,7 @@ use crate::show::findings::Story;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::{Run, Sidecar};
 use crate::show::{leave, progress};
 
 /// A week.
@@ -33,7 +34,7 @@ pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usiz
 ///
 /// # Errors
 ///
-/// What is no number, or not possible.
+/// The text is no number above 0, or the time is longer than a week.
 pub(crate) fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse().context("that is not a number")?;
     match Duration::try_from_secs_f64(seconds) {
@@ -43,7 +44,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
     }
 }
 
-/// What is told before each step what comes, and may break off.
+/// Called before each step with what comes next; may break off.
 pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
 /// Rows, as a reader sees them.
@@ -58,23 +59,23 @@ pub trait Shown: Record {
     ///
     /// # Errors
     ///
-    /// Rows of which nothing can be drawn.
+    /// There is nothing to draw.
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
 
     /// What the rows say, in sentences.
     fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story;
 }
 
-/// What a study's results are described by, besides its options.
+/// The description of a study's results, besides its options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// Title of the figure.
     pub title: &'static str,
     /// The question that it answers.
     pub question: &'static str,
-    /// Keys follow from it.
+    /// Seed of all that is random.
     pub seed: u64,
-    /// What else follows from it, instead of keys.
+    /// What is drawn from the seed, if not keys.
     pub drawn: Option<&'static str>,
     /// How threads are bound to cores.
     pub pinning: String,
@@ -92,60 +93,60 @@ pub trait Study: Args + Serialize {
     /// Names the command and its files.
     const NAME: &'static str;
 
-    /// What its results are described by.
+    /// Describes the results.
     ///
     /// # Errors
     ///
-    /// A subject that is not in the registry.
+    /// A subject is not in the registry.
     fn about(&self, registry: &Registry) -> Result<About>;
 
-    /// Checks that it can be measured.
+    /// Checks the options.
     ///
     /// # Errors
     ///
-    /// An option that cannot be; the message names it.
+    /// An option has an impossible value; the message names it.
     fn check(&self, _registry: &Registry) -> Result<()> {
         Ok(())
     }
 
-    /// Does what is asked for in place of the measurement: whether anything is.
+    /// Does something else in place of the measurement, if the options ask for it. Returns whether they do.
     ///
     /// # Errors
     ///
-    /// What cannot be done.
+    /// It cannot be done.
     fn instead(&self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Says what is to be known before the measurement.
+    /// Prints what to know before the measurement.
     fn announce(&self) {}
 
-    /// Whether it leaves files.
+    /// Whether the command leaves files.
     fn leaves_files(&self) -> bool {
         true
     }
 
-    /// How often [`measure`](Self::measure) tells of progress, if it is not broken off.
+    /// Number of steps of [`measure`](Self::measure), if nothing breaks it off.
     fn steps(&self) -> u64;
 
-    /// Measures, and adds rows as they come. `progress` is told before each step what comes, and may break it off.
+    /// Measures, and adds rows as they come. Calls `progress` before each step.
     ///
     /// # Errors
     ///
-    /// What ended it before all was done; the rows of before count.
+    /// Something ends the measurement early; the rows up to then count.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
 
-    /// Judges what came out.
+    /// Judges the rows.
     ///
     /// # Errors
     ///
-    /// Rows that are not as they must be; the message names them.
+    /// Some rows are not as they must be; the message names them.
     fn judge(_rows: &[Self::Row]) -> Result<()> {
         Ok(())
     }
 }
 
-// What a comment for the documentation says here would be the help of every study's command, in place of its own.
+// A doc comment here would become the help of every study's command, in place of its own.
 #[derive(Debug, Args)]
 #[allow(missing_docs, reason = "the study's own are shown")]
 pub struct Options<S: Study> {
@@ -167,8 +168,8 @@ impl<S: Study> Options<S> {
     ///
     /// # Errors
     ///
-    /// Options that cannot be, what ended the measurement before all was done, files that cannot be written, and results
-    /// that are not as they must be.
+    /// An impossible option, whatever ends the measurement early, a file that cannot be written, and rows that are not as
+    /// they must be.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         let Self { study, out } = self;
         study.check(registry)?;

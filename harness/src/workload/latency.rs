@@ -15,12 +15,6 @@ use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 
-use crate::results::record::Row;
-use crate::wording::counted;
-
-/// Below this share of the rate at which operations were due, a subject has not kept up.
-const KEEPS_UP: f64 = 0.95;
-
 /// The longest latency told from longer ones: the longest measurement that there can be.
 const LONGEST_NS: u64 = 600_000_000_000;
 
@@ -185,50 +179,11 @@ impl Latencies {
     pub fn within(&self, share: f64) -> u64 {
         self.0.value_at_quantile(share)
     }
-
-    /// Enters them into a row.
-    pub fn enter(&self, row: &mut Row) {
-        row.p50_ns = self.within(0.5);
-        row.p99_ns = self.within(0.99);
-        row.p999_ns = self.within(0.999);
-        row.max_ns = self.within(1.0);
-    }
-}
-
-/// Whether operations were due faster than they were done. They then queued up for as long as the measurement
-/// lasted, so that latencies tell its length and nothing of the subject.
-pub fn is_overloaded(row: &Row) -> bool {
-    row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops
-}
-
-/// Says which measurements were overloaded, if any; nothing if none was.
-pub fn overload_warning(rows: &[Row]) -> Option<String> {
-    let mut overloaded: Vec<String> = Vec::new();
-    for row in rows.iter().filter(|row| is_overloaded(row)) {
-        let (subject, workload) = (&row.subject, &row.workload);
-        let (threads, offered) = (row.threads, row.offered_mops);
-        let case = format!(
-            "{subject} under {workload}, {}, {offered} Mops/s",
-            counted(threads, "thread")
-        );
-        if !overloaded.contains(&case) {
-            overloaded.push(case);
-        }
-    }
-    (!overloaded.is_empty()).then(|| {
-        format!(
-            "Less than {} % of the operations due were done, at least once, in the cases below. Their latencies \
-             grow with the length of the measurement, and tell nothing but that the rate is too high:\n  {}",
-            KEEPS_UP * 100.0,
-            overloaded.join("\n  ")
-        )
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample;
 
     fn latency(text: &str) -> Result<Latency> {
         let latency: Latency = toml::from_str(text)?;
@@ -281,9 +236,7 @@ mod tests {
         (501..=1_000).for_each(|us| other.record(us * 1_000));
         one.add(&other);
         assert_eq!(one.count(), 1_000);
-        let mut row = sample("lock-free", "mix-90-5-5", 2, 1, 1.0);
-        one.enter(&mut row);
-        let found = [row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns];
+        let found = [0.5, 0.99, 0.999, 1.0].map(|share| one.within(share));
         for (found, expected) in found
             .into_iter()
             .zip([500_000, 990_000, 999_000, 1_000_000])
@@ -298,27 +251,6 @@ mod tests {
         let mut latencies = Latencies::new();
         latencies.record(0);
         assert_eq!(latencies.within(1.0), 1);
-    }
-
-    #[test]
-    fn who_does_not_keep_up_is_named_once() {
-        let row = |subject, mops, offered_mops| Row {
-            offered_mops,
-            ..sample(subject, "mix-90-5-5", 8, 1, mops)
-        };
-        assert_eq!(
-            overload_warning(&[row("lock-free", 0.951, 1.0), row("exact-set", 0.1, 0.0)]),
-            None
-        );
-        let rows = [
-            row("a", 0.949, 1.0),
-            row("b", 0.96, 1.0),
-            row("a", 0.3, 1.0),
-        ];
-        let warning = overload_warning(&rows).unwrap();
-        let case = "a under mix-90-5-5, 8 threads, 1 Mops/s";
-        assert_eq!(warning.matches(case).count(), 1, "{warning}");
-        assert!(!warning.contains("b under"), "{warning}");
     }
 
     #[test]

@@ -4,20 +4,20 @@ use anyhow::Result;
 
 use crate::BlockedBloom;
 use crate::theory::Keys;
-use crate::theory::{Comparison, Effort};
+use crate::theory::{Claim, Effort};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 const LOADS: [f64; 2] = [0.5, 0.95];
 
 /// Measures what is claimed.
-pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     LOADS
         .map(|load| at_load(effort, load))
         .into_iter()
         .collect()
 }
 
-fn at_load(effort: Effort, load: f64) -> Result<Comparison> {
+fn at_load(effort: Effort, load: f64) -> Result<Claim> {
     let slots = effort.keys as f64 / load;
     let filter = BlockedBloom::with_buckets((slots / SLOTS_PER_BUCKET as f64) as usize)?;
     let keys = Keys::of(effort);

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::Bloom;
 use crate::double_hashing::DoubleHashing;
 use crate::theory::Keys;
-use crate::theory::{Comparison, Effort, exactly};
+use crate::theory::{Claim, Effort, exactly};
 
 /// How often a Bloom filter is wrong.
 pub const RATE: &str = "(1 − e^(−kn/m))^k, Bloom 1970";
@@ -19,7 +19,7 @@ const BITS: [f64; 5] = [6.0, 8.0, 10.0, 13.0, 16.0];
 const LOADS: [f64; 2] = [0.5, 2.0];
 
 /// Measures what is claimed.
-pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let mut rows = Vec::new();
     for bits in BITS {
         let bloom = sized(effort, bits)?;
@@ -37,7 +37,7 @@ fn sized(effort: Effort, bits: f64) -> Result<Bloom> {
     Bloom::new(effort.keys as usize, (-bits * LN_2).exp2())
 }
 
-fn sizes(bloom: &Bloom, effort: Effort, bits: f64) -> [Comparison; 2] {
+fn sizes(bloom: &Bloom, effort: Effort, bits: f64) -> [Claim; 2] {
     let shape = bloom.shape();
     let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
     let name = |what| format!("{what}, {bits} bits a key");
@@ -50,7 +50,7 @@ fn sizes(bloom: &Bloom, effort: Effort, bits: f64) -> [Comparison; 2] {
 }
 
 /// Fill and false positive rate, with such a share of the keys in that it is sized for.
-fn wrong(bloom: &Bloom, effort: Effort, bits: f64, load: f64) -> Result<[Comparison; 2]> {
+fn wrong(bloom: &Bloom, effort: Effort, bits: f64, load: f64) -> Result<[Claim; 2]> {
     let (keys, shape) = (Keys::of(effort), bloom.shape());
     let inserted = (load * effort.keys as f64) as u64;
     keys.insert(bloom, 0..inserted)?;

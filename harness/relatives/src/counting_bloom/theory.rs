@@ -6,7 +6,7 @@ use statrs::distribution::{DiscreteCDF, Poisson};
 
 use crate::CountingBloom;
 use crate::bloom::theory as bloom;
-use crate::theory::{Comparison, Effort, exactly};
+use crate::theory::{Claim, Effort, exactly};
 use crate::theory::{Keys, of_share};
 use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
@@ -18,7 +18,7 @@ const SATURATED: &str = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 200
 const TOO_MANY: u64 = 8;
 
 /// Measures what is claimed.
-pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let keys = Keys::of(effort);
     let n = effort.keys;
     let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
@@ -47,7 +47,7 @@ pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
 }
 
 /// The share of counters that are saturated with n keys in.
-fn saturated(filter: &CountingBloom, name: &str, n: u64) -> Comparison {
+fn saturated(filter: &CountingBloom, name: &str, n: u64) -> Claim {
     let (cells, uses) = (
         filter.shape().cells() as f64,
         filter.shape().uses_a_cell(n as f64),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use crate::ScalableBloom;
 use crate::bloom::theory as bloom;
 use crate::theory::Keys;
-use crate::theory::{Comparison, Effort, exactly};
+use crate::theory::{Claim, Effort, exactly};
 use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
@@ -19,7 +19,7 @@ const CASES: [(usize, f64, u32); 4] = [
 ];
 
 /// Measures what is claimed.
-pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let cases = CASES.into_iter();
     let rows = cases
         .map(|case| of_case(effort, case))
@@ -27,10 +27,7 @@ pub fn theory(effort: Effort) -> Result<Vec<Comparison>> {
     Ok(rows.into_iter().flatten().collect())
 }
 
-fn of_case(
-    effort: Effort,
-    (growth, tightening, stages): (usize, f64, u32),
-) -> Result<[Comparison; 4]> {
+fn of_case(effort: Effort, (growth, tightening, stages): (usize, f64, u32)) -> Result<[Claim; 4]> {
     // So that the stages but the last, and half of that, take all keys.
     let before = (growth.pow(stages - 1) - 1) / (growth - 1);
     let last = growth.pow(stages - 1);

@@ -8,7 +8,7 @@ use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, Nor
 use statrs::statistics::Statistics;
 
 use crate::sketches::{CountMin, HyperLogLog};
-use crate::theory::Comparison;
+use crate::theory::Claim;
 
 /// So many standard deviations from what is expected are allowed: once in 1.7 million rows chance takes one further.
 const SIGMAS: f64 = 5.0;
@@ -24,7 +24,7 @@ fn hashes(seed: u64, keys: u64) -> impl Iterator<Item = u64> {
 /// # Errors
 ///
 /// A sketch that cannot be built.
-pub fn count_min() -> Result<Vec<Comparison>> {
+pub fn count_min() -> Result<Vec<Claim>> {
     const ERROR: f64 = 0.01;
     const FAILURE: f64 = 0.05;
     let width = (E / ERROR).ceil() as u64;
@@ -39,7 +39,7 @@ pub fn count_min() -> Result<Vec<Comparison>> {
     ] {
         let about = |what| format!("{what}, ε = {ERROR}, δ = {FAILURE}, {stream}");
         let measured = measure_count_min(ERROR, FAILURE, &counts, sketches)?;
-        rows.push(Comparison {
+        rows.push(Claim {
             structure: "count-min",
             quantity: about("estimates below the count"),
             formula: "none (Cormode and Muthukrishnan 2005)",
@@ -50,7 +50,7 @@ pub fn count_min() -> Result<Vec<Comparison>> {
         });
         let share = (&measured.too_high).mean();
         let allowed = SIGMAS * (&measured.too_high).std_dev() / f64::from(sketches).sqrt();
-        rows.push(Comparison {
+        rows.push(Claim {
             structure: "count-min",
             quantity: about("share of keys whose error is above ε N"),
             formula: "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)",
@@ -64,7 +64,7 @@ pub fn count_min() -> Result<Vec<Comparison>> {
             let bearable = (ERROR * counts.len() as f64).floor() as u64;
             let others = Binomial::new(1.0 / width as f64, counts.len() as u64 - 1)?;
             let predicted = others.sf(bearable).powi((1.0 / FAILURE).ln().ceil() as i32);
-            rows.push(Comparison {
+            rows.push(Claim {
                 structure: "count-min",
                 quantity: about("share of keys whose error is above ε N, exactly"),
                 formula: "P(B(n − 1, 1/w) > ε n)^d: keys fall into the counters of each row like balls into bins",
@@ -120,7 +120,7 @@ fn measure_count_min(
 /// # Errors
 ///
 /// A sketch that cannot be built.
-pub fn hyper_log_log() -> Result<Vec<Comparison>> {
+pub fn hyper_log_log() -> Result<Vec<Claim>> {
     const PRECISION: u8 = 10;
     const SEEDS: u64 = 250;
     let registers = f64::from(1 << PRECISION);
@@ -135,7 +135,7 @@ pub fn hyper_log_log() -> Result<Vec<Comparison>> {
         }
         let deviation = predicted_deviation(registers, keys as f64);
         let allowed = SIGMAS * deviation / (SEEDS as f64).sqrt();
-        rows.push(Comparison {
+        rows.push(Claim {
             structure: "hyperloglog",
             quantity: about("mean relative error"),
             formula: "0 (Ertl 2017: unbiased)",
@@ -145,7 +145,7 @@ pub fn hyper_log_log() -> Result<Vec<Comparison>> {
             most: allowed,
         });
         let (least, most) = deviations(SEEDS);
-        rows.push(Comparison {
+        rows.push(Claim {
             structure: "hyperloglog",
             quantity: about("standard deviation of the relative error"),
             formula: "1.04/√m (Flajolet et al. 2007) of many keys; of few, smaller, by the delta method",
@@ -193,7 +193,7 @@ fn deviations(sample: u64) -> (f64, f64) {
 }
 
 /// A merged sketch against that of the union.
-fn union(precision: u8) -> Result<Comparison> {
+fn union(precision: u8) -> Result<Claim> {
     let of = |keys: &mut dyn Iterator<Item = u64>| {
         let sketch = HyperLogLog::new(precision)?;
         keys.for_each(|hash| sketch.insert(hash));
@@ -202,7 +202,7 @@ fn union(precision: u8) -> Result<Comparison> {
     let merged = of(&mut hashes(1, 20_000).take(12_000))?;
     merged.merge(&of(&mut hashes(1, 20_000).skip(8_000))?)?;
     let whole = of(&mut hashes(1, 20_000))?;
-    Ok(Comparison {
+    Ok(Claim {
         structure: "hyperloglog",
         quantity:
             "registers of a merged sketch that are not those of the union, m = 1024, 20000 keys"
@@ -219,7 +219,7 @@ fn union(precision: u8) -> Result<Comparison> {
 mod tests {
     use super::*;
 
-    fn check(rows: &[Comparison]) {
+    fn check(rows: &[Claim]) {
         for row in rows {
             assert!(row.holds(), "{row:?}");
         }

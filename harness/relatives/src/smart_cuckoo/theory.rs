@@ -12,7 +12,7 @@ use statrs::function::factorial::{ln_binomial, ln_factorial};
 use statrs::statistics::Statistics;
 
 use crate::smart_cuckoo::{CuckooTable, Key, SmartCuckoo};
-use crate::theory::Comparison;
+use crate::theory::Claim;
 
 /// Formula beside measurement, in tables that are the same for the same seed. A mean may be off by five of its standard
 /// errors, as the measured values give them.
@@ -20,7 +20,7 @@ use crate::theory::Comparison;
 /// # Errors
 ///
 /// None but those of a table that cannot be built.
-pub fn theory(seed: u64) -> Result<Vec<Comparison>> {
+pub fn theory(seed: u64) -> Result<Vec<Claim>> {
     let random = &mut SmallRng::seed_from_u64(seed);
     let mut rows = Vec::new();
     for load in [0.4, 0.5, 0.75] {
@@ -35,7 +35,7 @@ pub fn theory(seed: u64) -> Result<Vec<Comparison>> {
     Ok(rows)
 }
 
-fn failures_of_small_tables(load: f64, random: &mut SmallRng) -> Result<Comparison> {
+fn failures_of_small_tables(load: f64, random: &mut SmallRng) -> Result<Claim> {
     const BUCKETS: usize = 64;
     const TABLES: usize = 4_000;
     let keys = (load * BUCKETS as f64) as usize;
@@ -49,7 +49,7 @@ fn failures_of_small_tables(load: f64, random: &mut SmallRng) -> Result<Comparis
     ))
 }
 
-fn share_of_failures(load: f64, random: &mut SmallRng) -> Result<Comparison> {
+fn share_of_failures(load: f64, random: &mut SmallRng) -> Result<Claim> {
     const BUCKETS: usize = 1 << 14;
     const TABLES: usize = 8;
     let keys = (load * BUCKETS as f64) as usize;
@@ -64,7 +64,7 @@ fn share_of_failures(load: f64, random: &mut SmallRng) -> Result<Comparison> {
 }
 
 /// Of a key drawn from those in the table, as large subgraphs have many keys.
-fn cost_of_a_delete(load: f64, random: &mut SmallRng) -> Result<Comparison> {
+fn cost_of_a_delete(load: f64, random: &mut SmallRng) -> Result<Claim> {
     const BUCKETS: usize = 1_024;
     const TABLES: usize = 1_000;
     let keys = (load * BUCKETS as f64) as usize;
@@ -96,14 +96,9 @@ fn offer(buckets: usize, keys: usize, random: &mut SmallRng) -> Result<(SmartCuc
     Ok((table, refused))
 }
 
-fn compare(
-    quantity: String,
-    formula: &'static str,
-    predicted: f64,
-    measured: &[f64],
-) -> Comparison {
+fn compare(quantity: String, formula: &'static str, predicted: f64, measured: &[f64]) -> Claim {
     let allowed = 5.0 * measured.std_dev() / (measured.len() as f64).sqrt();
-    Comparison {
+    Claim {
         structure: SmartCuckoo::NAME,
         quantity,
         formula,

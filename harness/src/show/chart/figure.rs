@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use super::panel::Panel;
 use super::parts::{CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap, write_lines};
-use crate::machine::Sidecar;
+use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
 
 /// The narrowest figure: narrower ones would break title and caption into too many lines.

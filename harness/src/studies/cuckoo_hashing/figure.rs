@@ -4,10 +4,10 @@
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 
-use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
 use crate::show::chart::parts::{BARS, drawing, rounded};
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
+use crate::show::sidecar::Sidecar;
 use crate::studies::cuckoo_hashing::{Results, Row, TABLES};
 use crate::wording::counted;
 use crate::wording::grouped;

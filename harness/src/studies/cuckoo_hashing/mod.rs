@@ -30,7 +30,6 @@ use serde::{Deserialize, Serialize};
 pub use mix::Mix;
 pub use results::Results;
 
-use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
 use crate::registry::Registry;
 use crate::relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
@@ -40,6 +39,7 @@ use crate::results::verdict::Verdict;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use clap::{Args, value_parser};
 use run::{Part, Run};

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 
 use super::Row;
-use super::run::{Run, run};
+use super::run::{Contender, Run, run};
 use super::slices::GROWTH;
 use crate::studies::study::Progress;
 use crate::subject::Subject;
@@ -15,22 +15,6 @@ pub const OURS: &str = Growing::NAME;
 
 /// What it is held against.
 pub const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
-
-/// A set as a run begins with it.
-pub(super) trait Contender: Subject {
-    /// What it is, and with room for how many keys it starts.
-    const START: &'static str;
-
-    /// An empty one, which is to hold so many keys in the end.
-    ///
-    /// # Errors
-    ///
-    /// A size that it cannot have.
-    fn for_keys(keys: u64) -> Result<Self>;
-
-    /// Tables that a lookup may ask now.
-    fn parts(&self) -> usize;
-}
 
 /// A contender, whatever its type.
 #[derive(Clone, Copy)]

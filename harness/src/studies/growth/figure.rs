@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result};
 
-use crate::machine::Sidecar;
 use crate::show::chart::parts::{BANDS, duration, rounded};
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
+use crate::show::sidecar::Sidecar;
 use crate::studies::growth::{OURS, Quantity, RIVALS, Results, Row};
 use crate::wording::counted;
 use crate::wording::grouped;

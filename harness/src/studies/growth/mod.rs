@@ -33,7 +33,6 @@ pub use results::Results;
 
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
-use crate::machine::Sidecar;
 use crate::machine::pinning::Cores;
 use crate::registry::Registry;
 use crate::results::rows::{Record, columns, possible};
@@ -41,6 +40,7 @@ use crate::results::series::InRounds;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::workload::latency;
 use clap::{Args, value_parser};

@@ -11,17 +11,33 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::contenders::Contender;
 use super::slices::{between, ends, part};
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::gate::{Arrival, Gate};
 use crate::studies::study::Progress;
+use crate::subject::Subject;
 use crate::wording::counted;
 use crate::workload::latency::Latencies;
 
 /// In the mean, one of so many lookups is timed.
 pub(super) const TIMED_LOOKUPS: u64 = 16;
+
+/// A set as a run begins with it.
+pub(super) trait Contender: Subject {
+    /// What it is, and with room for how many keys it starts.
+    const START: &'static str;
+
+    /// An empty one, which is to hold so many keys in the end.
+    ///
+    /// # Errors
+    ///
+    /// A size that it cannot have.
+    fn for_keys(keys: u64) -> Result<Self>;
+
+    /// Tables that a lookup may ask now.
+    fn parts(&self) -> usize;
+}
 
 /// What is run, but for the contender.
 #[derive(Clone, Copy)]

@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result};
 
-use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
 use crate::show::chart::parts::BARS;
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line};
+use crate::show::sidecar::Sidecar;
 use crate::studies::kcas::contest::{OWN_WORDS, SHARED_WORDS, Workload};
 use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::studies::kcas::{Case, Results, Row};

@@ -1,9 +1,13 @@
 //! What changing k words at one moment costs: throughput of every [engine](crate::studies::kcas::engines) for k = 1 … 8, and the
 //! compare-and-swaps of one operation.
 
+mod check;
 pub mod contest;
 pub mod engines;
+#[cfg(feature = "steps")]
+mod exchanges;
 mod figure;
+mod results;
 mod sheet;
 
 use std::time::Duration;
@@ -11,25 +15,23 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::Sidecar;
+pub use check::{Verdict, check};
+pub use results::{Case, Results};
+
 use crate::machine::pinning::Cores;
 use crate::registry::Registry;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::series::{InRounds, Series};
-use crate::results::statistics::Summary;
-use crate::results::verdict;
+use crate::results::series::InRounds;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
-use crate::show::print::{self, note, say};
+use crate::show::print::{note, say};
 use crate::show::sheet::Sheet;
-use crate::studies::kcas::contest::{Changes, Contest, Stuck, Workload};
-use crate::studies::kcas::engines::MAX_THREADS;
-use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
-use crate::studies::study::seconds;
-use crate::studies::study::{About, Progress, Shown, Study, within};
+use crate::show::sidecar::Sidecar;
+use crate::studies::kcas::contest::{Changes, Contest, Workload};
+use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
+use crate::studies::study::{About, Progress, Shown, Study, seconds, within};
 use crate::wording::counted;
 use clap::Args;
-use comfy_table::{Table, presets};
 use serde::Serializer;
 
 /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at once.
@@ -175,14 +177,14 @@ impl Study for Kcas {
             note!("note: this build is not optimised; measure with `cargo run --release`");
         }
         if self.check {
-            say!("{}", verdicts(self)?);
+            say!("{}", check::verdicts(self)?);
         }
         Ok(self.check)
     }
 
     #[cfg(feature = "steps")]
     fn announce(&self) {
-        say!("{}", table_of_exchanges());
+        say!("{}", exchanges::table());
     }
 
     fn leaves_files(&self) -> bool {
@@ -256,266 +258,10 @@ impl Shown for Row {
 
     fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
         Story {
-            sentences: findings(rows),
+            sentences: results::findings(rows),
             ..Story::default()
         }
     }
-}
-
-/// Where engines are compared with each other.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// Label of the workload.
-    pub workload: String,
-    /// Threads.
-    pub threads: usize,
-    /// Words of an operation.
-    pub entries: usize,
-}
-
-/// Rows, and what a figure or a table asks of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Results<'a>(pub &'a [Row]);
-
-impl Results<'_> {
-    fn series(self, case: &Case, engine: &str) -> Series {
-        let rows = self.0.iter().filter(|row| {
-            row.engine == engine
-                && row.workload == case.workload
-                && row.threads == case.threads
-                && row.entries == case.entries
-        });
-        Series::of(rows, |row| Some(row.mops))
-    }
-
-    /// Throughput over the rounds, in million operations per second; `None` where nothing was measured.
-    pub fn throughput(self, case: &Case, engine: &str) -> Option<Summary> {
-        self.series(case, engine).summary()
-    }
-
-    /// Throughput of engine `a` over that of engine `b`, taken within each round that has both.
-    pub fn ratio(self, case: &Case, a: &str, b: &str) -> Option<Summary> {
-        let [a, b] = [a, b].map(|engine| self.series(case, engine));
-        a.over(&b).summary()
-    }
-
-    /// Words found wrong after measurements of this engine.
-    pub fn wrong_words(self, engine: &str) -> usize {
-        let rows = self.0.iter().filter(|row| row.engine == engine);
-        rows.map(|row| row.wrong_words).sum()
-    }
-
-    /// The engines that were measured, in the order of [`ENGINES`].
-    pub fn engines(self) -> Vec<&'static Entry> {
-        let measured = |entry: &&Entry| self.0.iter().any(|row| row.engine == entry.name);
-        ENGINES.iter().filter(measured).collect()
-    }
-
-    /// The numbers of threads that were measured, in their order.
-    pub fn threads(self) -> Vec<usize> {
-        let mut threads: Vec<_> = self.0.iter().map(|row| row.threads).collect();
-        threads.sort_unstable();
-        threads.dedup();
-        threads
-    }
-
-    /// Whether there were more threads than cores.
-    pub fn oversubscribed(self, threads: usize) -> bool {
-        let mut rows = self.0.iter();
-        rows.any(|row| row.threads == threads && row.oversubscribed)
-    }
-}
-
-/// For each kind of contest and each other engine: in how many cases, of threads and words, ours is ahead of it.
-fn findings(rows: &[Row]) -> Vec<String> {
-    let results = Results(rows);
-    let engines = results.engines();
-    let Some((ours, others)) = engines.split_first() else {
-        return Vec::new();
-    };
-    let sentence = |(workload, other): (Workload, &&Entry)| {
-        let mut ratios = Vec::new();
-        for threads in results.threads() {
-            let case = |entries| Case {
-                workload: workload.label().into(),
-                threads,
-                entries,
-            };
-            let ratio = |entries| results.ratio(&case(entries), ours.name, other.name);
-            ratios.extend((1..=MAX_ENTRIES).filter_map(ratio));
-        }
-        let count = |of| {
-            ratios
-                .iter()
-                .filter(|ratio| verdict::Verdict::of(*ratio) == of)
-                .count()
-        };
-        let (faster, slower) = (
-            count(verdict::Verdict::Faster),
-            count(verdict::Verdict::Slower),
-        );
-        let too_few = count(verdict::Verdict::TooFewRounds);
-        let untold = match too_few {
-            0 => String::new(),
-            _ => format!(", no claim for want of rounds in {too_few}"),
-        };
-        let medians = ratios.iter().map(|ratio| ratio.median);
-        (!ratios.is_empty()).then(|| {
-            format!(
-                "Words {}: {} against {}: of {} cases of threads and k, faster in {faster}, slower in {slower}, too close \
-                 or too noisy to call in {}{untold}; {:.2} to {:.2} times the throughput.",
-                workload.label(),
-                ours.name,
-                other.name,
-                ratios.len(),
-                ratios.len() - faster - slower - too_few,
-                medians.clone().fold(f64::INFINITY, f64::min),
-                medians.fold(0.0, f64::max),
-            )
-        })
-    };
-    let pairs = Workload::ALL
-        .into_iter()
-        .flat_map(|workload| others.iter().map(move |other| (workload, other)));
-    pairs.filter_map(sentence).collect()
-}
-
-/// What an engine was found to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing was found wrong.
-    Right,
-    /// So many words did not hold what the operations add up to.
-    Wrong(usize),
-    /// So many threads were in an operation that did not end.
-    Stuck(usize),
-}
-
-/// Holds an engine against the sums: threads change the same 16 words, as many at a time as given, for so long.
-///
-/// Where it is [stuck](Verdict::Stuck), threads are left behind that disturb whatever is measured afterwards.
-///
-/// # Errors
-///
-/// A thread that panics.
-pub fn check(
-    entry: &Entry,
-    changes: Changes,
-    entries: usize,
-    threads: usize,
-    kcas: &Kcas,
-) -> Result<Verdict> {
-    let contest = Contest {
-        workload: Workload::Contended,
-        changes,
-        entries,
-        threads,
-        time: kcas.seconds,
-        seed: kcas.seed,
-    };
-    match contest.run(entry, &Cores::detect()) {
-        Ok(outcome) if outcome.wrong_words == 0 => Ok(Verdict::Right),
-        Ok(outcome) => Ok(Verdict::Wrong(outcome.wrong_words)),
-        Err(error) => match error.downcast_ref::<Stuck>() {
-            Some(stuck) => Ok(Verdict::Stuck(stuck.threads)),
-            None => Err(error),
-        },
-    }
-}
-
-/// Compare-and-swaps (and other read-modify-writes) of one operation on k words that nobody disturbs, for
-/// k = 1 … 8, as they were counted.
-#[cfg(feature = "steps")]
-pub fn exchanges(entry: &Entry) -> Vec<u64> {
-    use crate::studies::kcas::engines::Change;
-
-    let count = |entries| {
-        let engine = entry.build(entries, entries);
-        let change = |index| Change { index, by: 1 };
-        let changes: Vec<_> = (0..entries).map(change).collect();
-        // A thread's first operation also claims an id.
-        engine.change(&changes);
-        kcas::steps::count(|| engine.change(&changes)).1.exchanges
-    };
-    (1..=MAX_ENTRIES).map(count).collect()
-}
-
-/// Sizes of operations that are checked.
-const CHECKED: [usize; 4] = [1, 2, 4, 8];
-
-/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does leaves
-/// threads behind.
-fn verdicts(kcas: &Kcas) -> Result<String> {
-    let threads = kcas.threads().last().copied().unwrap_or(1);
-    let longer = Kcas {
-        seconds: kcas.seconds * 10,
-        ..kcas.clone()
-    };
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    let verdict = |entry, changes, entries| -> Result<String> {
-        Ok(match check(entry, changes, entries, threads, &longer)? {
-            Verdict::Right => "right".into(),
-            Verdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
-            Verdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
-        })
-    };
-    let cases = [
-        (Changes::Increments, "words only grow"),
-        (Changes::Returning, "values return"),
-    ];
-    table.set_header(["engine", "k", cases[0].1, cases[1].1]);
-    let mut lines = Vec::new();
-    for (changes, case) in cases {
-        for entry in ENGINES {
-            for entries in CHECKED {
-                // At once: an engine that is wrong may also end the process.
-                print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
-                let verdict = verdict(entry, changes, entries)?;
-                note!("{verdict}");
-                lines.push(verdict);
-            }
-        }
-    }
-    let (growing, returning) = lines.split_at(lines.len() / 2);
-    let cases = ENGINES
-        .iter()
-        .flat_map(|entry| CHECKED.map(|entries| (entry.name, entries)));
-    for ((name, entries), (growing, returning)) in cases.zip(growing.iter().zip(returning)) {
-        table.add_row([name, &entries.to_string(), growing, returning]);
-    }
-    Ok(format!(
-        "{table}\n\n{} on the same 16 words, {} each; words held against the sums of the \
-         operations that took effect.\n",
-        counted(threads, "thread"),
-        counted(longer.seconds.as_secs_f64(), "second")
-    ))
-}
-
-/// Compare-and-swaps of an operation, as they were counted.
-#[cfg(feature = "steps")]
-fn table_of_exchanges() -> String {
-    use comfy_table::CellAlignment;
-
-    let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
-        .map(|entry| (entry.name, exchanges(entry)))
-        .collect();
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    let names = counted.iter().map(|(name, _)| *name);
-    table.set_header(["k", "2k + 1", "3k + 1"].into_iter().chain(names));
-    for entries in 1..=MAX_ENTRIES {
-        let k = entries as u64;
-        let counts = counted.iter().map(|(_, counts)| counts[entries - 1]);
-        let numbers = [k, 2 * k + 1, 3 * k + 1].into_iter().chain(counts);
-        table.add_row(numbers.map(|number| number.to_string()));
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    format!(
-        "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
-    )
 }
 
 #[cfg(test)]
@@ -641,8 +387,12 @@ mod tests {
             let expected: Vec<u64> = (2..=MAX_ENTRIES as u64)
                 .map(|k| of_an_entry * k + 1)
                 .collect();
-            assert_eq!(exchanges(entry)[1..], expected, "{}", entry.name);
+            assert_eq!(exchanges::exchanges(entry)[1..], expected, "{}", entry.name);
         }
-        assert_eq!(exchanges(&ENGINES[0])[0], 1, "one word takes one exchange");
+        assert_eq!(
+            exchanges::exchanges(&ENGINES[0])[0],
+            1,
+            "one word takes one exchange"
+        );
     }
 }

@@ -12,13 +12,13 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::machine::Sidecar;
 use crate::registry::Registry;
 use crate::results::rows::{Record, columns};
 use crate::results::statistics::Summary;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use clap::{Args, value_parser};
 

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use crate::machine::Sidecar;
 use crate::results::statistics::Summary;
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
+use crate::show::sidecar::Sidecar;
 use crate::studies::layouts::figure::{bits_a_key, draw_bounds};
 use crate::studies::memory::Row;
 use crate::wording::counted;

@@ -17,7 +17,6 @@ use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 
 use filter::specification::Event;
 
-use crate::machine::Sidecar;
 use crate::registry::Entry;
 use crate::registry::Registry;
 use crate::results::rows::{Record, columns};
@@ -25,6 +24,7 @@ use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::print::Stdout;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subject::SLOTS_PER_BUCKET;
 use clap::{Args, value_parser};

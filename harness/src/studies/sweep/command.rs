@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use crate::experiment::{self, Experiment};
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
-use crate::machine::{self, Panel, Run, Sidecar, Source};
+use crate::machine::{self, Source};
 use crate::results::record::{COLUMNS, Row, Writer};
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::run::estimate::{Estimate, estimate};
@@ -23,13 +23,14 @@ use crate::show::leave::{self, Written};
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
 use crate::show::progress;
+use crate::show::sidecar::{Panel, Run, Sidecar};
 use crate::show::targets;
 use crate::studies::study::Shown;
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
-use crate::workload::latency::{self, Latency};
+use crate::workload::latency::Latency;
 
 /// How experiments are run, and where their results go.
 #[derive(Debug, Args)]
@@ -348,7 +349,7 @@ fn run(
         written.add(&files.figure, figure);
         written.name();
     }
-    if let Some(warning) = latency::overload_warning(rows) {
+    if let Some(warning) = super::findings::overload_warning(rows) {
         note!("{warning}");
     }
     written.end(result.with_context(|| {

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::machine::Sidecar;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::show::chart::panel::Extra;
@@ -14,6 +13,7 @@ use crate::show::chart::parts::{
     BARS, CAPTION_SIZE, Chart, drawing, duration, rounded, text_style, text_width,
 };
 use crate::show::chart::{self, Figure, Interval, Line, Panel, Scale, machine_line, styles};
+use crate::show::sidecar::Sidecar;
 use crate::wording::grouped;
 use crate::wording::{counted, noun};
 

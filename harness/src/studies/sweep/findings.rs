@@ -7,7 +7,7 @@ use crate::results::verdict::Verdict;
 use crate::show::chart::duration;
 use crate::show::findings::{Finding, Story, THROUGHPUT, clauses, reservation};
 use crate::subjects::BOUNDS;
-use crate::wording::noun;
+use crate::wording::{counted, noun};
 
 use super::table::{OURS, headlines};
 
@@ -128,6 +128,39 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
     results.cases().into_iter().filter_map(sentence).collect()
 }
 
+/// Below this share of the rate at which operations were due, a subject has not kept up.
+const KEEPS_UP: f64 = 0.95;
+
+/// Whether operations were due faster than they were done. They then queued up for as long as the measurement
+/// lasted, so that latencies tell its length and nothing of the subject.
+fn is_overloaded(row: &Row) -> bool {
+    row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops
+}
+
+/// Says which measurements were overloaded, if any; nothing if none was.
+pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
+    let mut overloaded: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| is_overloaded(row)) {
+        let (subject, workload) = (&row.subject, &row.workload);
+        let (threads, offered) = (row.threads, row.offered_mops);
+        let case = format!(
+            "{subject} under {workload}, {}, {offered} Mops/s",
+            counted(threads, "thread")
+        );
+        if !overloaded.contains(&case) {
+            overloaded.push(case);
+        }
+    }
+    (!overloaded.is_empty()).then(|| {
+        format!(
+            "Less than {} % of the operations due were done, at least once, in the cases below. Their latencies \
+             grow with the length of the measurement, and tell nothing but that the rate is too high:\n  {}",
+            KEEPS_UP * 100.0,
+            overloaded.join("\n  ")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,5 +242,26 @@ mod tests {
                  too few rounds for a claim."
             ]
         );
+    }
+
+    #[test]
+    fn who_does_not_keep_up_is_named_once() {
+        let row = |subject, mops, offered_mops| Row {
+            offered_mops,
+            ..sample(subject, "mix-90-5-5", 8, 1, mops)
+        };
+        assert_eq!(
+            overload_warning(&[row("lock-free", 0.951, 1.0), row("exact-set", 0.1, 0.0)]),
+            None
+        );
+        let rows = [
+            row("a", 0.949, 1.0),
+            row("b", 0.96, 1.0),
+            row("a", 0.3, 1.0),
+        ];
+        let warning = overload_warning(&rows).unwrap();
+        let case = "a under mix-90-5-5, 8 threads, 1 Mops/s";
+        assert_eq!(warning.matches(case).count(), 1, "{warning}");
+        assert!(!warning.contains("b under"), "{warning}");
     }
 }

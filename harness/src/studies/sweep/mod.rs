@@ -8,12 +8,12 @@ mod table;
 use anyhow::Result;
 
 use super::study::Shown;
-use crate::machine::Sidecar;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 
 impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::subjects::{GlobalLock, LockFree};
 use relatives::theory::Keys;
-use relatives::theory::{Comparison, Effort, exactly};
+use relatives::theory::{Claim, Effort, exactly};
 use subject::layout::Layout;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
@@ -14,7 +14,7 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 const THRESHOLD: f64 = 0.9803;
 
 /// Ours, by the formulas that `filter::layout` has.
-pub(super) fn lock_free(effort: Effort) -> Result<Vec<Comparison>> {
+pub(super) fn lock_free(effort: Effort) -> Result<Vec<Claim>> {
     of_full_table::<LockFree>(
         effort,
         ("Layout::WORKABLE_LOAD, to plan for", Layout::WORKABLE_LOAD),
@@ -28,7 +28,7 @@ pub(super) fn lock_free(effort: Effort) -> Result<Vec<Comparison>> {
 }
 
 /// That of one thread, with a victim slot.
-pub(super) fn global_lock(effort: Effort) -> Result<Vec<Comparison>> {
+pub(super) fn global_lock(effort: Effort) -> Result<Vec<Claim>> {
     of_full_table::<GlobalLock>(
         effort,
         ("0.95 for b = 4, Fan et al. 2014, table 2", 0.95),
@@ -51,7 +51,7 @@ fn of_full_table<S: Subject>(
     (planned, least_load): (&'static str, f64),
     (of_bits, bits): Formula,
     (of_rate, rate): Formula,
-) -> Result<Vec<Comparison>> {
+) -> Result<Vec<Claim>> {
     let subject = S::with_buckets(effort.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
     let (keys, slots) = (Keys::of(effort), subject.slots() as f64);
     let mut inserted = 0;

@@ -5,10 +5,10 @@ use anyhow::Result;
 use crate::subjects::Fastbloom;
 use relatives::bloom::theory as bloom;
 use relatives::theory::Keys;
-use relatives::theory::{Comparison, Effort};
+use relatives::theory::{Claim, Effort};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-pub(super) fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let filter = Fastbloom::with_buckets((effort.keys / SLOTS_PER_BUCKET as u64) as usize)?;
     let keys = Keys::of(effort);
     let n = filter.slots() as u64;

@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use crate::subjects::Growing;
 use relatives::theory::Keys;
-use relatives::theory::{Comparison, Effort};
+use relatives::theory::{Claim, Effort};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// From a hundredth of the size.
-pub(super) fn theory(effort: Effort) -> Result<Vec<Comparison>> {
+pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let buckets = effort.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
     let growing = Growing::with_buckets(buckets)?;
     let keys = Keys::of(effort);
@@ -25,7 +25,7 @@ pub(super) fn theory(effort: Effort) -> Result<Vec<Comparison>> {
         "Layout::FALSE_POSITIVE_RATE · α of its table",
         (stated * load, 0.0),
     );
-    let bound = Comparison {
+    let bound = Claim {
         quantity: "false positive rate, at most what it states".into(),
         formula: "Σ Layout::FALSE_POSITIVE_RATE of its tables",
         predicted: stated,

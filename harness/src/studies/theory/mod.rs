@@ -10,11 +10,11 @@ mod fastbloom;
 mod growing;
 mod row;
 
-use crate::machine::Sidecar;
 use crate::registry::Registry;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study};
 use crate::subjects::{
     BlockedBloom, Bloom, CountMinSet, CountingBloom, Fastbloom, GlobalLock, Growing,
@@ -30,7 +30,7 @@ use serde::Serialize;
 
 use relatives::sketches::theory as sketches;
 use relatives::smart_cuckoo::theory as cuckoo_graph;
-use relatives::theory::{Comparison, Effort, SIGMAS};
+use relatives::theory::{Claim, Effort, SIGMAS};
 use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
 use subject::Subject;
 
@@ -40,7 +40,7 @@ pub struct Claims {
     /// The structure, by the name that `harness list` shows.
     pub structure: &'static str,
     /// Measures it.
-    compare: fn(Effort) -> Result<Vec<Comparison>>,
+    compare: fn(Effort) -> Result<Vec<Claim>>,
 }
 
 /// All structures of which something is claimed, in the order in which they are shown.
@@ -58,7 +58,7 @@ pub const STRUCTURES: &[Claims] = &[
     claims::<HyperLogLogCounter>(|_| sketches::hyper_log_log()),
 ];
 
-const fn claims<S: Subject>(compare: fn(Effort) -> Result<Vec<Comparison>>) -> Claims {
+const fn claims<S: Subject>(compare: fn(Effort) -> Result<Vec<Claim>>) -> Claims {
     Claims {
         structure: S::NAME,
         compare,

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns};
-use relatives::theory::Comparison;
+use relatives::theory::Claim;
 
 columns! {
     /// One claim about a structure, and whether it held.
@@ -27,17 +27,17 @@ columns! {
     holds: bool,
 }
 
-impl From<&Comparison> for Row {
-    fn from(comparison: &Comparison) -> Self {
+impl From<&Claim> for Row {
+    fn from(claim: &Claim) -> Self {
         Self {
-            structure: comparison.structure.into(),
-            quantity: comparison.quantity.clone(),
-            formula: comparison.formula.into(),
-            predicted: comparison.predicted,
-            measured: comparison.measured,
-            least: comparison.least,
-            most: comparison.most,
-            holds: comparison.holds(),
+            structure: claim.structure.into(),
+            quantity: claim.quantity.clone(),
+            formula: claim.formula.into(),
+            predicted: claim.predicted,
+            measured: claim.measured,
+            least: claim.least,
+            most: claim.most,
+            holds: claim.holds(),
         }
     }
 }

@@ -1,0 +1,106 @@
+//! Engines, held against the sums of what they did.
+
+use anyhow::Result;
+use comfy_table::{Table, presets};
+
+use super::Kcas;
+use super::contest::{Changes, Contest, Stuck, Workload};
+use super::engines::{ENGINES, Entry};
+use crate::machine::pinning::Cores;
+use crate::show::print::{self, note};
+use crate::wording::counted;
+
+/// What an engine was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was found wrong.
+    Right,
+    /// So many words did not hold what the operations add up to.
+    Wrong(usize),
+    /// So many threads were in an operation that did not end.
+    Stuck(usize),
+}
+
+/// Holds an engine against the sums: threads change the same 16 words, as many at a time as given, for so long.
+///
+/// Where it is [stuck](Verdict::Stuck), threads are left behind that disturb whatever is measured afterwards.
+///
+/// # Errors
+///
+/// A thread that panics.
+pub fn check(
+    entry: &Entry,
+    changes: Changes,
+    entries: usize,
+    threads: usize,
+    kcas: &Kcas,
+) -> Result<Verdict> {
+    let contest = Contest {
+        workload: Workload::Contended,
+        changes,
+        entries,
+        threads,
+        time: kcas.seconds,
+        seed: kcas.seed,
+    };
+    match contest.run(entry, &Cores::detect()) {
+        Ok(outcome) if outcome.wrong_words == 0 => Ok(Verdict::Right),
+        Ok(outcome) => Ok(Verdict::Wrong(outcome.wrong_words)),
+        Err(error) => match error.downcast_ref::<Stuck>() {
+            Some(stuck) => Ok(Verdict::Stuck(stuck.threads)),
+            None => Err(error),
+        },
+    }
+}
+
+/// Sizes of operations that are checked.
+const CHECKED: [usize; 4] = [1, 2, 4, 8];
+
+/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does leaves
+/// threads behind.
+pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
+    let threads = kcas.threads().last().copied().unwrap_or(1);
+    let longer = Kcas {
+        seconds: kcas.seconds * 10,
+        ..kcas.clone()
+    };
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let verdict = |entry, changes, entries| -> Result<String> {
+        Ok(match check(entry, changes, entries, threads, &longer)? {
+            Verdict::Right => "right".into(),
+            Verdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
+            Verdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
+        })
+    };
+    let cases = [
+        (Changes::Increments, "words only grow"),
+        (Changes::Returning, "values return"),
+    ];
+    table.set_header(["engine", "k", cases[0].1, cases[1].1]);
+    let mut lines = Vec::new();
+    for (changes, case) in cases {
+        for entry in ENGINES {
+            for entries in CHECKED {
+                // At once: an engine that is wrong may also end the process.
+                print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
+                let verdict = verdict(entry, changes, entries)?;
+                note!("{verdict}");
+                lines.push(verdict);
+            }
+        }
+    }
+    let (growing, returning) = lines.split_at(lines.len() / 2);
+    let cases = ENGINES
+        .iter()
+        .flat_map(|entry| CHECKED.map(|entries| (entry.name, entries)));
+    for ((name, entries), (growing, returning)) in cases.zip(growing.iter().zip(returning)) {
+        table.add_row([name, &entries.to_string(), growing, returning]);
+    }
+    Ok(format!(
+        "{table}\n\n{} on the same 16 words, {} each; words held against the sums of the \
+         operations that took effect.\n",
+        counted(threads, "thread"),
+        counted(longer.seconds.as_secs_f64(), "second")
+    ))
+}

@@ -1,0 +1,42 @@
+//! Compare-and-swaps of an operation, counted.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::engines::{Change, ENGINES, Entry, MAX_ENTRIES};
+
+/// Compare-and-swaps (and other read-modify-writes) of one operation on k words that nobody disturbs, for
+/// k = 1 … 8, as they were counted.
+pub(super) fn exchanges(entry: &Entry) -> Vec<u64> {
+    let count = |entries| {
+        let engine = entry.build(entries, entries);
+        let change = |index| Change { index, by: 1 };
+        let changes: Vec<_> = (0..entries).map(change).collect();
+        // A thread's first operation also claims an id.
+        engine.change(&changes);
+        kcas::steps::count(|| engine.change(&changes)).1.exchanges
+    };
+    (1..=MAX_ENTRIES).map(count).collect()
+}
+
+/// Compare-and-swaps of an operation, as they were counted.
+pub(super) fn table() -> String {
+    let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
+        .map(|entry| (entry.name, exchanges(entry)))
+        .collect();
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let names = counted.iter().map(|(name, _)| *name);
+    table.set_header(["k", "2k + 1", "3k + 1"].into_iter().chain(names));
+    for entries in 1..=MAX_ENTRIES {
+        let k = entries as u64;
+        let counts = counted.iter().map(|(_, counts)| counts[entries - 1]);
+        let numbers = [k, 2 * k + 1, 3 * k + 1].into_iter().chain(counts);
+        table.add_row(numbers.map(|number| number.to_string()));
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
+    )
+}
