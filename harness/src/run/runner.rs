@@ -35,7 +35,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Makes all measurements of the [`Plan`], in its order, with as many rounds as the experiment's
+/// Makes all measurements of the [plan](crate::run::plan::Plan), in its order, with as many rounds as the experiment's
 /// [`StoppingRule`](crate::experiment::stopping::StoppingRule) asks for, and hands a row of each to the observer as soon as it is
 /// made. Once `stop` is set, the measurement under way is broken off and leaves no row.
 ///

@@ -3,7 +3,7 @@
 //!
 //! It is sized as [`double_hashing`](super::double_hashing) says; as a subject, for as many keys as there are slots, at the
 //! false positive rate that our layout of four slots of twelve bits has when every slot is taken, 1 in 512: 13 bits a
-//! slot and nine hashes. [`Fastbloom`](super::Fastbloom) is sized alike, so that the rows of both mean the same.
+//! slot and nine hashes. The crate fastbloom is sized alike in the harness, so that the rows of both mean the same.
 //!
 //! An insert sets each of the key's bits that is not set by one atomic *or*; a bit that is set costs a load. A lookup loads
 //! words until a bit is missing. Both are wait-free: nobody waits for anybody, nor tries again.

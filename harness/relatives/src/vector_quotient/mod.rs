@@ -5,7 +5,7 @@
 //! As in the paper:
 //!
 //! - **A block is one cache line**: 48 slots of 8-bit tags, 80 buckets, and 128 bits which say what slots are
-//!   whose ([`mini_filter`](super::mini_filter)). A key has a tag, a bucket, and two blocks; it has the same bucket in
+//!   whose (the module `mini_filter`). A key has a tag, a bucket, and two blocks; it has the same bucket in
 //!   both.
 //! - **The last of those bits is the block's lock.**
 //! - **The shortcut.** An insert takes the first block without a look at the second while that is less than three

@@ -1,4 +1,4 @@
-//! What an experiment measures: its [command](command), its table, its figure and what the rows say.
+//! What an experiment measures: its [`command`], its table, its figure and what the rows say.
 
 pub mod command;
 mod figure;

@@ -2,7 +2,7 @@
 //! came out, in one row each.
 //!
 //! What may be measured if a formula holds follows from the formula, not from what came out: where chance
-//! plays a part, [`SIGMAS`](relatives::theory::SIGMAS) standard deviations to either side, which a formula that holds leaves once in two million
+//! plays a part, [`SIGMAS`] standard deviations to either side, which a formula that holds leaves once in two million
 //! measurements.
 
 mod cuckoo;
