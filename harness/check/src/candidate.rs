@@ -35,7 +35,8 @@ impl Candidate {
         }
     }
 
-    /// An empty one with room for `buckets` × [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
+    /// An empty one with room for `buckets` × [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET)
+    /// fingerprints.
     ///
     /// # Errors
     ///

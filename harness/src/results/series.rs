@@ -1,8 +1,8 @@
 //! Values over rounds: summarised, and paired within rounds.
 //!
-//! A shared machine is slower in one minute than in the next. Subjects of one round ran right after each
-//! other, so a ratio taken within a round is disturbed far less than a ratio of two medians; the median
-//! of those ratios is what is reported.
+//! A shared machine is slower in one minute than in the next. Subjects of one round ran right after
+//! each other, so a ratio taken within a round is disturbed far less than a ratio of two medians;
+//! the median of those ratios is what is reported.
 
 use crate::results::statistics::Summary;
 use crate::results::verdict::{self, Verdict};

@@ -18,8 +18,8 @@ pub(crate) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
     Ok(outputs)
 }
 
-/// Leaves rows, description and figure, if there is one, of a run that is over: those that can be written, but none without
-/// the rows, so that earlier results stay as they are.
+/// Leaves rows, description and figure, if there is one, of a run that is over: those that can be
+/// written, but none without the rows, so that earlier results stay as they are.
 pub(crate) fn leave<Row: Serialize>(
     directory: &Path,
     name: &str,

@@ -7,7 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Runs a measurement of so many steps, which tells before each what comes next, and is told when to stop.
+/// Runs a measurement of so many steps, which tells before each what comes next, and is told when
+/// to stop.
 pub(crate) fn with<R>(
     steps: u64,
     stop: &AtomicBool,

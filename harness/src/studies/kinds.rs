@@ -33,7 +33,8 @@ pub trait Rows {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// Says that rows are missing, if the run that is described so made more of them, or was not over.
+    /// Says that rows are missing, if the run that is described so made more of them, or was not
+    /// over.
     fn missing(&self, sidecar: &Sidecar) -> Option<String>;
 
     /// [`Shown::sheet`].
@@ -97,8 +98,8 @@ impl Kind {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line. [`NoResults`] for a
-/// file of another kind.
+/// A file that cannot be read, or a row that cannot be right; the message names file and line.
+/// [`NoResults`] for a file of another kind.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
     let is = |columns: &[(&str, &str)]| {

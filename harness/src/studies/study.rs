@@ -1,4 +1,5 @@
-//! What all studies have in common: rows that are [`Shown`], and mostly a command that measures them, a [`Study`].
+//! What all studies have in common: rows that are [`Shown`], and mostly a command that measures
+//! them, a [`Study`].
 
 use std::ops::{ControlFlow, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -85,7 +86,8 @@ pub struct About {
     pub subjects: Vec<(String, String)>,
 }
 
-/// A measurement that has a command of its own. Its fields are the options of the command, and are kept with the results.
+/// A measurement that has a command of its own. Its fields are the options of the command, and are
+/// kept with the results.
 pub trait Study: Args + Serialize {
     /// What it measures.
     type Row: Shown;
@@ -109,7 +111,8 @@ pub trait Study: Args + Serialize {
         Ok(())
     }
 
-    /// Does something else in place of the measurement, if the options ask for it. Returns whether they do.
+    /// Does something else in place of the measurement, if the options ask for it. Returns whether
+    /// they do.
     ///
     /// # Errors
     ///
@@ -163,13 +166,13 @@ impl<S: Study> Options<S> {
         self.study.leaves_files()
     }
 
-    /// Measures, prints the table, and leaves rows, description and figure: whichever of these can be written. The first
-    /// Ctrl-C ends it early.
+    /// Measures, prints the table, and leaves rows, description and figure: whichever of these can
+    /// be written. The first Ctrl-C ends it early.
     ///
     /// # Errors
     ///
-    /// An impossible option, whatever ends the measurement early, a file that cannot be written, and rows that are not as
-    /// they must be.
+    /// An impossible option, whatever ends the measurement early, a file that cannot be written,
+    /// and rows that are not as they must be.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         let Self { study, out } = self;
         study.check(registry)?;
@@ -214,8 +217,9 @@ impl<S: Study> Options<S> {
     }
 }
 
-/// Shows the rows of a study that is over, and leaves them with description and figure, if they have one: whichever of these
-/// can be written. `measured` is what ended the measurement before all was done, but for Ctrl-C.
+/// Shows the rows of a study that is over, and leaves them with description and figure, if they
+/// have one: whichever of these can be written. `measured` is what ended the measurement before all
+/// was done, but for Ctrl-C.
 ///
 /// # Errors
 ///

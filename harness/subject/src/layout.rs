@@ -1,5 +1,5 @@
-//! The table that subjects of ours share: hash function, layout of a bucket and geometry, so that what is compared is how
-//! threads are kept apart.
+//! The table that subjects of ours share: hash function, layout of a bucket and geometry, so that
+//! what is compared is how threads are kept apart.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::AtomicU64;
@@ -16,8 +16,8 @@ pub const FINGERPRINT_BITS: usize = 12;
 /// A bucket's word, as the lock-free filter lays it out.
 pub type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
-/// Of lookups of absent keys, those that find our filter's layout wrong when every slot is taken: what Bloom filters
-/// are sized for.
+/// Of lookups of absent keys, those that find our filter's layout wrong when every slot is taken:
+/// what Bloom filters are sized for.
 pub const FALSE_POSITIVE_RATE: f64 =
     (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
 
@@ -38,8 +38,8 @@ pub fn slots(buckets: usize) -> Result<usize> {
     Ok(geometry(buckets)?.buckets() * SLOTS_PER_BUCKET)
 }
 
-/// Words of zeros, which the system gives page by page when they are first written; by huge pages where the words of
-/// our filter have them.
+/// Words of zeros, which the system gives page by page when they are first written; by huge pages
+/// where the words of our filter have them.
 pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
     let zeroed = bytemuck::try_zeroed_slice_box(words).ok();
     let zeroed = zeroed.with_context(|| format!("no memory for {words} words"))?;

@@ -18,7 +18,8 @@ pub struct Figure<'a> {
     pub(crate) caption: Vec<String>,
     /// Panels beside each other.
     pub(crate) columns: usize,
-    /// Width of a panel without the names beside it, and its height; a figure of few panels may make them wider.
+    /// Width of a panel without the names beside it, and its height; a figure of few panels may
+    /// make them wider.
     pub(crate) size: (u32, u32),
     /// Row by row.
     pub(crate) panels: Vec<Panel<'a>>,

@@ -79,6 +79,19 @@ impl Line<'_> {
     }
 }
 
+impl<'a> Panel<'a> {
+    pub(crate) fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line<'a>>) -> Self {
+        Self {
+            title: title.into(),
+            x,
+            y,
+            lines,
+            under: None,
+            over: None,
+        }
+    }
+}
+
 impl Panel<'_> {
     /// Width of the names beside it.
     pub(super) fn label_width(&self) -> u32 {

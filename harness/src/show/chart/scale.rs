@@ -26,7 +26,8 @@ impl Scale {
         Self::Linear(0.0..values.fold(0.0, f64::max).max(1e-3) * headroom)
     }
 
-    /// From a little less than the smallest value above 0 to a little more than the largest; `None` where no value is above 0.
+    /// From a little less than the smallest value above 0 to a little more than the largest; `None`
+    /// where no value is above 0.
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>, headroom: f64) -> Option<Self> {
         let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
         for value in values.filter(|value| *value > 0.0) {

@@ -36,17 +36,10 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
         })
     });
     let most_load = results.loads().pop().unwrap_or(1.0);
-    let counts = |title: String, name: &'static str, lines: Vec<Line<'a>>| Panel {
-        title,
-        x: load(most_load),
-        y: Axis::new(
-            name,
-            Scale::from_zero(lines.iter().flat_map(Line::values), 1.1),
-            rounded,
-        ),
-        lines,
-        under: None,
-        over: None,
+    let counts = |title: String, name: &str, lines: Vec<Line<'a>>| {
+        let scale = Scale::from_zero(lines.iter().flat_map(Line::values), 1.1);
+        let y = Axis::new(name, scale, rounded);
+        Panel::new(title, load(most_load), y, lines)
     };
     let panels = vec![
         counts(
@@ -118,17 +111,14 @@ fn throughput(lines: Vec<Line>, most_load: f64) -> Panel {
     let most = values.clone().fold(0.0, f64::max) * 1.1;
     let least = values.filter(|value| *value > 0.0).fold(1.0, f64::min) / 1.2;
     let scale = Scale::Logarithmic(least..most.max(1.2));
+    let y = Axis::new("ratio", scale, rounded);
     Panel {
-        title: "Throughput, smart over plain".into(),
-        x: load(most_load),
-        y: Axis::new("ratio", scale, rounded),
-        lines,
-        under: None,
         over: Some(Box::new(move |chart| {
             let even = [(0.0, 1.0), (most_load, 1.0)];
             let line = LineSeries::new(even, BLACK.mix(0.5).stroke_width(1));
             chart.draw_series(line).map_err(drawing)?;
             Ok(())
         })),
+        ..Panel::new("Throughput, smart over plain", load(most_load), y, lines)
     }
 }

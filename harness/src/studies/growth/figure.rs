@@ -99,17 +99,11 @@ fn panel<'a>(quantity: Quantity, results: Results, subjects: &[&'a str]) -> Pane
         }),
         _ => Axis::new("latency", logarithmic(), duration),
     };
-    Panel {
-        title: capitalised(quantity.name()),
-        x: Axis {
-            labels: 5,
-            ..Axis::new("keys in the set", Scale::Logarithmic(range), short)
-        },
-        y,
-        lines,
-        under: None,
-        over: None,
-    }
+    let x = Axis {
+        labels: 5,
+        ..Axis::new("keys in the set", Scale::Logarithmic(range), short)
+    };
+    Panel::new(capitalised(quantity.name()), x, y, lines)
 }
 
 /// A number of keys with the letter that suits it.

@@ -21,9 +21,11 @@ pub enum Verdict {
     Stuck(usize),
 }
 
-/// Holds an engine against the sums: threads change the same 16 words, as many at a time as given, for so long.
+/// Holds an engine against the sums: threads change the same 16 words, as many at a time as given,
+/// for so long.
 ///
-/// Where it is [stuck](Verdict::Stuck), threads are left behind that disturb whatever is measured afterwards.
+/// Where it is [stuck](Verdict::Stuck), threads are left behind that disturb whatever is measured
+/// afterwards.
 ///
 /// # Errors
 ///
@@ -56,8 +58,8 @@ pub fn check(
 /// Sizes of operations that are checked.
 const CHECKED: [usize; 4] = [1, 2, 4, 8];
 
-/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does leaves
-/// threads behind.
+/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does
+/// leaves threads behind.
 pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
     let threads = kcas.threads().last().copied().unwrap_or(1);
     let longer = Kcas {

@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::engines::{Change, ENGINES, Entry, MAX_ENTRIES};
 
-/// Compare-and-swaps (and other read-modify-writes) of one operation on k words that nobody disturbs, for
-/// k = 1 … 8, as they were counted.
+/// Compare-and-swaps (and other read-modify-writes) of one operation on k words that nobody
+/// disturbs, for k = 1 … 8, as they were counted.
 pub(super) fn exchanges(entry: &Entry) -> Vec<u64> {
     let count = |entries| {
         let engine = entry.build(entries, entries);

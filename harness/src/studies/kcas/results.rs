@@ -33,7 +33,8 @@ impl Results<'_> {
         Series::of(rows, |row| Some(row.mops))
     }
 
-    /// Throughput over the rounds, in million operations per second; `None` where nothing was measured.
+    /// Throughput over the rounds, in million operations per second; `None` where nothing was
+    /// measured.
     pub fn throughput(self, case: &Case, engine: &str) -> Option<Summary> {
         self.series(case, engine).summary()
     }
@@ -71,7 +72,8 @@ impl Results<'_> {
     }
 }
 
-/// For each kind of contest and each other engine: in how many cases, of threads and words, ours is ahead of it.
+/// For each kind of contest and each other engine: in how many cases, of threads and words, ours is
+/// ahead of it.
 pub(super) fn findings(rows: &[Row]) -> Vec<String> {
     let results = Results(rows);
     let engines = results.engines();

@@ -72,14 +72,12 @@ fn memory<'a>(rows: &[Row], subjects: &[&'a str]) -> Panel<'a> {
         Some((place as f64, row.resident_bits_a_key()))
     };
     let lines = styles(subjects).into_iter();
-    Panel {
-        title: "Memory".into(),
-        lines: lines.map(|style| line(style, rows, point)).collect(),
-        y: Axis::new("bits a key", scale, |bits| format!("{bits:.0}")),
-        x: Axis::steps("load factor", loads),
-        under: None,
-        over: None,
-    }
+    Panel::new(
+        "Memory",
+        Axis::steps("load factor", loads.clone()),
+        Axis::new("bits a key", scale, |bits| format!("{bits:.0}")),
+        lines.map(|style| line(style, rows, point)).collect(),
+    )
 }
 
 /// False positive rate against bits a key, of fills that are whole.

@@ -78,6 +78,16 @@ pub struct Memory {
         default_value = "0.3,0.5,0.7,0.9,0.95"
     )]
     pub loads: Vec<f64>,
+    /// What is done with each.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub effort: Effort,
+}
+
+// What is done with a subject at a load factor. As a doc comment it would be the help of the commands.
+#[derive(Clone, Copy, Debug, Args, Serialize)]
+#[allow(missing_docs, reason = "the help of the commands is theirs")]
+pub struct Effort {
     /// Keys that are inserted. Few of them let threads and allocator weigh more.
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]
     pub keys: u64,
@@ -97,16 +107,11 @@ pub struct Memory {
 pub struct One {
     /// The subject.
     pub subject: String,
-    /// Keys to insert.
-    pub keys: u64,
-    /// Load factor that they make.
+    /// Load factor that the keys make.
     pub load: f64,
-    /// Threads that insert them.
-    pub threads: usize,
-    /// Absent keys to look up.
-    pub absent: u64,
-    /// Keys follow from it.
-    pub seed: u64,
+    /// What is done.
+    #[command(flatten)]
+    pub effort: Effort,
 }
 
 /// Name of the command that makes [`One`] measurement.
@@ -134,15 +139,13 @@ impl Row {
 /// # Errors
 ///
 /// A subject that cannot be built so large, or loses a key; a system that does not tell of memory.
-pub fn measure_here(entry: &Entry, one: &One) -> Result<Row> {
-    let One {
-        subject: _,
+pub fn measure_here(entry: &Entry, load: f64, effort: Effort) -> Result<Row> {
+    let Effort {
         keys,
-        load,
         threads,
         absent,
         seed,
-    } = *one;
+    } = effort;
     // Stacks that the system keeps for later threads are no part of the structure.
     in_parts(threads, keys, |_| false);
     let before = resident()?;
@@ -212,19 +215,16 @@ impl One {
     fn measure_apart(&self) -> Result<Row> {
         let Self {
             subject,
-            keys,
             load,
-            threads,
-            absent,
-            seed,
+            effort,
         } = self;
-        let numbers = [keys, absent, seed].map(u64::to_string);
-        let [keys, absent, seed] = &numbers;
-        let (load, threads) = (load.to_string(), threads.to_string());
         let program = env::current_exe().context("cannot find this program")?;
         let output = Command::new(program)
-            .arg(ONE)
-            .args([subject, keys, &load, &threads, absent, seed])
+            .args([ONE, subject, &load.to_string()])
+            .args(["--keys", &effort.keys.to_string()])
+            .args(["--threads", &effort.threads.to_string()])
+            .args(["--absent", &effort.absent.to_string()])
+            .args(["--seed", &effort.seed.to_string()])
             .output()
             .context("cannot start a process for the measurement")?;
         ensure!(
@@ -245,7 +245,7 @@ impl One {
     ///
     /// As those of [`measure_here`].
     pub fn run(&self, registry: &Registry) -> Result<()> {
-        let row = measure_here(registry.get(&self.subject)?, self)?;
+        let row = measure_here(registry.get(&self.subject)?, self.load, self.effort)?;
         let mut csv = csv::WriterBuilder::new()
             .has_headers(false)
             .from_writer(Stdout);
@@ -265,7 +265,7 @@ impl Study for Memory {
         Ok(About {
             title: "Memory of a key, and how often absent keys are found for it",
             question: "What does a key cost in memory, and how wrong is a structure for that?",
-            seed: self.seed,
+            seed: self.effort.seed,
             pinning: "not pinned: nothing is timed".into(),
             subjects: self.subjects.iter().map(described).collect::<Result<_>>()?,
             ..About::default()
@@ -301,11 +301,8 @@ impl Study for Memory {
                 }
                 let one = One {
                     subject: subject.clone(),
-                    keys: self.keys,
                     load,
-                    threads: self.threads,
-                    absent: self.absent,
-                    seed: self.seed,
+                    effort: self.effort,
                 };
                 rows.push(one.measure_apart()?);
             }
@@ -393,21 +390,17 @@ impl Shown for Row {
 mod tests {
     use super::*;
 
-    fn one() -> One {
-        One {
-            subject: String::new(),
-            keys: 100_000,
-            load: 0.9,
-            threads: 3,
-            absent: 100_000,
-            seed: 1,
-        }
-    }
+    const EFFORT: Effort = Effort {
+        keys: 100_000,
+        threads: 3,
+        absent: 100_000,
+        seed: 1,
+    };
 
     #[test]
     fn the_filter_takes_what_theory_says() {
         let registry = Registry::standard();
-        let row = measure_here(registry.get("lock-free").unwrap(), &one()).unwrap();
+        let row = measure_here(registry.get("lock-free").unwrap(), 0.9, EFFORT).unwrap();
         assert_eq!((row.keys, row.refused, row.threads), (100_000, 0, 3));
         // 64 bits for four slots, 0.9 of them occupied.
         assert!((17.7..18.5).contains(&row.bits_a_key()), "{row:?}");
@@ -426,8 +419,8 @@ mod tests {
     #[test]
     fn too_many_keys_are_refused_not_lost() {
         let registry = Registry::standard();
-        let tight = One { load: 1.0, ..one() };
-        let row = measure_here(registry.get("segment-lock").unwrap(), &tight).unwrap();
+        let tight = 1.0;
+        let row = measure_here(registry.get("segment-lock").unwrap(), tight, EFFORT).unwrap();
         assert!(row.refused > 0 && row.refused < row.keys / 10, "{row:?}");
     }
 }

@@ -3,31 +3,27 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::ProgressBar;
 
+use super::one;
 use crate::experiment::{self, Experiment};
+use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
-use crate::machine::{self, Source};
-use crate::results::record::{COLUMNS, Row, Writer};
+use crate::results::record::{COLUMNS, Row};
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::run::estimate::{Estimate, estimate};
-use crate::run::plan::{Measurement, Plan};
+use crate::run::plan::Plan;
 use crate::run::resume::{self, Earlier};
-use crate::run::runner::{self, Event, Sweep};
-use crate::show::leave::{self, Written};
-use crate::show::outputs::{self, Outputs};
+use crate::run::runner::Sweep;
+use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
-use crate::show::progress;
 use crate::show::sidecar::{Panel, Run, Sidecar};
 use crate::show::targets;
-use crate::studies::study::Shown;
 use crate::subjects::registry::Registry;
-use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::Latency;
@@ -79,7 +75,7 @@ impl Options {
         Cores::chosen(&ids).with_context(option)
     }
 
-    fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
+    pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
         let Experiment { keys, seed, .. } = *experiment;
         match &self.keys {
             None => Ok(KeySource::generated(keys, seed)),
@@ -89,17 +85,17 @@ impl Options {
 }
 
 /// An experiment that may begin, or go on.
-struct Prepared {
-    experiment: Experiment,
-    plan: Plan,
-    cores: Cores,
-    files: Outputs,
-    sidecar: Sidecar,
-    earlier: Option<Earlier>,
+pub(super) struct Prepared {
+    pub(super) experiment: Experiment,
+    pub(super) plan: Plan,
+    pub(super) cores: Cores,
+    pub(super) files: Outputs,
+    pub(super) sidecar: Sidecar,
+    pub(super) earlier: Option<Earlier>,
 }
 
 impl Prepared {
-    fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         let rounds = self.experiment.rounds;
         let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, rounds);
         self.earlier.as_ref().is_some_and(is_complete)
@@ -141,7 +137,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         let experiment = prepared.experiment.clone();
         let mut rows = Vec::new();
         if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
-            ended_by = run(registry, prepared, estimate, options, &stop, &mut rows);
+            ended_by = one::run(registry, prepared, estimate, options, &stop, &mut rows);
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
@@ -217,214 +213,9 @@ fn estimates(
             least: sum(|of| of.least),
             most: sum(|of| of.most),
         };
-        note!("All {} experiments: {}", experiments.len(), show(all));
+        note!("All {} experiments: {}", experiments.len(), one::show(all));
     }
     Ok(estimates)
-}
-
-/// Such as `about 3 min 5 s`, or `about 3 min 5 s to 20 min 0 s`.
-fn show(Estimate { least, most }: Estimate) -> String {
-    match least == most {
-        true => format!("about {}", minutes(least)),
-        false => format!("about {} to {}", minutes(least), minutes(most)),
-    }
-}
-
-fn minutes(time: Duration) -> String {
-    // That a tiny run takes "0 s" would say nothing.
-    if time < Duration::from_secs(10) {
-        return format!("{:.1} s", time.as_secs_f64().max(0.1));
-    }
-    let seconds = time.as_secs_f64().round() as u64;
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-/// Runs one experiment, fills in its rows and leaves its files. The rows are fewer than all if `stop` was set, or after an
-/// error.
-fn run(
-    registry: &Registry,
-    prepared: Prepared,
-    estimate: Estimate,
-    options: &Options,
-    stop: &AtomicBool,
-    rows: &mut Vec<Row>,
-) -> Result<()> {
-    let is_complete = prepared.is_complete();
-    let Prepared {
-        experiment,
-        plan,
-        cores,
-        files,
-        sidecar,
-        earlier,
-    } = prepared;
-    if let (true, Some(earlier)) = (is_complete, &earlier) {
-        let (name, csv) = (&experiment.name, files.csv.display());
-        note!(
-            "{name}: complete, with {} in {csv}",
-            counted(earlier.rows.len(), "row")
-        );
-        rows.clone_from(&earlier.rows);
-        return Ok(());
-    }
-    let keys = options.keys(&experiment)?;
-    announce(&experiment, &keys, &plan, estimate);
-    let (mut sidecar, writer, made) = match earlier {
-        Some(earlier) => go_on(earlier, &plan, experiment.rounds),
-        None => {
-            leave::claim(&options.out, &experiment.name)?;
-            (sidecar, None, Vec::new())
-        }
-    };
-    sidecar.write(&files.sidecar)?;
-    let mut writer = match writer {
-        Some(writer) => writer,
-        None => Writer::create(&files.csv)?,
-    };
-
-    if let Some(latency) = &sidecar.run.latency {
-        note!("  latency: {latency}");
-    }
-    rows.clone_from(&made);
-    let mut progress = Progress::new(&experiment, &plan, made.len());
-    let sweep = Sweep {
-        experiment: &experiment,
-        registry,
-        keys: &keys,
-        plan: &plan,
-        cores: &cores,
-        made: &made,
-    };
-    let started = Instant::now();
-    let result = runner::run(&sweep, stop, &mut |event| {
-        match event {
-            Event::Next(measurement) => progress.show(measurement),
-            Event::Made(row) => {
-                writer.write(&row)?;
-                rows.push(row);
-                progress.advance();
-            }
-            Event::Ended {
-                workload,
-                rounds,
-                reason,
-            } => {
-                if experiment.stopping_rule().adapts() {
-                    let of_workload = format!("{}: ", workload.describe());
-                    let line = format!("{of_workload}{}, {reason}", counted(rounds, "round"));
-                    progress.say(&line);
-                    // A run that goes on comes by workloads of which it was told before.
-                    let told = &mut sidecar.run.rounds;
-                    told.retain(|line| !line.starts_with(&of_workload));
-                    told.push(line);
-                }
-            }
-        }
-        Ok(())
-    });
-    progress.finish();
-    let mut written = Written::default();
-    let interrupted = stop.load(Ordering::Relaxed);
-    if rows.is_empty() {
-        say!("Nothing was measured.");
-    } else {
-        if let Some(table) = Row::sheet(rows) {
-            say!("\n{table}");
-        }
-        written.add(&files.csv, Ok(()));
-    }
-    if result.is_ok() && !interrupted {
-        note!("  took {}", minutes(started.elapsed()));
-        sidecar.run.rows = Some(rows.len());
-        sidecar.run.ended = Some(machine::now());
-    }
-    written.add(&files.sidecar, sidecar.write(&files.sidecar));
-    if !rows.is_empty() {
-        let figure = super::figure::of(rows, Some(&sidecar))
-            .and_then(|figure| outputs::write(&files.figure, &figure.render()?));
-        written.add(&files.figure, figure);
-        written.name();
-    }
-    if let Some(warning) = super::findings::overload_warning(rows) {
-        note!("{warning}");
-    }
-    written.end(result.with_context(|| {
-        let (done, csv) = (rows.len(), files.csv.display());
-        format!(
-            "the run ended early, with {} in {csv}",
-            counted(done, "row")
-        )
-    }))?;
-    if interrupted {
-        let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
-        note!(
-            "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
-             on from there."
-        );
-    }
-    Ok(())
-}
-
-/// Takes up an earlier run of this plan with at least so many rounds.
-fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Writer>, Vec<Row>) {
-    let missing = earlier.missing(plan, rounds);
-    let Earlier {
-        mut sidecar,
-        rows,
-        writer,
-        torn,
-    } = earlier;
-    note!(
-        "  going on after {} from before",
-        counted(rows.len(), "row")
-    );
-    if !torn.is_empty() {
-        note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
-    }
-    if sidecar.run.ended.take().is_some() {
-        note!("  note: this run was complete once, and {missing} of its rows are missing now");
-    }
-    let sources = [Some(&sidecar.harness), sidecar.program.as_ref()];
-    if !sources.into_iter().flatten().all(Source::is_as_committed) {
-        note!(
-            "  note: the source may differ from its commit; whether it does so as before cannot be checked"
-        );
-    }
-    sidecar.run.resumed.push(machine::now());
-    (sidecar, Some(writer), rows)
-}
-
-/// Says what is about to be done, and how long that takes.
-fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Estimate) {
-    note!("{}: {}", experiment.name, experiment.title);
-    note!("  keys: {}", keys.describe());
-    if let Some(asked) = keys.scaled_down_from() {
-        note!(
-            "  that is too few for {asked} keys in a table: tables hold {} instead",
-            keys.residents()
-        );
-    }
-    if let Some(warning) = keys.warning() {
-        note!("  {warning}");
-    }
-    for skipped in &plan.skipped {
-        note!("  {skipped}");
-    }
-    let measurements = plan.measurements(experiment.rounds).count();
-    let at_least = match experiment.stopping_rule().adapts() {
-        true => "at least ",
-        false => "",
-    };
-    note!(
-        "  {at_least}{} of {} s, with all that they need: {}",
-        counted(measurements, "measurement"),
-        experiment.seconds,
-        show(estimate)
-    );
 }
 
 fn describe(
@@ -462,60 +253,4 @@ fn describe(
         experiment: experiment.as_written.clone(),
         ..Sidecar::describe(run, COLUMNS)?
     })
-}
-
-/// A bar with the time left, or, where standard error is not a terminal, one line per workload.
-struct Progress {
-    bar: ProgressBar,
-    least_rounds: usize,
-    last: Option<Workload>,
-}
-
-impl Progress {
-    /// So many measurements are done already.
-    fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
-        let all = plan.measurements(experiment.rounds).count().max(done);
-        Self {
-            bar: progress::bar(all as u64).with_position(done as u64),
-            least_rounds: experiment.rounds,
-            last: None,
-        }
-    }
-
-    fn advance(&self) {
-        self.bar.inc(1);
-    }
-
-    /// Shows what is being measured now.
-    fn show(&mut self, now: &Measurement) {
-        if now.round > self.least_rounds && Some(self.bar.position()) >= self.bar.length() {
-            self.bar.inc_length(1);
-        }
-        if self.bar.is_hidden() {
-            if self.last.as_ref() != Some(&now.workload) {
-                let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
-                note!("  {done}/{all} done, now {}", now.workload.describe());
-                self.last = Some(now.workload.clone());
-            }
-        } else {
-            let (workload, threads) = (now.workload.label(), now.threads);
-            let frozen = match now.frozen {
-                0 => String::new(),
-                frozen => format!(", frozen {frozen}"),
-            };
-            self.bar.set_message(format!(
-                "{}: {workload}, threads {threads}{frozen}",
-                now.subject
-            ));
-        }
-    }
-
-    /// A line that stays.
-    fn say(&self, line: &str) {
-        self.bar.suspend(|| note!("  {line}"));
-    }
-
-    fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
 }

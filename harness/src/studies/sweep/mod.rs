@@ -3,6 +3,7 @@
 pub mod command;
 mod figure;
 mod findings;
+mod one;
 mod table;
 
 use anyhow::Result;
