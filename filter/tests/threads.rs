@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Barrier, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::{self, GrowingCuckooFilter};
 use filter::{CuckooFilter, FittedFilter, InsertError, MAX_THREADS, TooManyThreads};
@@ -12,6 +12,20 @@ use filter::{CuckooFilter, FittedFilter, InsertError, MAX_THREADS, TooManyThread
 static TURN: Mutex<()> = Mutex::new(());
 
 const THREADS: usize = 5_000;
+
+/// Threads with small stacks. Each is to be joined: the end of the scope alone does not wait until a thread has given its
+/// id back, and the next test would find some still taken.
+fn spawn_small<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    number: usize,
+    run: impl Fn() + Clone + Send + 'scope,
+) -> Vec<ScopedJoinHandle<'scope, ()>> {
+    let spawn = |_| {
+        let small = thread::Builder::new().stack_size(128 * 1024);
+        small.spawn_scoped(scope, run.clone()).unwrap()
+    };
+    (0..number).map(spawn).collect()
+}
 
 const TOLD: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
 
@@ -96,10 +110,11 @@ fn more_threads_than_there_are_ids_are_told() {
             .map(|number| {
                 let (filters, all_tried) = (&filters, &all_tried);
                 let run = move || {
-                    let served = filters.insert(number);
+                    let served = catch_unwind(AssertUnwindSafe(|| filters.insert(number)));
+                    // Also after a panic, or the others wait for ever.
                     all_tried.wait();
                     // All ids are held from here on, until the first thread ends.
-                    served
+                    served.unwrap()
                 };
                 let small = thread::Builder::new().stack_size(128 * 1024);
                 small.spawn_scoped(scope, run).unwrap()
@@ -147,10 +162,7 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
             // This thread is sure of its id.
             assert!(!filters.fixed.remove("absent"));
         };
-        for _ in 0..MAX_THREADS {
-            let small = thread::Builder::new().stack_size(128 * 1024);
-            small.spawn_scoped(scope, hold).unwrap();
-        }
+        let holders = spawn_small(scope, MAX_THREADS, hold);
         registered.wait();
         let one_too_many = scope.spawn(|| {
             assert_eq!(filter::register_thread(), Err(TooManyThreads));
@@ -169,6 +181,9 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
         });
         let result = one_too_many.join();
         tried.wait();
+        holders
+            .into_iter()
+            .for_each(|holder| holder.join().unwrap());
         result.unwrap();
     });
 }
@@ -194,15 +209,12 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
     }
     let (registered, ended) = (Barrier::new(MAX_THREADS), Barrier::new(MAX_THREADS));
     thread::scope(|scope| {
-        for _ in 0..MAX_THREADS - 1 {
-            let hold = || {
-                assert_eq!(filter::register_thread(), Ok(()));
-                registered.wait();
-                ended.wait();
-            };
-            let small = thread::Builder::new().stack_size(128 * 1024);
-            small.spawn_scoped(scope, hold).unwrap();
-        }
+        let hold = || {
+            assert_eq!(filter::register_thread(), Ok(()));
+            registered.wait();
+            ended.wait();
+        };
+        let holders = spawn_small(scope, MAX_THREADS - 1, hold);
         registered.wait();
         let ending = scope.spawn(|| {
             // Registered first, so that its id is given back first.
@@ -211,6 +223,9 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
         });
         let result = ending.join();
         ended.wait();
+        holders
+            .into_iter()
+            .for_each(|holder| holder.join().unwrap());
         result.unwrap();
     });
     let told = TOLD.lock().unwrap();

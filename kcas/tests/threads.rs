@@ -3,7 +3,7 @@
 #![cfg(not(kcas_loom))]
 
 use std::sync::{Barrier, Mutex, PoisonError};
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use kcas::thread_id::{self, MAX_THREADS, TooManyThreads};
 use kcas::{Error, Op, WordArray};
@@ -85,9 +85,16 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
-/// Threads that hold so many ids until they have met at the barrier twice.
-fn hold<'s>(scope: &'s Scope<'s, '_>, ids: usize, barrier: &'s Barrier) {
-    for _ in 0..ids {
+/// Spawns a thread for each of `ids` ids, which holds it until all have met at the barrier twice.
+///
+/// Join each: the end of a scope does not wait until its threads have given their ids back, and the next test would find some
+/// of them taken.
+fn hold<'s>(
+    scope: &'s Scope<'s, '_>,
+    ids: usize,
+    barrier: &'s Barrier,
+) -> Vec<ScopedJoinHandle<'s, ()>> {
+    let holder = |_| {
         let small = thread::Builder::new().stack_size(64 * 1024);
         let hold = || {
             assert_eq!(thread_id::register(), Ok(()));
@@ -96,8 +103,9 @@ fn hold<'s>(scope: &'s Scope<'s, '_>, ids: usize, barrier: &'s Barrier) {
             // It has an id for as long as it lives.
             assert_eq!(thread_id::register(), Ok(()));
         };
-        small.spawn_scoped(scope, hold).unwrap();
-    }
+        small.spawn_scoped(scope, hold).unwrap()
+    };
+    (0..ids).map(holder).collect()
 }
 
 /// One thread is stopped in the middle of an operation, and others hold all other ids: one more can load the word, and is
@@ -115,7 +123,7 @@ fn who_cannot_help_is_told() {
     assert!(words.peek(0) >> 63 == 1, "it is in the middle");
     let barrier = Barrier::new(MAX_THREADS);
     thread::scope(|scope| {
-        hold(scope, MAX_THREADS - 1, &barrier);
+        let holders = hold(scope, MAX_THREADS - 1, &barrier);
         barrier.wait();
         let one_too_many = scope.spawn(|| {
             assert_eq!(thread_id::register(), Err(TooManyThreads));
@@ -136,6 +144,7 @@ fn who_cannot_help_is_told() {
         });
         let result = one_too_many.join();
         barrier.wait();
+        holders.into_iter().for_each(|t| t.join().unwrap());
         result.unwrap();
     });
     assert_eq!(stopped.thaw(), Ok(()));
@@ -166,7 +175,7 @@ fn calls_inside_calls_share_an_id() {
         Mutex::new(Err(TooManyThreads));
     let barrier = Barrier::new(MAX_THREADS);
     thread::scope(|scope| {
-        hold(scope, MAX_THREADS - 1, &barrier);
+        let holders = hold(scope, MAX_THREADS - 1, &barrier);
         barrier.wait();
         // The id is claimed last, so that it is given back first.
         let ending = scope.spawn(|| {
@@ -175,6 +184,7 @@ fn calls_inside_calls_share_an_id() {
         });
         let result = ending.join();
         barrier.wait();
+        holders.into_iter().for_each(|t| t.join().unwrap());
         result.unwrap();
     });
     assert_eq!(*SHARED.lock().unwrap(), Ok(vec![Ok(true); 3]));
