@@ -26,6 +26,11 @@ export MODEL_FLOORS=off
 
 . scripts/copy.sh
 
+# A bug is found soon, so that building takes longer than the search: the crates that change are optimised less. (Not at all, they
+# overflow the stack that loom gives a thread.)
+soon_built=()
+for crate in kcas epoch-cell filter; do soon_built+=(--config "profile.loom.package.$crate.opt-level=1"); done
+
 # Builds or runs a check in the current directory, and no other: check SUITE NAME [ARGUMENT ...]
 check() {
     local suite=$1 name=$2 crate
@@ -33,7 +38,7 @@ check() {
     case $suite in
         model)
             read -r crate suite < <(models | awk -v name="$name" '$3 == name { print $1, $2 }')
-            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom -p "$crate" "$suite" "$@"
+            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
             ;;
         # Both crates, whichever it is: what they depend on is then built once.
         lib) cargo test --locked -p kcas -p filter --all-features --lib "$@" ;;
@@ -89,7 +94,8 @@ plant() { # LANE PATCH ...
         if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$name" -- "$name" --nocapture; fi \
             >>"$log" 2>&1; then
             printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
-        elif grep -q "^test .*$name.* FAILED\|panicked at\|^VIOLATION\|^STUCK" "$log"; then
+        # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
+        elif grep -q "panicked at\|^VIOLATION\|^STUCK" "$log"; then
             printf 'caught    %-34s by %s %s in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start))
         else
             broken "$patch: $name neither passed nor failed"
