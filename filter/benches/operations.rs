@@ -1,5 +1,5 @@
-//! Single operations of one thread on a table in the cache, half full and nearly full. Many threads, and tables
-//! past the caches, are measured by the harness (`harness targets`).
+//! Single operations of one thread on a table in the cache, half full and nearly full. The harness
+//! measures many threads, and tables larger than the caches (`harness targets`).
 //!
 //! ```sh
 //! cargo bench -p filter                            # all of it, two minutes
@@ -9,8 +9,9 @@
 //!
 //! # What was tried
 //!
-//! One run of a prototype on two cores, in million lookups a second, of present / of absent keys, by one thread,
-//! among 60 thousand keys unless told: read them as ratios. Who tries something adds a row, also where it did not help.
+//! One run of a prototype on two cores, in million lookups a second of present / absent keys, by
+//! one thread among 60 thousand keys unless stated otherwise: read them as ratios. Add a row for
+//! whatever you try, even if it did not help.
 //!
 //! | change | expected | came out |
 //! |---|---|---|
@@ -18,8 +19,9 @@
 //! | other bucket by `(g − i) mod m`, for any number of buckets, not by xor | a few cycles for the borrow | 160 / 190, not 185 / 203; 31 million keys: 19 / 19, not 16–19 / 14–23 |
 //! | lookups in batches of 32 | cache misses overlap | 31 million keys: 34–42, not 19; in the cache 163, not 160 |
 //!
-//! Later, with the harness on another machine of two cores, over the roofline (which hashes and loads the same and
-//! does nothing else), three runs each but for the batches, which had one:
+//! Later, with the harness on another machine of two cores, relative to the roofline (which hashes
+//! and loads the same and does nothing else); three runs each, except for the batches, which had
+//! one:
 //!
 //! | change | expected | came out |
 //! |---|---|---|
@@ -29,8 +31,9 @@
 //! | batches of 64 | a tenth, since the wait at the end of a group is shared by more | 31 million keys: 1.16, not 1.11; kept |
 //! | inserts read both buckets before they look at either | misses overlap | 2^20 slots: 1.01–1.05 of before; 20 million keys: 0.96–1.08; left out |
 //!
-//! Then against `word-lock`, a lock in the bucket's word, among 60,000 keys on one thread: nanoseconds, medians of nine rounds
-//! in which both took turns, before → after, with those of `word-lock` in brackets where the machine was as fast.
+//! Then against `word-lock`, a lock in the bucket's word, among 60,000 keys on one thread:
+//! nanoseconds, medians of nine rounds in which both took turns, before → after, with those of
+//! `word-lock` in brackets where the machine was equally fast.
 //!
 //! | change | expected | came out |
 //! |---|---|---|
@@ -53,11 +56,11 @@ use filter::CuckooFilter;
 const BUCKETS: usize = 1 << 14;
 const LOADS: [f64; 2] = [0.5, 0.95];
 
-/// Keys that come and go are put in and taken out in groups of so many: few enough that the load factor
-/// stays, many enough that the clock is seldom read.
+/// Number of keys inserted and then removed as a group: few enough to keep the load factor, many
+/// enough that the clock is seldom read.
 const GROUP: u64 = 64;
 
-/// A filter filled to a load factor with the keys from 0 on; and how many they are.
+/// Makes a filter filled to a load factor with the keys from 0 on; returns it and their number.
 fn filled(load: f64) -> (CuckooFilter, u64) {
     let filter = CuckooFilter::builder().buckets(BUCKETS).build();
     let filter = filter.expect("16,384 buckets are possible");
@@ -66,7 +69,7 @@ fn filled(load: f64) -> (CuckooFilter, u64) {
     (filter, keys)
 }
 
-/// Measures at each load. The routine is given the filter, and the number of keys in it.
+/// Measures at each load. The routine gets the filter, and the number of keys in it.
 fn at_each_load(
     criterion: &mut Criterion,
     name: &str,
@@ -81,7 +84,7 @@ fn at_each_load(
     }
 }
 
-/// Asks for each of the keys from `start` on in turn, round and round.
+/// Asks for each of the `keys` keys from `start` on in turn, round and round.
 fn cycle<R>(bencher: &mut Bencher, start: u64, keys: u64, ask: impl Fn(&u64) -> R) {
     let mut key = start;
     bencher.iter(|| {
@@ -94,14 +97,14 @@ fn cycle<R>(bencher: &mut Bencher, start: u64, keys: u64, ask: impl Fn(&u64) -> 
     });
 }
 
-/// What of a group of new keys is timed.
+/// Which part of a group's work is timed.
 #[derive(Clone, Copy)]
 enum Timed {
     PuttingIn,
     TakingOut,
 }
 
-/// Puts groups of new keys in, and takes out again what went in.
+/// Inserts groups of new keys, and removes each group again.
 fn come_and_go(
     bencher: &mut Bencher,
     mut new: impl Iterator<Item = u64>,
@@ -148,7 +151,7 @@ fn updates(criterion: &mut Criterion) {
         });
     }
     at_each_load(criterion, "insert_unique", |bencher, filter, keys| {
-        // Not those that are taken for one that is there: they are lookups.
+        // Leaves out keys taken for one that is there: inserting them uniquely would be a lookup.
         let absent = (keys..).filter(|key| !filter.contains(key));
         let insert = |key: &u64| filter.insert_unique(key) == Ok(true);
         come_and_go(bencher, absent, Timed::PuttingIn, insert, |key| {
