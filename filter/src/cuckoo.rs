@@ -456,7 +456,7 @@ pub enum BuildError {
     ZeroSize,
     /// [`Builder::capacity`] with a layout that is not [`DEPENDABLE`](Layout::DEPENDABLE).
     #[error(
-        "no number of keys can be promised with {slots} slots of {bits} bits: take a layout of at least 2 \
+        "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 2 \
          slots and 7 bits, or call buckets(number) and expect refusals"
     )]
     Undependable {

@@ -184,7 +184,7 @@ pub enum FitError {
         least: f64,
     },
     /// More keys than fit into any table with so low a false positive rate.
-    #[error("no room for {wished} keys at this false positive rate: {most} are the most possible")]
+    #[error("no room for {wished} keys at this false positive rate: at most {most} are possible")]
     TooManyKeys {
         /// The number of keys asked for.
         wished: usize,

@@ -98,12 +98,12 @@ pub enum SaveError {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The first bytes are not those of a saved filter.
-    #[error("this is not a saved filter: it does not begin as one")]
+    #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
     /// A version of the format that this code does not know.
     #[error(
-        "the filter was saved in version {found} of the format, and only {VERSION} is known here: load it \
-         with the release that saved it, or build it anew from the keys"
+        "the filter was saved in version {found} of the format, but only version {VERSION} is known here: \
+         load it with the release that saved it, or rebuild it from the keys"
     )]
     Version {
         /// The version found.
@@ -111,8 +111,8 @@ pub enum LoadError {
     },
     /// The saved filter has another layout than the one asked for.
     #[error(
-        "the saved filter has {slots} slots of {bits} bits a bucket, and another layout was asked for: load \
-         it with CuckooFilter::builder().layout::<{slots}, {bits}>()"
+        "the saved filter has {slots} slots of {bits} bits per bucket, not the layout asked for: load it \
+         with CuckooFilter::builder().layout::<{slots}, {bits}>()"
     )]
     Layout {
         /// Slots of a bucket in the saved filter.
@@ -123,9 +123,9 @@ pub enum LoadError {
     /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it
     /// gives other results ([`saved`](crate::saved#hashers)).
     #[error(
-        "the filter was saved with a hasher that gives other hashes: load it with the hasher and the seeds \
-         that it was built with, by hasher() or unmixed_hasher() as then, on the same kind of machine; or \
-         build it anew from the keys"
+        "the filter was saved with a hasher that gives other hashes: load it with the hasher and seeds it was \
+         built with, passed to the same one of hasher() and unmixed_hasher(), on the same kind of machine; or \
+         rebuild it from the keys"
     )]
     Hasher,
     /// The bytes end too early.
@@ -135,14 +135,14 @@ pub enum LoadError {
         bytes: u64,
     },
     /// There are more bytes than the filter has.
-    #[error("{excess} bytes follow the saved filter: pass its own bytes alone")]
+    #[error("{excess} bytes follow the saved filter: pass only its own bytes")]
     TooLong {
         /// Number of extra bytes.
         excess: u64,
     },
     /// A checksum does not match.
     #[error(
-        "the saved filter is damaged (its {part} has another checksum): copy it again, or save it anew"
+        "the saved filter is damaged (the checksum of its {part} is wrong): copy it or save it again"
     )]
     Corrupt {
         /// Which part: `header` or `table`.

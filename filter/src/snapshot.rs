@@ -93,7 +93,7 @@ pub enum SnapshotError {
     /// The table changed so quickly that the limit of reads was reached; or it is so full that the
     /// copy had no room for keys of different moments, all of which it needs.
     #[error(
-        "the filter is changed too quickly to be copied, or too full for it: try again when fewer threads \
+        "the filter is changing too quickly, or is too full, to be copied: try again when fewer threads \
          insert and remove, or build it with a larger capacity"
     )]
     TooBusy,

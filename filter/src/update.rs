@@ -25,8 +25,8 @@ pub enum InsertError {
     /// copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
     /// filter has no more room for copies of one key.
     #[error(
-        "all {most} copies of this key that there is room for are in the filter, and a larger one has room for no \
-         more: insert the key once (insert_unique), or remove copies"
+        "the filter holds {most} copies of this key, and even a larger one has room for no more: insert the key \
+         once (insert_unique), or remove copies"
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are

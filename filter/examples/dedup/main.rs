@@ -101,7 +101,7 @@ fn deduplicate(options: Options) -> Result<()> {
     }
     let rate = options.false_positive_rate;
     if !(rate > 0.0 && rate < 1.0) {
-        bail!("a false positive rate of {rate} makes no sense: it is between 0 and 1");
+        bail!("a false positive rate of {rate} makes no sense: it must be between 0 and 1");
     }
     if rate >= Filters::<4, 12>::RATE {
         filter::<4, 12>(&options, input, seed)
@@ -111,7 +111,7 @@ fn deduplicate(options: Options) -> Result<()> {
         filter::<2, 24>(&options, input, seed)
     } else {
         let least = Filters::<2, 24>::RATE;
-        bail!("a false positive rate of {rate} cannot be had: {least:.1e} is the least");
+        bail!("a false positive rate of {rate} is not possible: {least:.1e} is the least");
     }
 }
 
@@ -125,14 +125,14 @@ fn filter<const SLOTS: usize, const BITS: usize>(
         (Some(capacity), _) => capacity.get(),
         (None, Some(lines)) => {
             tell(format_args!(
-                "about {}, from the sizes of the files: --capacity says otherwise",
+                "about {}, from the sizes of the files; --capacity overrides this",
                 counted(lines as u64, "line")
             ));
             lines
         }
         (None, None) => {
             tell(format_args!(
-                "room for {ROOM_WITHOUT_A_SIZE} distinct lines at first: --capacity makes more"
+                "room for {ROOM_WITHOUT_A_SIZE} distinct lines at first; --capacity changes this"
             ));
             ROOM_WITHOUT_A_SIZE
         }
@@ -171,7 +171,7 @@ fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
                 Err(error) => {
                     input.lock().expect("no worker panicked").end();
                     return Err(error).with_context(|| {
-                        format!("no more than {started} of {threads} threads can be started: choose fewer --threads")
+                        format!("only {started} of {threads} threads could be started: choose fewer --threads")
                     });
                 }
             }

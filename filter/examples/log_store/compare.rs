@@ -193,7 +193,7 @@ impl fmt::Display for Comparison {
             "Page reads",
             format!("{present} present keys"),
             format!("{absent} absent keys"),
-            "memory a key"
+            "memory per key"
         )?;
         for way in &self.ways {
             let bytes = way.bytes as f64 / (*keys).max(1) as f64;
@@ -205,7 +205,7 @@ impl fmt::Display for Comparison {
         }
         write!(
             f,
-            "The filter took {} absent keys for present ones; {:.1} were to be expected.",
+            "The filter took {} absent keys for present ones; {:.1} were expected.",
             self.mistaken, self.expected
         )
     }

@@ -81,7 +81,7 @@ fn next_line(lines: &mut impl BufRead, number: u64) -> Result<Option<Vec<u8>>> {
     (most.read_until(b'\n', &mut line)).with_context(|| format!("cannot read line {number}"))?;
     ensure!(
         line.len() <= MAX_VALUE,
-        "line {number} is longer than {MAX_VALUE} bytes, which is the most that a value has"
+        "line {number} is longer than {MAX_VALUE} bytes, the maximum length of a value"
     );
     Ok((!line.is_empty()).then_some(line))
 }

@@ -35,13 +35,13 @@ impl LogFile {
         let name = directory.display();
         if access == Access::Create {
             fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make the directory {name}"))?;
+                .with_context(|| format!("cannot create the directory {name}"))?;
         } else if !path.exists() {
-            bail!("there is no store at {name}: `import` or `set` makes one");
+            bail!("there is no store at {name}: `import` or `set` creates one");
         }
         let lock = lock(directory, access)?;
         if !path.exists() {
-            create(directory).with_context(|| format!("cannot make a store at {name}"))?;
+            create(directory).with_context(|| format!("cannot create a store at {name}"))?;
         }
         let log = OpenOptions::new()
             .read(true)
@@ -67,7 +67,7 @@ fn lock(directory: &Path, access: Access) -> Result<File> {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
             bail!(
-                "another process uses the store at {}: wait until it has ended",
+                "another process uses the store at {}: wait until it has finished",
                 directory.display()
             )
         }

@@ -161,7 +161,7 @@ fn open(directory: &Path, access: Access) -> Result<Store<LogFile>> {
     let store = Store::open(LogFile::open(directory, access)?).with_context(cannot)?;
     if store.torn() > 0 {
         tell(format_args!(
-            "{} at the end belong to no complete batch and are ignored; the next batch takes their place",
+            "{} at the end belong to no complete batch and are ignored; the next batch will replace them",
             counted(store.torn(), "byte")
         ));
     }
@@ -287,7 +287,7 @@ fn check(directory: &Path) -> Result<()> {
         let found = store.find(&key)?;
         ensure!(
             found.is_some_and(|record| record.offset() == offset),
-            "{} is in the log, and is not found there",
+            "{} is in the log, but was not found there",
             key.escape_ascii()
         );
     }

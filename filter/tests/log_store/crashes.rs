@@ -165,7 +165,7 @@ fn a_flipped_bit_is_never_accepted() {
             }
             let error = flip(0).unwrap_err().to_string();
             assert!(
-                error.contains("does not begin as one"),
+                error.contains("does not begin like one"),
                 "bit {bit}: {error}"
             );
         }
@@ -193,7 +193,7 @@ fn a_page_in_a_wrong_place_is_not_accepted() {
     ] {
         let disk = SimulatedDisk::of(other.to_vec());
         let error = Store::open(disk).map(drop).unwrap_err().to_string();
-        assert!(error.contains("does not begin as one"), "{error}");
+        assert!(error.contains("does not begin like one"), "{error}");
     }
 }
 

@@ -39,7 +39,7 @@ impl Index {
             room *= 2;
         }
         bail!(
-            "the {} keys do not fit into a filter with room for {room}: too many are taken for one another",
+            "the {} keys do not fit into a filter with room for {room}: too many are mistaken for one another",
             live.len()
         )
     }
@@ -50,7 +50,7 @@ impl Index {
             .try_reserve(room, |_| unreachable!("it is empty"))
             .is_err()
         {
-            bail!("no memory for the places of {room} keys");
+            bail!("no memory for the offsets of {room} keys");
         }
         let filter = CuckooFilter::builder().capacity(room).build()?;
         let mut index = Index { filter, offsets };

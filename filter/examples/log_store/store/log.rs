@@ -152,7 +152,9 @@ pub(crate) fn first_page() -> Vec<u8> {
 impl<D: Disk> Log<D> {
     /// Opens a log and reads all of it; changes nothing.
     pub(crate) fn open(disk: D) -> Result<(Log<D>, Recovered)> {
-        let length = disk.len().context("cannot tell the length of the log")?;
+        let length = disk
+            .len()
+            .context("cannot determine the length of the log")?;
         let mut log = Log {
             disk,
             pages: length / page::SIZE as u64,
@@ -161,7 +163,7 @@ impl<D: Disk> Log<D> {
         let first = log.page(0)?;
         ensure!(
             first.is_some_and(|page| page.contents() == MAGIC),
-            "the log does not begin as one: it is damaged, no log at all, or of another version"
+            "the log does not begin like one: it is damaged, not a log at all, or of another version"
         );
         log.pages = log.committed()?;
         let recovered = Recovered {
@@ -214,7 +216,7 @@ impl<D: Disk> Log<D> {
             rest -= within;
             while within < contents.len() {
                 let Some(head) = Head::read(&contents[within..]) else {
-                    bail!("page {number} of the log is whole, but holds no record at {within}");
+                    bail!("page {number} of the log is undamaged, but has no record at {within}");
                 };
                 let offset = Offset::new(number, within);
                 take(head.key, offset, head.value_length.is_none());
@@ -310,8 +312,8 @@ impl<D: Disk> Log<D> {
 
 fn damaged(number: u64) -> anyhow::Error {
     anyhow::anyhow!(
-        "page {number} of the log (from byte {} on) is damaged, and pages after it are whole: nothing was \
-         changed. Put a copy of the page in its place",
+        "page {number} of the log (from byte {} on) is damaged, but pages after it are not: nothing was \
+         changed. Replace the page by a copy",
         number * page::SIZE as u64
     )
 }
