@@ -1,4 +1,4 @@
-//! Bad sizes are clear errors; what is built is usable from many threads.
+//! Bad sizes are clear errors; a filter that is built can be used from many threads.
 #![cfg(not(kcas_loom))]
 
 use std::panic::catch_unwind;

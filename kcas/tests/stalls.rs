@@ -1,5 +1,5 @@
-//! Lock-freedom: threads are stopped before every single atomic access of every operation, and the
-//! others do not notice while they work.
+//! Lock-freedom: threads are stopped before every single atomic access of every operation, for as
+//! long as the others work, and the others do not notice.
 //!
 //! "Do not notice" is counted in steps, not in time: a thread that waits for a stopped one goes
 //! round and round and exceeds any bound.
