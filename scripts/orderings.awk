@@ -1,7 +1,7 @@
 # Finds every memory ordering of a Rust file outside comments and tests, with each weaker one that
 # could stand there, for scripts/orderings.sh:
 #
-#   FUNCTION NTH ACCESS ORDERING WEAKER        NTH: among the orderings of the function, from 1
+#   FUNCTION NTH ACCESS ORDERING WEAKER        NTH: counted among the orderings of the function, from 1
 #
 # With -v function_name=F -v nth=N -v weaker=W it prints the file instead, with that one ordering
 # weakened.

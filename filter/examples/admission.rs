@@ -11,7 +11,7 @@
 //!
 //! ```sh
 //! cargo run --release -p filter --example admission             # keys with a Zipf distribution
-//! cargo run --release -p filter --example admission -- urls.log # one key a line
+//! cargo run --release -p filter --example admission -- urls.log # one key per line
 //! ```
 
 #[path = "shared/mod.rs"]
@@ -39,7 +39,7 @@ use shared::{at_least_1, counted, ending, print};
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
-    /// The requests, one key a line. By default they are drawn at random.
+    /// The requests, one key per line. By default they are drawn at random.
     log: Option<PathBuf>,
     /// Number of keys that the cache holds.
     #[arg(long, value_name = "N", default_value = "10000", value_parser = at_least_1)]

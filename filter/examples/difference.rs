@@ -35,9 +35,9 @@ use shared::{counted, ending, tell};
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
-    /// The keys that A has, one a line.
+    /// The keys that A has, one per line.
     a: PathBuf,
-    /// The keys that B has, one a line.
+    /// The keys that B has, one per line.
     b: PathBuf,
     /// Determines which of the missing lines are not written.
     #[arg(long, default_value_t = 1)]

@@ -114,7 +114,7 @@ impl<H: Hasher> Hasher for MixedHasher<H> {
 /// The fingerprint of a key, and the buckets where it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// What is stored of the key: at least 1.
+    /// What is stored for the key; at least 1.
     pub fingerprint: u64,
     /// The bucket chosen by the hash.
     pub first: usize,

@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn lookups_that_explain_nothing_are_left_out() {
-        // Which of the inserts was seen stays open.
+        // Which of the inserts was seen remains open.
         let mut calls = vec![
             call(0, 0, 100, Insert(Ok(()))),
             call(1, 0, 100, Insert(Ok(()))),
@@ -559,7 +559,8 @@ mod tests {
             calls,
             blamed: 2,
         };
-        // Six times, so a call between neighbours takes a fifth of the axis, however short it was.
+        // There are six times, so a call between neighbours takes a fifth of the axis, however
+        // short it was.
         let short = format!("|{}|", "-".repeat(11));
         let drawn = violation.to_string();
         for line in [

@@ -1,6 +1,6 @@
 //! The named layouts, one type each. Any other is a [`CuckooFilter`] with its numbers.
 //!
-//! | Type | Wrong about one absent key in | Bits a key | Load to plan for | Timestamp bits |
+//! | Type | Wrong about one absent key in | Bits per key | Load to plan for | Timestamp bits |
 //! |---|---:|---:|---:|---:|
 //! | [`Filter8x7`] | 7.9 | 8.2 | 0.975 | 7 |
 //! | [`Filter7x8`] | 18.1 | 9.4 | 0.975 | 7 |
@@ -19,7 +19,7 @@
 //!
 //! The error rate is that of a table with every slot taken, which is the maximum
 //! ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)); it falls with the load.
-//! Bits a key are those of a table at the load to plan for
+//! Bits per key are those of a table at the load to plan for
 //! ([`BITS_A_KEY`](crate::layout::Layout::BITS_A_KEY),
 //! [`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)); small tables take more.
 //!

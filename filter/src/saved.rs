@@ -1,6 +1,6 @@
 //! Saving and loading: a filter as bytes.
 //!
-//! All numbers are little endian:
+//! All numbers are little-endian:
 //!
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
@@ -10,10 +10,10 @@
 //! | 14 | 2 | bits of a fingerprint |
 //! | 16 | 8 | number of buckets, at least 1 |
 //! | 24 | 8 | number of fingerprints in the table |
-//! | 32 | 8 | what the hasher makes of known keys, by which another [hasher](#hashers) is told |
-//! | 40 | 8 | checksum of the 40 bytes before |
-//! | 48 | 8 × buckets | the buckets' words, with the timestamps 0 ([`layout`](crate::layout)) |
-//! | then | 8 | checksum of all bytes before, but for the first checksum |
+//! | 32 | 8 | a digest of the hashes of known keys, which identifies the [hasher](#hashers) |
+//! | 40 | 8 | checksum of the preceding 40 bytes |
+//! | 48 | 8 × buckets | the buckets' words, with all timestamps 0 ([`layout`](crate::layout)) |
+//! | then | 8 | checksum of all preceding bytes except the first checksum |
 //!
 //! The checksums are CRC-64/XZ. They detect every single flipped bit and every error within 64
 //! consecutive bits; of all other errors, all but one in 2^64. They protect against accidents, not
@@ -207,10 +207,10 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// class has its own.
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is no memory; when others change the filter so quickly that the limit is reached;
-    /// when it is nearly full, and the copy has no room for keys that came and went meanwhile; or
-    /// when it changed meanwhile, and more than [`MAX_THREADS`](crate::MAX_THREADS) live threads
-    /// insert or remove.
+    /// [`SnapshotError`]: when there is not enough memory; when others change the filter so quickly
+    /// that the limit is reached; when it is nearly full, and the copy has no room for keys that
+    /// came and went meanwhile; or when it changed meanwhile, and more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,

@@ -2,14 +2,14 @@
 //! cost of K-CAS without contention. The harness measures contention.
 //!
 //! ```sh
-//! cargo bench -p kcas                      # all of it, a minute
+//! cargo bench -p kcas                      # all of them, a minute
 //! cargo bench -p kcas -- kcas/2            # one of them
 //! cargo bench -p kcas -- --test            # each once, without timing it
 //! ```
 //!
 //! # What was tried
 //!
-//! Nothing since these benches exist. Add a row for whatever you try, even if it did not help: the
+//! Nothing yet, since these benches were added. Add a row for whatever you try, even if it did not help: the
 //! change, what you expected, what came out.
 
 use std::hint::black_box;

@@ -73,7 +73,7 @@
 //! completed, even if only to find that a word differs. So a thread that keeps retrying an
 //! operation that must fail can hold others up for as long as it does. Undecided operations wait
 //! for one another only in ascending order of index, and a decided one waits for nobody, so helping
-//! ends. `load` is lock-free; it is a single load when no operation is under way on its word.
+//! ends. `load` is lock-free, and is a single load when no operation is under way on its word.
 //!
 //! # Limits
 //!

@@ -51,7 +51,7 @@ pub struct ThreadId {
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
-/// More than [`MAX_THREADS`] live threads have used K-CAS at one moment.
+/// More than [`MAX_THREADS`] live threads take part in K-CAS at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "more than {MAX_THREADS} live threads take part in K-CAS: let some end, or share a pool of threads"

@@ -9,7 +9,7 @@ use crate::thread_id::{self, ThreadId, TooManyThreads};
 /// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Some word did not hold its expected value. This and
+    /// A word did not hold its expected value. This and
     /// [`TooManyThreads`](Error::TooManyThreads) are the errors that are not misuse.
     #[error("a word does not hold its expected value")]
     Mismatch,

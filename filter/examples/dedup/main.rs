@@ -59,7 +59,7 @@ struct Options {
     #[arg(long, short, value_name = "N", value_parser = at_least_1)]
     capacity: Option<NonZeroUsize>,
     /// The fraction of new lines that a full filter may drop wrongly (half of that while it fills):
-    /// the smaller, the more memory. From 0.002 on 2 bytes a line, from 0.0001 on 3, from
+    /// the smaller, the more memory. From 0.002 on 2 bytes per line, from 0.0001 on 3, from
     /// 0.00000024 on 5.
     #[arg(long, short = 'p', value_name = "SHARE", default_value_t = 0.000_001)]
     false_positive_rate: f64,

@@ -7,7 +7,7 @@
 //! | 2 | length of the key, at least 1 |
 //! | 4 | length of the value, or 2^32 − 1 if the key was deleted |
 //! | then | the key |
-//! | then | the value; it goes on in the next page where this one ends |
+//! | then | the value, which continues in the next page if this one ends |
 //!
 //! The part before the value is never split between pages. A batch begins in a new page, so no page
 //! is ever written twice: writing it again could tear what was acknowledged.

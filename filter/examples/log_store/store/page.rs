@@ -1,11 +1,11 @@
 //! A page: 4 KiB with a checksum that shows whether they are as written.
 //!
-//! All numbers are little endian:
+//! All numbers are little-endian:
 //!
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
 //! | 0 | 8 | checksum (CRC-64/XZ) of all bytes after it |
-//! | 8 | 8 | sequence number: how many pages come before this one |
+//! | 8 | 8 | sequence number: the number of pages before this one |
 //! | 16 | 2 | length of the contents |
 //! | 18 | 2 | 1 if the page is the last one of its batch, otherwise 0 |
 //! | 20 | length | contents |
