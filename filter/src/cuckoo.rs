@@ -99,8 +99,8 @@ impl CuckooFilter {
     /// that is a matter of probability: see [`Builder::capacity`].
     ///
     /// # Panics
-    /// When [`Builder::build`] would return an error: `n` is 0 or absurdly large, or there is no
-    /// memory.
+    /// When [`Builder::build`] would return an error: `n` is 0 or absurdly large, or there is not
+    /// enough memory.
     pub fn with_capacity(n: usize) -> CuckooFilter {
         match CuckooFilter::builder().capacity(n).build() {
             Ok(filter) => filter,
@@ -484,12 +484,12 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         Builder { size, hasher }
     }
 
-    /// Sets the size to room for `n` distinct keys: the number of buckets that they fill to
-    /// [`Layout::WORKABLE_LOAD`] at most, and less in small tables, where chance plays a larger
+    /// Sets the size to room for `n` distinct keys: enough buckets that the keys fill them to at
+    /// most [`Layout::WORKABLE_LOAD`], and to less in small tables, where chance plays a larger
     /// part.
     ///
-    /// One of the `n` inserts rarely fails. In each layout that was tried, this happens in at most
-    /// 3 of 10,000 tables for up to 100 keys, of 6,666 for 300 and of 2,000 for 1,000
+    /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
+    /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300 and of 2,000 for 1,000
     /// (`filter/tests/capacity.rs`). The last call of this or [`buckets`](Self::buckets) counts.
     ///
     /// Layouts for which this promise cannot be kept are refused by [`build`](Self::build)
@@ -509,7 +509,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// Sets another hasher. Any that tells keys apart will do: its hashes are
     /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
     ///
-    /// Loading a saved filter takes the same hasher with the same seeds, and std's `RandomState`
+    /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
     /// does not reveal its own ([`saved`](crate::saved#hashers)).
     pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))

@@ -23,8 +23,8 @@
 //! | 4×13 | 11 | 2,048 | 60 µs |
 //! | 8×7, 2×28 (the minimum) | 7 | 128 | 4 µs |
 //!
-//! A lookup takes some nanoseconds; only one that loses its core half-way can see so many
-//! additions. While it is suspended, for some milliseconds say, other threads would have to spend
+//! A lookup takes a few nanoseconds; only one that loses its core half-way can see so many
+//! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
 //! their time on that one bucket (if they use m buckets alike, each thread brings 32,768 / m
 //! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
 //! buckets, or one key hammered without pause, and even then a coincidence: with 7 bits, one key
@@ -93,8 +93,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
     /// lower load it is proportionally lower: 95 % of it at a load of 0.95.
     ///
-    /// Every error rate in these docs is meant this way. The module [`layouts`](crate::layouts) has
-    /// a table of all layouts.
+    /// All error rates in these docs are defined this way. The module [`layouts`](crate::layouts)
+    /// has a table of all layouts.
     pub const FALSE_POSITIVE_RATE: f64 = {
         let fingerprints = (1u64 << BITS) as f64;
         let alike = (1.0 + 2.0 / fingerprints) / fingerprints;
@@ -115,7 +115,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         ones
     };
 
-    /// What finding a fingerprint takes to know of this layout.
+    /// What is needed to find a fingerprint in a word of this layout.
     pub(crate) const SHAPE: Shape = Shape {
         lowest: Self::LOWEST,
         highest: Self::LOWEST << (BITS - 1),
@@ -192,8 +192,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         Self::advance(word | fingerprint << Self::place_of(Self::SHAPE.matches(word, 0)))
     }
 
-    /// Returns `word` with the lowest of the slots that [`Shape::matches`] found emptied; there
-    /// must be at least one.
+    /// Returns `word` with one slot emptied: the lowest of those that [`Shape::matches`] found, of
+    /// which there must be at least one.
     #[inline]
     pub(crate) const fn take(word: u64, matches: u64) -> u64 {
         word & !(Self::MAX_FINGERPRINT << Self::place_of(matches))
@@ -241,8 +241,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     }
 }
 
-/// What finding a fingerprint takes to know of a layout: as a value, for a layout known only at run
-/// time.
+/// What is needed to find a fingerprint in a word of some layout: a value, for a layout known only
+/// at run time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// One in the lowest bit of every slot.

@@ -86,7 +86,7 @@
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the
 //!   process together: a thread that has done so counts until it ends. With one thread too many, an
 //!   insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics, before
-//!   anything changes; [`register_thread`] finds out beforehand. Lookups do not count.
+//!   anything changes; [`register_thread`] makes sure of a place beforehand. Lookups do not count.
 //! - **Signal handlers** may look up keys in a fixed-size filter (`contains`, `count`, `len`), even
 //!   when they have interrupted an insert or a remove of their thread, provided that keys can be
 //!   hashed there. They must not call anything else: an insert or a remove destroys the operation

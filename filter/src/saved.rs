@@ -27,9 +27,9 @@
 //!
 //! A filter knows its keys only by their hashes. So it can be loaded only with the hasher that it
 //! was built with: of the same type, with the same seeds, and passed to the same function
-//! ([`Builder::hasher`] or [`Builder::unmixed_hasher`]). The saved filter includes a checksum of
-//! the hashes of some known keys, and a hasher that gives other hashes is refused. The known keys
-//! are numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple and an
+//! ([`Builder::hasher`] or [`Builder::unmixed_hasher`]). The saved filter includes a digest of the
+//! hashes of some known keys, and a hasher that gives other hashes is refused. The known keys are
+//! numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple and an
 //! enum. A machine with pointers of another width is refused in any case.
 //!
 //! **What cannot be detected.** Your key type may hash differently than before, because it has a
@@ -196,7 +196,7 @@ pub enum LoadError {
 /// buckets. If that is not enough, the call gives up ([`SnapshotError::TooBusy`]).
 ///
 /// **Memory.** If nobody writes, one table, for the copy. If others write, at most three in all,
-/// two of which are given back at the end. Some KiB come on top: counters, and lists of small
+/// two of which are given back at the end. A few KiB come on top: counters, and lists of small
 /// tables. [`to_bytes`](Self::to_bytes) takes one more table for the bytes, once the other two have
 /// been given back.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
@@ -239,8 +239,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     }
 
     /// Saves the filter as bytes, in the format described in [`saved`](crate::saved), for
-    /// [`load`](Builder::load). Loading them takes the same [hasher](crate::saved#hashers), so keep
-    /// its seeds, too.
+    /// [`load`](Builder::load). Loading them requires the same [hasher](crate::saved#hashers), so
+    /// keep its seeds, too.
     ///
     /// # Errors
     /// As [`try_clone`](Self::try_clone).
@@ -331,7 +331,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     ///
     /// Returns exactly the filter that was saved, or an error: damage, another layout and another
     /// [hasher](crate::saved#hashers) are all detected. Allocates nothing before the length of
-    /// `bytes` is known to be right, and then no more than that length, apart from some KiB that
+    /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
     /// every filter has.
     ///
     /// ```

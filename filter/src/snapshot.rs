@@ -7,7 +7,7 @@
 //! 1. read every bucket, in order
 //! 2. read every bucket again, in the same order; then those that had changed, again and again,
 //!    until few are left. The copy has the last word of each.
-//! 3. of those that are left, read the words of every two at one moment
+//! 3. for every two of those that are left, read both words at one moment
 //! 4. a class is suspect if its fingerprint is not equally often in two successive words of a
 //!    bucket, or in the copy's word and in that of step 3. Count the suspect classes in the table,
 //!    as a lookup does, and make the copy hold each as often
@@ -17,8 +17,8 @@
 //! of the call (at different moments for different classes). So whatever was in the table
 //! throughout is in the copy, and whatever never was is not.
 //!
-//! **Why.** Every change that adds a fingerprint to a bucket advances its timestamp, so nothing was
-//! added between two reads that return the same word. (This holds modulo the timestamp's width, and
+//! **Why.** Every change that adds a fingerprint to a bucket advances its timestamp, so a word that
+//! is the same at two reads was the same in between. (This holds modulo the timestamp's width, and
 //! a copy takes longer than a lookup: if a bucket is hammered throughout, one read in
 //! 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) may take it for unchanged by chance. See
 //! [`layout`](crate::layout#when-a-timestamp-wraps).)

@@ -51,7 +51,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// The error, for a table that is never closed.
+    /// Converts it to the public error, for a table that is never closed.
     fn for_good(self) -> InsertError {
         match self {
             Refused::Full => InsertError::Full,

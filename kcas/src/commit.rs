@@ -259,7 +259,7 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     loop {
         // If its owner has moved on, there is nothing left to help. A decided operation is
         // released, and nothing of it is installed: two helpers that put their installations over a
-        // tag of its owner in turn would undo and meet each other's for ever.
+        // tag of its owner in turn would keep undoing and meeting each other's for ever.
         if let Some((ops, state)) = descriptor::read_kcas(current) {
             if state == State::Undecided
                 && let Some(other) = install_and_decide(words, me, current, &ops)
@@ -401,8 +401,8 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
 /// installation over one, and none comes back once it is released. Otherwise the word may hold a
 /// tag that the owner put there too late, and over it the installation of a helper that has not
 /// learned of the decision: when it does, it puts the owner's tag back. So the owner finishes such
-/// an installation itself. It does not write what, according to the installation's record, was
-/// replaced, since that is the late tag.
+/// an installation itself. It does not write back what the installation's record says was replaced,
+/// since that is the late tag.
 ///
 /// After a *failure* there may also be such an installation over a value: it began before the
 /// decision, and its helper has slept since it read "undecided":

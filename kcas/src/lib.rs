@@ -80,8 +80,8 @@
 //! At most [`MAX_THREADS`](thread_id::MAX_THREADS) live threads may take part. A thread takes part
 //! from its first K-CAS of two words or more, or from the first time it has to help one, until it
 //! ends. One thread too many gets [`Error::TooManyThreads`], or panics where a function has no such
-//! error; [`thread_id::register`] finds out beforehand. Loads and exchanges of words on which
-//! nothing is under way need no id.
+//! error; [`thread_id::register`] makes sure of an id beforehand. Loads and exchanges of words on
+//! which nothing is under way need no id.
 //!
 //! A thread has one record: a signal handler that runs or helps a K-CAS destroys the K-CAS that it
 //! interrupted on its thread. It may call [`load`](WordArray::load) and [`peek`](WordArray::peek).

@@ -70,8 +70,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Returns the value. Wait-free: one load, which is the linearization point.
     #[inline]
     pub fn load<'a>(&'a self, _: &'a Pinned) -> &'a T {
-        // SeqCst: see the crate's docs. It acquires with `replace`, or with whatever handed the
-        // cell to this thread.
+        // SeqCst: see the crate's docs. As an Acquire it pairs with `replace`, or with whatever
+        // handed the cell to this thread.
         let address = self.address.load(Ordering::SeqCst);
         // SAFETY: the address is of a `T` that the cell owned at the load. If it is replaced, it is
         // freed only after every thread pinned at that moment has let go; this thread is one of

@@ -13,7 +13,7 @@ use crate::Replaced;
 #[derive(Debug)]
 pub struct Pinned(Guard);
 
-/// Pins the current thread, which takes some nanoseconds for one fence, or less if it is pinned
+/// Pins the current thread, which takes a few nanoseconds for one fence, or less if it is pinned
 /// already.
 ///
 /// Lock-free, except for the allocator: a thread's first pin registers it, which allocates; and one

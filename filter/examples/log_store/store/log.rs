@@ -15,7 +15,7 @@
 //! # What a crash leaves
 //!
 //! All of a batch but its last page is written and synced, and then the last page is written and
-//! synced. So if the last page of a batch is complete, all pages before it are, too. When a log is
+//! synced. So if the last page of a batch is intact, all pages before it were, too. When a log is
 //! opened, everything up to the last such page was acknowledged (or was about to be). If a page is
 //! damaged
 //!
@@ -174,7 +174,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Returns the number of pages up to the last one that ends a batch; all of them must be
-    /// complete.
+    /// intact.
     fn committed(&self) -> Result<u64> {
         let mut committed = 0;
         let mut broken = None;

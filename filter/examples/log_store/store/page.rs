@@ -24,7 +24,7 @@ pub(crate) const ROOM: usize = SIZE - HEADER;
 
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
-/// A complete page.
+/// An intact page.
 pub(crate) struct Page {
     bytes: Vec<u8>,
     length: usize,
@@ -46,7 +46,7 @@ impl Page {
         bytes
     }
 
-    /// Returns the page that these bytes are, if they are the complete page with this number.
+    /// Returns the page that these bytes are, if they are intact and have this number.
     pub(crate) fn open(number: u64, bytes: Vec<u8>) -> Option<Page> {
         let length = usize::from(u16::from_le_bytes(field(&bytes, 16)));
         let whole = bytes.len() == SIZE
