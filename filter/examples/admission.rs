@@ -54,7 +54,8 @@ struct Options {
     /// Number of keys to draw from.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = at_least_1, conflicts_with = "log")]
     keys: NonZeroUsize,
-    /// How much more often the frequent keys are drawn: the exponent of the Zipf distribution.
+    /// The exponent of the Zipf distribution: the greater it is, the more often the frequent keys
+    /// are drawn.
     #[arg(long, default_value_t = 0.9, conflicts_with = "log")]
     skew: f64,
     /// Seed of the random requests: the same seed draws the same requests.

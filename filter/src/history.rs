@@ -325,7 +325,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const WIDTH: usize = 60;
         let begin = self.calls.iter().map(|call| call.start).min().unwrap_or(0);
-        // Calls may still have been under way, and end much later: they are drawn to the margin.
+        // Calls may still have been under way, and end much later: they are drawn up to the margin.
         let end = self.calls.get(self.blamed).map_or(begin, |call| call.end);
         let mut times: Vec<u64> = (self.calls.iter())
             .flat_map(|call| [call.start, call.end.min(end)])

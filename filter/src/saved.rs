@@ -208,8 +208,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory; when others change the filter so quickly
-    /// that the limit is reached; when it is nearly full, and the copy has no room for keys that
-    /// came and went meanwhile; or when it changed meanwhile, and more than
+    /// that the limit is reached; when it is so full that the copy has no room for keys that came
+    /// and went meanwhile; or when it changed meanwhile, and more than
     /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where

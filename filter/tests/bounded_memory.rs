@@ -18,7 +18,7 @@ const THREADS: usize = 4;
 const SHORT_LIVED: usize = 10_000;
 
 /// How much the process may grow, in bytes: what the allocator and the system's stacks retain
-/// varies by some pages. One extra record for each short-lived thread would be 2.5 MB, one word
+/// varies by a few pages. One extra record for each short-lived thread would be 2.5 MB, one word
 /// lost for each churned key 20 MB.
 const MAY_GROW: usize = 1 << 20;
 

@@ -11,7 +11,7 @@ use limited::with_granted;
 
 const BUCKETS: usize = 20_000;
 
-/// Every filter has some KiB of counters besides its table.
+/// Every filter has a few KiB of counters besides its table.
 const SMALL: usize = 4 << 10;
 
 /// Copies, and saves, while two threads change the filter all over: repeated until each allocation

@@ -115,7 +115,8 @@ fn the_smallest_that_meets_the_rate_is_chosen() {
             let as_small = offered.iter().filter(|l| l.1 <= rate && l.2 == buckets);
             let taken = known.iter().find(|l| l.0 == layout).unwrap();
             assert!(taken.1 <= rate, "{n} keys at {rate}: {layout:?}");
-            // In the smallest tables, layouts with other numbers of slots take as many buckets.
+            // In the smallest tables, layouts with other numbers of slots may take equally many
+            // buckets.
             let alike = as_small.filter(|l| l.0.0 == layout.0);
             assert_eq!(Some(taken.3), alike.map(|l| l.3).max(), "at {rate}");
             chosen.insert(layout);

@@ -41,7 +41,8 @@ fn fill_and_empty(filter: &CuckooFilter) {
 fn operations_do_not_allocate() {
     let _turn = TURN.lock().unwrap();
     let filter = CuckooFilter::builder().buckets(2_000).build().unwrap();
-    // The thread's first use makes its id, its counter, and the first K-CAS's record.
+    // Makes everything that first uses make: the thread's id, its counter, and the first K-CAS's
+    // record.
     fill_and_empty(&filter);
     assert_eq!(allocations(|| fill_and_empty(&filter)), 0);
     let control = allocations(|| drop(std::hint::black_box(Box::new(1))));

@@ -81,7 +81,7 @@ mod observed {
             self.before(Access::Store).store(value, order);
         }
 
-        /// Ands `value` into the value; returns the old value.
+        /// Replaces the value by its bitwise and with `value`; returns the old value.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
             self.before(Access::Exchange).fetch_and(value, order)
         }

@@ -77,12 +77,12 @@ impl KcasTag {
         KcasTag(raw)
     }
 
-    /// Returns the word that a helper installs to confirm.
+    /// Returns the confirmed tag, as a word.
     pub(crate) fn raw(self) -> u64 {
         self.0
     }
 
-    /// Returns the word that the owner installs.
+    /// Returns the owner tag, as a word.
     pub(crate) fn owner_raw(self) -> u64 {
         self.0 | OWNER
     }

@@ -1,4 +1,4 @@
-//! The public type: [`WordArray`].
+//! The public type [`WordArray`], and the errors of its operations.
 
 use crate::commit::{self, CompareExchangeError};
 use crate::op::{MAX_OPS, Op, Ops};
@@ -103,8 +103,8 @@ impl WordArray {
     /// Makes an array of `len` words, all zero, if there is memory for it.
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes. (A system that promises more memory than it has
-    /// may not refuse, but kill the process when the words are written.)
+    /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may not
+    /// refuse, but kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
             Some(words) => Ok(WordArray::of(words)),

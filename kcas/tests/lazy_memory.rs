@@ -8,7 +8,7 @@ use memory_stats::memory_stats;
 
 const LEN: usize = 1 << 27;
 
-/// What else the process may grow by: some pages for the allocator and for the test itself.
+/// What else the process may grow by: a few pages for the allocator and for the test itself.
 const SLACK: usize = 4 << 20;
 
 fn resident_bytes() -> usize {

@@ -23,7 +23,7 @@ pub(crate) struct Comparison {
     /// Number of present keys that were looked up, and of absent ones.
     pub(crate) present: usize,
     pub(crate) absent: usize,
-    /// Number of absent keys that the filter took for present ones, and the number to be expected.
+    /// Number of absent keys that the filter took for present ones, and the expected number.
     pub(crate) mistaken: usize,
     pub(crate) expected: f64,
     /// Number of keys in the store.

@@ -70,7 +70,7 @@ impl Index {
         self.offsets.iter_hash(self.hash(key)).copied()
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not there yet.
     pub(crate) fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), InsertError> {
         // The table must not grow here: it would need the hashes of its entries, which are not
         // kept.
