@@ -32,7 +32,7 @@ done
 
 scripts/orderings.sh --compare || broken=1
 
-# The results page says for each figure which code it shows.
+# For each figure, the results page says which commit it shows.
 for sidecar in paper-figures/*.machine.toml; do
     name=$(basename "$sidecar" .machine.toml)
     commit=$(sed -n 's/^commit = "\(.*\)"/\1/p' "$sidecar" | head -n 1)

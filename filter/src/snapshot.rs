@@ -8,9 +8,9 @@
 //! 2. read every bucket again, in the same order; then those that had changed, again and again,
 //!    until few are left. The copy has the last word of each.
 //! 3. for every two of those that are left, read both words at one moment
-//! 4. a class is suspect if its fingerprint is not equally often in two successive words of a
-//!    bucket, or in the copy's word and in that of step 3. Count the suspect classes in the table,
-//!    as a lookup does, and make the copy hold each as often
+//! 4. a class is suspect if its fingerprint does not occur equally often in two successive words of
+//!    a bucket, or in the copy's word and in that of step 3. Count the suspect classes in the
+//!    table, as a lookup does, and make the copy hold each as often
 //! ```
 //!
 //! **What the copy holds.** It holds, for each class, as many copies as there were at some moment
@@ -24,8 +24,8 @@
 //! [`layout`](crate::layout#when-a-timestamp-wraps).)
 //!
 //! A class that is counted in step 4 is right as of that count. Now take one that is not counted,
-//! with buckets A and B. It is not suspect: so its fingerprint is equally often in all words that
-//! steps 1 and 2 read of A, and in all that they read of B.
+//! with buckets A and B. It is not suspect, so its fingerprint occurs equally often in all words
+//! that steps 1 and 2 read of A, and in all that they read of B.
 //!
 //! - *A and B are the same bucket.* Every word of it is right as of when it was read.
 //! - *In some round of step 2, both were read again, and neither had changed.* Both this round and

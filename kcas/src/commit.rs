@@ -259,7 +259,7 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     loop {
         // If its owner has moved on, there is nothing left to help. A decided operation is
         // released, and nothing of it is installed: two helpers that put their installations over a
-        // tag of its owner in turn would keep undoing and meeting each other's for ever.
+        // tag of its owner in turn would keep meeting and undoing each other's for ever.
         if let Some((ops, state)) = descriptor::read_kcas(current) {
             if state == State::Undecided
                 && let Some(other) = install_and_decide(words, me, current, &ops)

@@ -66,7 +66,7 @@ pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
     with_granted(most, 0, action)
 }
 
-/// Runs `action` while requests for more than `most` bytes are granted `times` times.
+/// Runs `action` while only the first `times` requests for more than `most` bytes are granted.
 pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
     GRANTED.set(times);
     MOST.set(most);
