@@ -15,7 +15,7 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// Returns the bucket's word.
     fn read(&self, bucket: usize) -> u64;
 
-    /// Returns the words of several buckets, each read at a moment of its own.
+    /// Returns the words of several buckets, each read at its own moment.
     #[inline]
     fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
         buckets.map(|bucket| self.read(bucket))

@@ -125,8 +125,8 @@
 //! # Ok::<(), InsertError>(())
 //! ```
 //!
-//! If the distinct lines fill the filter, about half its error rate of them are dropped wrongly,
-//! since it is empty at first.
+//! If the distinct lines fill the filter, the fraction dropped wrongly is about half its error
+//! rate, since it is empty at first.
 //!
 //! **Cache admission** (`--example admission`). A key may enter the cache when it is missed for the
 //! second time; keys that were seen are forgotten one by one, the oldest first:

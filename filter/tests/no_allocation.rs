@@ -41,8 +41,7 @@ fn fill_and_empty(filter: &CuckooFilter) {
 fn operations_do_not_allocate() {
     let _turn = TURN.lock().unwrap();
     let filter = CuckooFilter::builder().buckets(2_000).build().unwrap();
-    // Makes everything that first uses make: the thread's id, its counter, and the first K-CAS's
-    // record.
+    // Covers all first uses: the thread's id, its counter, and the first K-CAS's record.
     fill_and_empty(&filter);
     assert_eq!(allocations(|| fill_and_empty(&filter)), 0);
     let control = allocations(|| drop(std::hint::black_box(Box::new(1))));

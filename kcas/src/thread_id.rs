@@ -42,7 +42,8 @@ thread_static! {
     static AT_THE_END: GiveBack = GiveBack;
 }
 
-/// The id of the current thread: below [`MAX_THREADS`], and no other live thread's.
+/// The id of the current thread: below [`MAX_THREADS`], and different from every other live
+/// thread's.
 ///
 /// It cannot leave its thread, so a function that gets one may write the data kept under it.
 #[derive(Debug)]
