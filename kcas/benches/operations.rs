@@ -9,8 +9,8 @@
 //!
 //! # What was tried
 //!
-//! Nothing yet, since these benches were added. Add a row for whatever you try, even if it did not help: the
-//! change, what you expected, what came out.
+//! Nothing yet, since these benches were added. Add a row for whatever you try, even if it did not
+//! help: the change, what you expected, what came out.
 
 use std::hint::black_box;
 
