@@ -146,7 +146,7 @@ macro_rules! tables {
 tables! {
     Of12: 4 12,
     Of13: 4 13,
-    Of14: 3 14,
+    Of14: 4 14,
     Of15: 3 15,
     Of16: 3 16,
     Of17: 3 17,
