@@ -5,7 +5,7 @@ use kcas::{Error, Op, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
-use crate::path::Step;
+use crate::path::{MAX_CHAIN, Step};
 
 /// A table of buckets as seen by inserts and removes.
 pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
@@ -27,6 +27,11 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// Returns the maximum number of copies of a class.
     fn most_copies(&self) -> usize {
         usize::MAX
+    }
+
+    /// Returns how many buckets a chain of shifts may have.
+    fn longest_chain(&self) -> usize {
+        MAX_CHAIN
     }
 
     /// Replaces several words at one moment if each is as expected; the indices are bucket numbers,

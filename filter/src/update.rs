@@ -113,7 +113,13 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
             continue;
         }
         let mut chain = Chain::new();
-        let found = search(buckets, location, &roots, MAX_CHAIN, &mut chain);
+        let found = search(
+            buckets,
+            location,
+            &roots,
+            buckets.longest_chain(),
+            &mut chain,
+        );
         if !is_open() {
             return Err(Refused::Closed);
         }
@@ -245,7 +251,13 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
                 true
             }
             // One entry of the K-CAS is for the root that the chain does not begin with.
-            None => search(buckets, location, &roots, MAX_CHAIN - 1, &mut chain),
+            None => search(
+                buckets,
+                location,
+                &roots,
+                buckets.longest_chain().min(MAX_CHAIN - 1),
+                &mut chain,
+            ),
         };
         if !is_open() {
             return Err(Refused::Closed);

@@ -3,8 +3,8 @@
 #![cfg(not(kcas_loom))]
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use filter::BuildError;
@@ -21,9 +21,16 @@ fn small() -> GrowingCuckooFilter {
     builder().capacity(1_000).build().unwrap()
 }
 
-/// Lets superseded generations be closed: nobody else is pinned.
+/// Waits until superseded generations are closed: until whoever is pinned now, also in other tests,
+/// has let go.
 fn let_go() {
-    (0..100).for_each(|_| pin().after_all(|| ()));
+    let all_have = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&all_have);
+    pin().after_all(move || tell.store(true, Ordering::SeqCst));
+    while !all_have.load(Ordering::SeqCst) {
+        pin().after_all(|| ());
+        thread::yield_now();
+    }
 }
 
 #[test]
@@ -135,9 +142,9 @@ fn no_key_is_denied_when_others_like_it_are_removed() {
     let mut most_generations = 0;
     for seed in 0..400 {
         let mut random = StdRng::seed_from_u64(seed);
-        // All but three of the first generation's 26 bits are the same in all keys; the second
+        // All but three of the first generation's 25 bits are the same in all keys; the second
         // generation has other bits.
-        let tail = [0x7, 0x7 << 13, 0x1_c003, 0x3f][seed as usize % 4];
+        let tail = [0x7, 0x7 << 12, 0xe003, 0x3f][seed as usize % 4];
         let filter = builder()
             .buckets(2)
             .unmixed_hasher(NarrowHasher { tail })
@@ -370,7 +377,7 @@ fn keys_with_many_copies_do_not_use_up_memory() {
             filter.tables()
         );
         assert!(
-            bits_a_copy < 200.0,
+            bits_a_copy < 250.0,
             "{bits_a_copy}: 131 and 106 were measured"
         );
         // Keys that come once have room among them.
@@ -471,6 +478,6 @@ fn it_is_shown_on_a_line() {
     let filter = small();
     filter.insert("a").unwrap();
     let shown = format!("{filter:?} and {:?}", filter.reader());
-    assert!(shown.contains("len: 1, capacity: 2048"), "{shown}");
+    assert!(shown.contains("len: 1, capacity: 2560"), "{shown}");
     assert!(shown.len() < 300 && !shown.contains('\n'), "{shown}");
 }

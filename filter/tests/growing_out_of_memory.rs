@@ -25,7 +25,7 @@ fn holds_just(filter: &GrowingCuckooFilter, keys: u64) {
 #[test]
 fn nothing_is_lost_when_there_is_no_memory_to_grow() {
     // Number of buckets at first, and of the last table before the one that is refused.
-    for (first, last) in [(1_024, 1_024), (1_024, 8_192), (4, 1 << 16)] {
+    for (first, last) in [(1_280, 1_280), (1_280, 10_240), (4, 1 << 16)] {
         let filter = GrowingCuckooFilter::builder()
             .buckets(first)
             .build()
@@ -88,8 +88,8 @@ mod at_once {
 
     use super::*;
 
-    /// The size of a table of 1,024 buckets, and a little more.
-    const MOST_BYTES: usize = 9 << 10;
+    /// The size of a table of 1,280 buckets, and a little more.
+    const MOST_BYTES: usize = 11 << 10;
 
     /// Returns a filter that must grow for the key.
     fn full() -> (Arc<GrowingCuckooFilter>, u64) {
@@ -108,7 +108,7 @@ mod at_once {
             let Ok(frozen) = freeze(step, grow) else {
                 panic!("it has no such step");
             };
-            if filter.tables()[0].buckets > 1_024 {
+            if filter.tables()[0].buckets > 1_280 {
                 // The step before was the exchange.
                 frozen.thaw();
                 break;
@@ -138,7 +138,7 @@ mod at_once {
             let inserted = with_most(MOST_BYTES, || with_hook(hook, || filter.insert(&key)));
             assert!(refusals() > before);
             assert_eq!(inserted, Ok(()), "{after} steps after the refusal");
-            assert_eq!(filter.tables()[0].buckets, 2_048);
+            assert_eq!(filter.tables()[0].buckets, 2_560);
             assert_eq!(filter.count(&key), 2);
             assert!(filter.remove(&key));
             holds_just(&filter, key + 1);
@@ -149,12 +149,12 @@ mod at_once {
     fn who_is_refused_does_not_wait_for_ever() {
         let (filter, key, frozen) = with_a_table_in_hand();
         let inserted = with_most(MOST_BYTES, || within(20_000, || filter.insert(&key)));
-        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_048 }));
+        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_560 }));
         frozen.thaw();
         assert_eq!(filter.insert(&key), Ok(()));
         // If nobody else requests a table, the answer is known at once.
         let (filter, key) = full();
         let inserted = with_most(MOST_BYTES, || within(2_000, || filter.insert(&key)));
-        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_048 }));
+        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_560 }));
     }
 }

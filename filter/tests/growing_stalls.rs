@@ -161,13 +161,13 @@ fn half_taken_over() -> State {
 /// parts from them at the last bit: there is one generation, which cannot be split.
 fn used_up() -> State {
     let mut held: Vec<u64> = (0..4).map(|nth| key(0, nth, 0)).collect();
-    held.push(key(0, 4, 1 << 13));
+    held.push(key(0, 4, 1 << 12));
     State {
         name: "a table that cannot be split",
         first: 1,
         held,
         all_taken_over: true,
-        new: vec![key(0, 8, 1 << 13), key(0, 9, 1)],
+        new: vec![key(0, 8, 1 << 12), key(0, 9, 1)],
     }
 }
 
@@ -177,7 +177,7 @@ fn nearly_used_up() -> State {
     // Other keys make it split as often.
     state.held = (0..3).map(|nth| key(0, nth, 0)).collect();
     state.held.extend((4..8).map(|nth| key(0, nth, 1)));
-    state.held.push(key(0, 8, 1 | 1 << 13));
+    state.held.push(key(0, 8, 1 | 1 << 12));
     state.name = "a table that cannot be split and has room";
     state
 }

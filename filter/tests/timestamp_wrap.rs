@@ -82,8 +82,8 @@ fn a_lookup_is_fooled_by_a_whole_turn_of_the_timestamp_and_nothing_less() {
 fn grown_to(bits: u32, all_taken_over: bool) -> Arc<Growing> {
     let mut filter = small_growing::holding(2, &[]);
     for nth in 100.. {
-        let splits = 26 - filter.tables()[0].bits;
-        if splits == 26 - bits {
+        let splits = 25 - filter.tables()[0].bits;
+        if splits == 25 - bits {
             break;
         }
         // Those in slice 0 part at the next split.
@@ -94,7 +94,7 @@ fn grown_to(bits: u32, all_taken_over: bool) -> Arc<Growing> {
         alone.shrink_to_fit().unwrap();
     }
     // In the smallest tables, one insert takes over everything at once.
-    let takes_over = !all_taken_over && bits < 20;
+    let takes_over = !all_taken_over && bits < 19;
     assert_eq!(filter.tables()[0].takes_over, takes_over);
     filter
 }
@@ -135,7 +135,15 @@ fn found_in(filter: &Arc<Growing>, additions: u64, [away, back]: [u64; 2]) -> Op
 /// In every format whose timestamps are short enough to wrap here.
 #[test]
 fn a_lookup_of_a_filter_that_grows_is_not_fooled_by_a_whole_turn_either() {
-    for (bits, slots) in [(26, 2), (24, 2), (17, 3), (16, 3), (13, 4), (12, 4)] {
+    for (bits, slots) in [
+        (25, 2),
+        (18, 3),
+        (17, 3),
+        (16, 3),
+        (14, 4),
+        (13, 4),
+        (12, 4),
+    ] {
         // Two bits are flags.
         let turn = 1_u64 << (63 - 2 - slots * bits);
         // A whole turn takes one addition less, since wrapping itself is a step of it.

@@ -56,6 +56,7 @@ mod observed {
             }
         }
 
+        /// Makes an atomic that holds `value`.
         #[cfg(not(kcas_loom))]
         pub const fn new(value: u64) -> Self {
             AtomicU64 {
