@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tells soon whether a change stands: format, lints, rules of the house, tables and patches against the
-# code, and the tests of the crates that changed. scripts/test.sh checks all of it, and takes up to half an hour.
+# Checks quickly whether a change is sound: format, lints, house rules, tables and patches against
+# the code, and the tests of the crates that changed. scripts/test.sh checks everything, and takes
+# up to half an hour.
 #
 #   scripts/check.sh [COMMIT]   what changed since COMMIT; by default since the last commit, or, when nothing is
 #                               uncommitted, by the last commit. About a minute, once built.
@@ -29,7 +30,7 @@ step "lints"
 cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 step "tests of what changed since $(git rev-parse --short "$base")"
-# Of a crate that others are built on, theirs are run, too.
+# If a crate changed that others depend on, their tests are run, too.
 crates=()
 touches 'kcas/|Cargo' && crates+=(kcas)
 touches 'kcas/|filter/|Cargo' && crates+=(epoch-cell filter)

@@ -1,5 +1,5 @@
-# For scripts that change the code on purpose: `copy_to DIRECTORY` copies the sources of the workspace there, from the
-# directory $root, uncommitted ones included.
+# For scripts that deliberately change the code: `copy_to DIRECTORY` copies the sources of the
+# workspace there from the directory $root, uncommitted ones included.
 copy_to() {
     rm -rf "$1"
     mkdir -p "$1"
@@ -9,12 +9,13 @@ copy_to() {
             # A file may have been deleted and still be known to git.
             while IFS= read -r -d '' file; do if [ -e "$file" ]; then printf '%s\0' "$file"; fi; done |
             tar --create --null --files-from=- --file=-
-    # Touched: a build directory that has seen other sources under this path must not take these for older.
+    # Touched, so that a build directory that has seen other sources under this path does not take
+    # these for older ones.
     ) | tar --extract --touch --file=- --directory "$1"
 }
 
-# `borrow_build FROM TO`: takes what was built from the directory of a profile to one that is not there yet. No programs: they
-# are linked anew in any case.
+# `borrow_build FROM TO`: copies what was built from one profile directory to another that does not
+# exist yet. Not the programs: they are linked anew in any case.
 borrow_build() {
     if [ -e "$1" ] && [ ! -e "$2" ]; then
         mkdir -p "$2"
@@ -23,7 +24,7 @@ borrow_build() {
     fi
 }
 
-# CRATE SUITE MODEL, of every model there is.
+# Prints CRATE SUITE MODEL for every model there is.
 models() {
     awk 'FNR == 1 { parts = split(FILENAME, path, "/"); suite = path[parts]; sub(/\.rs$/, "", suite)
                     inside = FILENAME; sub(/\/(src|tests)\/.*/, "", inside); crate = inside; sub(/.*\//, "", crate)

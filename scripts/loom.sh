@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Explores every model of kcas, epoch-cell and filter under loom, and prints for each how far it was explored.
+# Explores every model of kcas, epoch-cell and filter under loom, and prints for each how much was
+# explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
-# A target directory of its own: the flag would otherwise rebuild everything, back and forth.
+# A separate target directory: the flag would otherwise rebuild everything each time it changes.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 
 models() { # CRATE SUITE ...
@@ -14,7 +15,7 @@ models() { # CRATE SUITE ...
 }
 models kcas --test loom --no-run
 models filter -p epoch-cell --test loom --test loom_growing --no-run
-# Side by side: a long model keeps one core only.
+# Side by side, since a long model keeps only one core busy.
 models kcas --test loom -- --nocapture "$@" &
 models filter -p epoch-cell --test loom --test loom_growing -- --nocapture "$@" || failed=yes
 wait $! || failed=yes

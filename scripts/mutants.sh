@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Changes the code of kcas and filter in small ways, one at a time in a copy, and fails if the tests pass
-# all the same. What is left out, and why, is in .cargo/mutants.toml. (Memory orderings are the matter of
+# Changes the code of kcas and filter in small ways, one at a time in a copy, and fails if the tests
+# still pass. What is left out, and why, is in .cargo/mutants.toml. (Memory orderings are covered by
 # scripts/orderings.sh.)
 #
 #   scripts/mutants.sh [OPTION ...]       about 75 minutes on two cores; options go to `cargo mutants`
@@ -14,9 +14,10 @@ fi
 
 output="${CARGO_TARGET_DIR:-target}"
 mkdir -p "$output"
-# Each build has a target directory of its own, beside its copy of the code.
+# Each build has its own target directory, next to its copy of the code.
 unset CARGO_TARGET_DIR
 status=0
 RUST_BACKTRACE=0 CARGO_MUTANTS_JOBS="${CARGO_MUTANTS_JOBS:-2}" cargo mutants --output "$output" "$@" || status=$?
-# Mutants that loop for ever end by the clock; that is cargo-mutants' status 3, and they are caught.
+# Mutants that loop for ever end by a timeout; that is cargo-mutants' status 3, and they count as
+# caught.
 [ "$status" -eq 0 ] || [ "$status" -eq 3 ]

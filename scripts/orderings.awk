@@ -1,9 +1,10 @@
-# Finds every memory ordering of a Rust file outside comments and tests, with each weaker one that could
-# stand there, for scripts/orderings.sh:
+# Finds every memory ordering of a Rust file outside comments and tests, with each weaker one that
+# could stand there, for scripts/orderings.sh:
 #
-#   FUNCTION NTH ACCESS ORDERING WEAKER        NTH: among the orderings of the function, from 1
+#   FUNCTION NTH ACCESS ORDERING WEAKER        NTH: counted among the orderings of the function, from 1
 #
-# With -v function_name=F -v nth=N -v weaker=W it prints the file instead, with that one weakened.
+# With -v function_name=F -v nth=N -v weaker=W it prints the file instead, with that one ordering
+# weakened.
 
 BEGIN {
     weaker_than["load", "Acquire"] = weaker_than["failure", "Acquire"] = "Relaxed"
@@ -15,7 +16,7 @@ BEGIN {
     weaker_than["rmw", "SeqCst"] = "AcqRel Acquire Release Relaxed"
 }
 
-# Tests beside the code; not the declaration of a file of models.
+# Tests next to the code, but not the declaration of a file of models.
 cfg_of_tests && /\{$/ { in_tests = 1 }
 { cfg_of_tests = /^#\[cfg\(all\(test/ }
 

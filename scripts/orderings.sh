@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Weakens every memory ordering of kcas, epoch-cell and filter, one at a time, in a copy of the code, and shows which
-# model notices: an ordering that nobody would miss is a guess. scripts/orderings.txt names for each the
-# model that must notice, or the reason why none can.
+# Weakens every memory ordering of kcas, epoch-cell and filter, one at a time, in a copy of the
+# code, and shows which model notices: an ordering that nothing would miss is a guess. For each
+# ordering, scripts/orderings.txt names the model that must notice, or the reason why none can.
 #
 #   scripts/orderings.sh [PATTERN]        about 10 minutes on two cores
 #   scripts/orderings.sh --compare        only compares the table with the code: under a second
 #
-# PATTERN (of grep -E) chooses lines of the file. A line that ends in "?" is held against all models.
+# PATTERN (for grep -E) selects lines of the table. A line that ends in "?" is checked against all
+# models.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -15,24 +16,25 @@ target="${CARGO_TARGET_DIR:-$root/target}/orderings"
 
 . scripts/copy.sh
 
-# FILE FUNCTION NTH ACCESS ORDERING WEAKER, of every ordering that can be weakened.
+# Prints FILE FUNCTION NTH ACCESS ORDERING WEAKER for every ordering that can be weakened.
 orderings() {
     local file
     find kcas/src filter/epoch-cell/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
         while read -r file; do awk -f scripts/orderings.awk "$file" | sed "s|^|$file |"; done
 }
 
-# The table is made for the code as it is: the same orderings in the same order, models that exist, reasons that are told.
+# The table fits the code as it is: the same orderings in the same order, models that exist, reasons
+# that it explains.
 compare() {
     local row verdict known
     if ! diff <(grep -v '^#' $table | awk 'NF { print $1, $2, $3, $4, $5, $6 }') <(orderings) >&2; then
-        echo "$table lists other orderings (<) than the code has (>): mend it, with ? for a model you do not know" >&2
+        echo "$table lists other orderings (<) than the code has (>): update it, with ? for an unknown model" >&2
         return 1
     fi
     known=$(models | awk '{ print $3 }'; sed -n 's/^# \(([A-Z])\).*/\1/p' $table; echo '?')
     while read -r verdict; do
         if ! grep -qxF -- "$verdict" <<<"$known"; then
-            echo "$table names $verdict, which is neither a model nor a reason that it tells" >&2
+            echo "$table names $verdict, which is neither a model nor one of its reasons" >&2
             return 1
         fi
     done < <(grep -v '^#' $table | awk 'NF { print $7 }' | sort -u)
@@ -43,21 +45,21 @@ compare
 
 export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 export RUST_BACKTRACE=0
-# A model that only explores less than it says has found nothing.
+# A model that only explores less than it claims has found nothing.
 export MODEL_FLOORS=off
-# A weaker ordering allows more executions, sometimes very many more. A model that has found nothing after
-# so many seconds is not waited for.
+# A weaker ordering allows more executions, sometimes a great many more. A model that has found
+# nothing after this many seconds is abandoned.
 export LOOM_MAX_DURATION="${LOOM_MAX_DURATION:-120}"
 export LOOM_CHECKPOINT_INTERVAL=500
 
-# In the copy: cargo test of one suite. CRATE SUITE [ARGUMENT ...]
+# Runs cargo test for one suite in the copy. CRATE SUITE [ARGUMENT ...]
 run() {
     local crate=$1 suite=$2
     shift 2
     cargo test --locked --profile loom -p "$crate" "$suite" "$@"
 }
 
-# True when the model finds a bug.
+# True if the model finds a bug.
 finds() { # CRATE SUITE MODEL
     if ! run "$1" "$2" --no-run >"$log" 2>&1; then
         cat "$log" >&2
@@ -73,7 +75,7 @@ finds() { # CRATE SUITE MODEL
     fi
 }
 
-# Weakens the orderings of every LANES-th row, and puts each back.
+# Weakens the orderings of every LANES-th row, and restores each.
 weaken() { # LANE LANES PATTERN
     local row=0 file function nth access ordering weaker verdict title by crate suite model start
     export CARGO_TARGET_DIR="$target/$1"
@@ -119,5 +121,5 @@ status=0
 for job in "${jobs[@]}"; do wait "$job" || status=1; done
 
 count() { grep -c "$1" "$results" || true; }
-echo "$(count '  killed by ') weakened orderings killed, $(count '  not noticed: ') with a reason not to be, $(count '  SURVIVED$') survived"
+echo "$(count '  killed by ') weakened orderings killed, $(count '  not noticed: ') unnoticed for a reason, $(count '  SURVIVED$') survived"
 [ "$status" -eq 0 ] && [ "$(count '  SURVIVED$')" -eq 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what neither the compiler nor clippy does: rules of the house, and tables and patches against the code.
-# Builds nothing; takes about a second.
+# Checks what neither the compiler nor clippy does: house rules, and tables and patches against the
+# code. Builds nothing; takes about a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,15 +24,15 @@ if code '(std|core|loom)::sync::atomic' | grep -vE '^kcas/src/(sync|model)\.rs:'
 fi
 
 for patch in {kcas,filter}/tests/planted/*.patch; do
-    git apply --check "$patch" || fail "$patch does not fit the code any more: mend the patch"
+    git apply --check "$patch" || fail "$patch no longer fits the code: update the patch"
     check=$(sed -n 's/^Caught by: \([^ ]*\).*/\1/p' "$patch")
     grep -rqE "fn ${check##*::}\b" {kcas,filter}/{src,tests} --include='*.rs' ||
-        fail "$patch is caught by \"$check\", and there is no such test"
+        fail "$patch is caught by \"$check\", but there is no such test"
 done
 
 scripts/orderings.sh --compare || broken=1
 
-# The page of results says of each figure which code it shows.
+# For each figure, the results page says which commit it shows.
 for sidecar in paper-figures/*.machine.toml; do
     name=$(basename "$sidecar" .machine.toml)
     commit=$(sed -n 's/^commit = "\(.*\)"/\1/p' "$sidecar" | head -n 1)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs every check: format, lints, rules of the house, tests, docs, the model checker, and the planted
-# bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
+# Runs every check: format, lints, house rules, tests, docs, the model checker, and the planted bugs
+# that it must catch. Needs only Rust (with rustfmt and clippy) and git.
 #
 #   scripts/test.sh            everything, up to half an hour on two cores
 #
-# There are two builds to run: one with all features, and one for the model checker.
+# Two builds are run: one with all features, and one for the model checker.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ step "rules of the house"
 scripts/rules.sh
 
 step "lints"
-# Without features as well: that is what users build, and what figures are measured with.
+# Also without features: that is what users build, and what figures are measured with.
 cargo clippy --locked --workspace --all-targets -- -D warnings
 cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
@@ -28,7 +28,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 step "tests"
 EXAMPLE_FLAGS="--workspace --all-features" cargo test --locked --workspace --all-features
-# Only where the words are the standard library's atomics.
+# Only in the build whose words are the standard library's atomics.
 cargo test --locked -p kcas --test lazy_memory
 
 step "models"

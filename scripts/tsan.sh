@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the stress tests of kcas and filter under ThreadSanitizer, which watches real threads for accesses to
-# memory that nothing orders. As kcas and filter are safe Rust and share nothing but atomics, it watches
-# over what they are built on (once_cell, the standard library's threads), too.
+# Runs the stress tests of kcas and filter under ThreadSanitizer, which watches real threads for
+# unsynchronised memory accesses. Since kcas and filter are safe Rust and share nothing but atomics,
+# it also watches what they are built on (once_cell, the standard library's threads).
 #
-# It needs a compiler that has the sanitizer's runtime and allows -Z options: a nightly one, or a stable
-# one told to (RUSTC_BOOTSTRAP). The standard library is not instrumented, so a report that names only it
-# would need a second look; there is none today.
+# It needs a compiler that has the sanitizer's runtime and allows -Z options: a nightly one, or a
+# stable one with RUSTC_BOOTSTRAP set. The standard library is not instrumented, so a report that
+# names only it would need a second look; there is none today.
 #
 #   scripts/tsan.sh            1 to 2 minutes on two cores
 set -euo pipefail
@@ -21,9 +21,9 @@ if ! ls "$runtime"/*rt*tsan* >/dev/null 2>&1; then
 fi
 
 export RUSTC_BOOTSTRAP=1
-# The standard library is not instrumented, which is allowed to be mixed for this sanitizer.
+# Mixing in the uninstrumented standard library is allowed for this sanitizer.
 export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer ${RUSTFLAGS:-}"
-# With a target named, build scripts and macros are not instrumented.
+# With an explicit target, build scripts and macros are not instrumented.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
 # The first report ends the run with an error.
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan-suppressions.txt ${TSAN_OPTIONS:-}"

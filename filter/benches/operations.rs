@@ -1,48 +1,51 @@
-//! Single operations of one thread on a table in the cache, half full and nearly full. Many threads, and tables
-//! past the caches, are measured by the harness (`harness targets`).
+//! Single operations of one thread on a table in the cache, half full and nearly full. The harness
+//! measures many threads, and tables larger than the caches (`harness targets`).
 //!
 //! ```sh
-//! cargo bench -p filter                            # all of it, two minutes
+//! cargo bench -p filter                            # all of them, two minutes
 //! cargo bench -p filter -- insert/0.95             # one of them
 //! cargo bench -p filter -- --test                  # each once, without timing it
 //! ```
 //!
 //! # What was tried
 //!
-//! One run of a prototype on two cores, in million lookups a second, of present / of absent keys, by one thread,
-//! among 60 thousand keys unless told: read them as ratios. Who tries something adds a row, also where it did not help.
+//! One run of a prototype on two cores, in million lookups a second of present / absent keys, by
+//! one thread among 60 thousand keys unless stated otherwise: read them as ratios. Add a row for
+//! whatever you try, even if it did not help.
 //!
-//! | change | expected | came out |
+//! | Change | Expected | Result |
 //! |---|---|---|
-//! | three loads (first bucket, second, first again), not two | some per cent, as the third is of a line just read | 185 / 203, not 268 / 280 |
-//! | other bucket by `(g − i) mod m`, for any number of buckets, not by xor | a few cycles for the borrow | 160 / 190, not 185 / 203; 31 million keys: 19 / 19, not 16–19 / 14–23 |
-//! | lookups in batches of 32 | cache misses overlap | 31 million keys: 34–42, not 19; in the cache 163, not 160 |
+//! | three loads (first bucket, second, first again) instead of two | a few per cent, as the third is of a line just read | 185 / 203 instead of 268 / 280 |
+//! | other bucket by `(g − i) mod m`, for any number of buckets, instead of xor | a few cycles for the borrow | 160 / 190 instead of 185 / 203; 31 million keys: 19 / 19 instead of 16–19 / 14–23 |
+//! | lookups in batches of 32 | cache misses overlap | 31 million keys: 34–42 instead of 19; in the cache 163 instead of 160 |
 //!
-//! Later, with the harness on another machine of two cores, over the roofline (which hashes and loads the same and
-//! does nothing else), three runs each but for the batches, which had one:
+//! Later, with the harness on another machine of two cores, relative to the roofline (which hashes
+//! and loads the same and does nothing else); three runs each, except for the batches, which had
+//! one:
 //!
-//! | change | expected | came out |
+//! | Change | Expected | Result |
 //! |---|---|---|
-//! | answer of a lookup without a branch, the third load always made | no wrong guesses | 0.56–0.60 / 0.57–0.60, not 0.65–0.68 / 0.63–0.66; left out |
-//! | a lookup's two exits made one | a jump less | the same; left out |
-//! | other bucket by products of 32 bits | two instructions less | the same, as the roofline gains as much; left out |
-//! | batches of 64 | a tenth, since the wait at the end of a group is shared by more | 31 million keys: 1.16, not 1.11; kept |
-//! | inserts read both buckets before they look at either | misses overlap | 2^20 slots: 1.01–1.05 of before; 20 million keys: 0.96–1.08; left out |
+//! | answer of a lookup without a branch, always with the third load | no mispredictions | 0.56–0.60 / 0.57–0.60 instead of 0.65–0.68 / 0.63–0.66; rejected |
+//! | a lookup's two exits merged into one | one jump fewer | the same; rejected |
+//! | other bucket by products of 32 bits | two instructions fewer | the same, as the roofline gains as much; rejected |
+//! | batches of 64 | a tenth, since more keys share the wait at the end of a group | 31 million keys: 1.16 instead of 1.11; kept |
+//! | inserts read both buckets before examining either | misses overlap | 2^20 slots: 1.01–1.05 of before; 20 million keys: 0.96–1.08; rejected |
 //!
-//! Then against `word-lock`, a lock in the bucket's word, among 60,000 keys on one thread: nanoseconds, medians of nine rounds
-//! in which both took turns, before → after, with those of `word-lock` in brackets where the machine was as fast.
+//! Then against `word-lock`, a lock in the bucket's word, among 60,000 keys on one thread:
+//! nanoseconds, medians of nine rounds in which both took turns, before → after, with those of
+//! `word-lock` in brackets where the machine was equally fast.
 //!
-//! | change | expected | came out |
+//! | Change | Expected | Result |
 //! |---|---|---|
-//! | answer of a lookup as data, one branch on what is rare | half hits in random order without wrong guesses | half hits 1.73 times as fast, all hits 0.88, all misses 0.97; kept |
-//! | batches of four in arrays, one branch for all, not of 64 | no buffer to fill, and the processor overlaps them itself | half hits 1.15–1.21 times single calls, 1.55 among 8 million keys; kept |
-//! | into the emptier bucket always | fewer searches, no branch | insert to 0.5: 21.4 [13.2]; left out |
+//! | answer of a lookup as data, one branch for the rare cases | half hits in random order without mispredictions | half hits 1.73 times as fast, all hits 0.88, all misses 0.97; kept |
+//! | batches of four in arrays, with one branch for all, instead of 64 | no buffer to fill, and the processor overlaps them by itself | half hits 1.15–1.21 times single calls, 1.55 among 8 million keys; kept |
+//! | always into the emptier bucket | fewer searches, no branch | insert to 0.5: 21.4 [13.2]; rejected |
 //! | into the emptier bucket when the first is more than half full | the same where it matters | insert to 0.5: 21.4 → 13.1 [13.6]; kept |
-//! | searches with nodes of 16 bytes, neighbours loaded together; K-CAS in 2k + 1 | fewer misses, fewer exchanges | churn at 0.95: 237 → 155 with all that is below; kept |
-//! | the chain built where it is used, not returned | 200 bytes are not copied | insert to 0.95: 26.5 → 24.0 [24.5], churn at 0.95: 116 → 106 [98]; kept |
-//! | K-CAS inlined into its caller, not called by a pointer | a call less | with the next: churn at 0.95 0.80 → 0.93 of `word-lock`; kept |
-//! | remove: bucket by a select, slot without a division | no wrong guesses | 12.6 → 11.7 [12.1], churn at 0.95 0.93 → 0.99 of `word-lock`; kept |
-//! | a growing table's share gathered without branches | no wrong guesses | inserts from small 5.9 → 4.5 times the fixed filter's; kept |
+//! | searches with nodes of 16 bytes, neighbours loaded together; K-CAS in 2k + 1 | fewer misses, fewer exchanges | churn at 0.95: 237 → 155 together with everything below; kept |
+//! | the chain built where it is used instead of returned | 200 bytes need not be copied | insert to 0.95: 26.5 → 24.0 [24.5], churn at 0.95: 116 → 106 [98]; kept |
+//! | K-CAS inlined into its caller instead of called through a pointer | one call fewer | together with the next: churn at 0.95: 0.80 → 0.93 of `word-lock`; kept |
+//! | remove: bucket by a select, slot without a division | no mispredictions | 12.6 → 11.7 [12.1], churn at 0.95: 0.93 → 0.99 of `word-lock`; kept |
+//! | a growing table's share gathered without branches | no mispredictions | inserts from small 5.9 → 4.5 times the fixed filter's; kept |
 
 use std::time::{Duration, Instant};
 
@@ -53,11 +56,11 @@ use filter::CuckooFilter;
 const BUCKETS: usize = 1 << 14;
 const LOADS: [f64; 2] = [0.5, 0.95];
 
-/// Keys that come and go are put in and taken out in groups of so many: few enough that the load factor
-/// stays, many enough that the clock is seldom read.
+/// Number of keys inserted and then removed as a group: few enough to keep the load factor, many
+/// enough that the clock is seldom read.
 const GROUP: u64 = 64;
 
-/// A filter filled to a load factor with the keys from 0 on; and how many they are.
+/// Makes a filter filled to a load factor with the keys from 0 on; returns it and their number.
 fn filled(load: f64) -> (CuckooFilter, u64) {
     let filter = CuckooFilter::builder().buckets(BUCKETS).build();
     let filter = filter.expect("16,384 buckets are possible");
@@ -66,7 +69,7 @@ fn filled(load: f64) -> (CuckooFilter, u64) {
     (filter, keys)
 }
 
-/// Measures at each load. The routine is given the filter, and the number of keys in it.
+/// Measures at each load. The routine gets the filter, and the number of keys in it.
 fn at_each_load(
     criterion: &mut Criterion,
     name: &str,
@@ -81,7 +84,7 @@ fn at_each_load(
     }
 }
 
-/// Asks for each of the keys from `start` on in turn, round and round.
+/// Asks for each of the `keys` keys from `start` on in turn, round and round.
 fn cycle<R>(bencher: &mut Bencher, start: u64, keys: u64, ask: impl Fn(&u64) -> R) {
     let mut key = start;
     bencher.iter(|| {
@@ -94,14 +97,14 @@ fn cycle<R>(bencher: &mut Bencher, start: u64, keys: u64, ask: impl Fn(&u64) -> 
     });
 }
 
-/// What of a group of new keys is timed.
+/// Which part of a group's work is timed.
 #[derive(Clone, Copy)]
 enum Timed {
     PuttingIn,
     TakingOut,
 }
 
-/// Puts groups of new keys in, and takes out again what went in.
+/// Inserts groups of new keys, and removes each group again.
 fn come_and_go(
     bencher: &mut Bencher,
     mut new: impl Iterator<Item = u64>,
@@ -148,7 +151,7 @@ fn updates(criterion: &mut Criterion) {
         });
     }
     at_each_load(criterion, "insert_unique", |bencher, filter, keys| {
-        // Not those that are taken for one that is there: they are lookups.
+        // Leaves out keys taken for one that is there: inserting them uniquely would be a lookup.
         let absent = (keys..).filter(|key| !filter.contains(key));
         let insert = |key: &u64| filter.insert_unique(key) == Ok(true);
         come_and_go(bencher, absent, Timed::PuttingIn, insert, |key| {

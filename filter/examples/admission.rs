@@ -1,15 +1,17 @@
-//! Cache admission: what a cache gains if a key has to be asked for twice before it is let in.
+//! Cache admission: what a cache gains by letting a key in only when it is asked for a second time.
 //!
-//! Many keys are asked for once and never again, and each of them pushes out one that would have been asked
-//! for. A *doorkeeper* (Einziger, Friedman & Manes 2017, *TinyLFU*) remembers which keys were missed lately
-//! and lets those in that are missed again. It can be wrong now and then, so a filter will do; and because keys
-//! can be removed from this one, it forgets them one by one, oldest first, instead of all at once.
+//! Many keys are asked for once and never again, and each of them evicts one that would have been
+//! asked for. A *doorkeeper* (Einziger, Friedman & Manes 2017, *TinyLFU*) remembers which keys were
+//! missed lately, and lets in those that are missed again. It may be wrong now and then, so a
+//! filter will do; and because this one can remove keys, it forgets them one by one, oldest first,
+//! instead of all at once.
 //!
-//! Here one thread replays a request log through a cache. In a server, all threads share the doorkeeper.
+//! Here one thread replays a request log through a cache. In a server, all threads would share the
+//! doorkeeper.
 //!
 //! ```sh
 //! cargo run --release -p filter --example admission             # keys with a Zipf distribution
-//! cargo run --release -p filter --example admission -- urls.log # one key a line
+//! cargo run --release -p filter --example admission -- urls.log # one key per line
 //! ```
 
 #[path = "shared/mod.rs"]
@@ -32,17 +34,18 @@ use rand_distr::{Distribution, Zipf};
 
 use shared::{at_least_1, counted, ending, print};
 
-/// Replays requests through an LRU cache, and prints the hit rates with and without a doorkeeper that lets
-/// in only keys that were missed before.
+/// Replays requests through an LRU cache, and prints the hit rates with and without a doorkeeper
+/// that lets in only keys that were missed before.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
-    /// The requests, one key a line. By default they are drawn at random.
+    /// The requests, one key per line. By default they are drawn at random.
     log: Option<PathBuf>,
-    /// How many keys the cache holds.
+    /// Number of keys that the cache holds.
     #[arg(long, value_name = "N", default_value = "10000", value_parser = at_least_1)]
     cache: NonZeroUsize,
-    /// How many missed keys the doorkeeper remembers; by default eight times as many as the cache holds.
+    /// Number of missed keys that the doorkeeper remembers; by default eight times as many as the
+    /// cache holds.
     #[arg(long, value_name = "N", value_parser = at_least_1)]
     window: Option<NonZeroUsize>,
     /// Number of requests to draw; they are kept in memory, 8 bytes each.
@@ -51,10 +54,11 @@ struct Options {
     /// Number of keys to draw from.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = at_least_1, conflicts_with = "log")]
     keys: NonZeroUsize,
-    /// How much more often the frequent keys are drawn: the exponent of the Zipf distribution.
+    /// The exponent of the Zipf distribution: the greater it is, the more often the frequent keys
+    /// are drawn.
     #[arg(long, default_value_t = 0.9, conflicts_with = "log")]
     skew: f64,
-    /// Draws the same requests each time.
+    /// Seed of the random requests: the same seed draws the same requests.
     #[arg(long, default_value_t = 1, conflicts_with = "log")]
     seed: u64,
 }
@@ -78,7 +82,8 @@ fn replay(options: Options) -> Result<()> {
         counted(requests.len() as u64, "request"),
         counted(options.cache.get() as u64, "key")
     ))?;
-    // More than there are requests would make no difference, and could not be had.
+    // More than the number of requests would make no difference, and might need more memory than
+    // there is.
     let most =
         |number: NonZeroUsize| number.min(NonZeroUsize::new(requests.len()).unwrap_or(number));
     let (cache, window) = (most(options.cache), most(window));
@@ -103,7 +108,7 @@ fn replay(options: Options) -> Result<()> {
     ))
 }
 
-/// The lines of a file, each distinct one as a number.
+/// Reads the lines of a file, numbering the distinct ones.
 fn read(log: &PathBuf) -> Result<Vec<u64>> {
     let cannot = || format!("cannot read {}", log.display());
     let bytes = fs::read(log).with_context(cannot)?;
@@ -130,7 +135,7 @@ fn draw(options: &Options) -> Result<Vec<u64>> {
     Ok(requests)
 }
 
-/// How many of the requests find their key in the cache.
+/// Returns how many of the requests find their key in the cache.
 fn hits(requests: &[u64], cache: NonZeroUsize, doorkeeper: &mut dyn Doorkeeper) -> Result<usize> {
     let mut cache = LruCache::new(cache);
     let mut hits = 0;
@@ -145,7 +150,7 @@ fn hits(requests: &[u64], cache: NonZeroUsize, doorkeeper: &mut dyn Doorkeeper) 
 }
 
 trait Doorkeeper {
-    /// Whether a key that was missed may enter the cache.
+    /// Decides whether a key that was missed may enter the cache.
     fn lets_in(&mut self, key: u64) -> Result<bool, InsertError>;
 }
 
@@ -157,17 +162,17 @@ impl Doorkeeper for EverythingEnters {
     }
 }
 
-/// Lets in a key that it saw before, within its window.
+/// Lets in a key that it has seen before, within its window.
 struct FilterWindow {
     filter: CuckooFilter,
-    /// The hashes of the keys in the filter, the oldest first: exactly these are removed again.
+    /// The hashes of the keys in the filter, oldest first: exactly these are removed again.
     seen: VecDeque<u64>,
     window: usize,
 }
 
 impl FilterWindow {
     fn new(window: NonZeroUsize) -> Result<FilterWindow> {
-        // Where strangers choose the keys, give it a hasher with random seeds.
+        // If strangers choose the keys, give it a hasher with random seeds.
         Ok(FilterWindow {
             filter: CuckooFilter::builder().capacity(window.get()).build()?,
             seen: VecDeque::new(),
@@ -195,7 +200,7 @@ impl Doorkeeper for FilterWindow {
                     return Ok(false);
                 }
                 Ok(false) => return Ok(true),
-                // As good as never, with this capacity: room is made as it is for the next key.
+                // Almost never happens with this capacity: make room as for the next key.
                 Err(InsertError::Full) => self.forget_oldest(),
                 Err(error) => return Err(error),
             }
@@ -203,7 +208,7 @@ impl Doorkeeper for FilterWindow {
     }
 }
 
-/// The same with a set of whole keys.
+/// The same with an exact set of keys.
 struct ExactWindow {
     keys: HashSet<u64>,
     seen: VecDeque<u64>,

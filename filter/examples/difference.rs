@@ -1,8 +1,10 @@
-//! Set difference between two services: which of B's keys A surely lacks, without A sending its keys.
+//! Set difference between two services: which of B's keys A surely lacks, without A sending its
+//! keys.
 //!
-//! A puts its keys into a filter, and B asks the filter about its own. What the filter denies, A does not have:
-//! every line that is reported is right. By chance a line that A lacks is taken for one that A has, and is
-//! not reported; with another seed it is another line, so a second run finds nearly all that the first missed.
+//! A puts its keys into a filter, and B asks the filter about its own. A does not have what the
+//! filter denies, so every reported line is right. Now and then a line that A lacks is mistaken for
+//! one that A has, and is not reported; with another seed it is another line, so a second run finds
+//! nearly everything that the first one missed.
 //!
 //! ```sh
 //! cargo run --release -p filter --example difference -- keys-of-a.txt keys-of-b.txt > missing-in-a.txt
@@ -27,16 +29,17 @@ use shared::{counted, ending, tell};
 
 /// Writes the lines of B that A surely lacks.
 ///
-/// Only a filter of A's lines is asked, of about 17 bits a line. Every line that is written is missing in A;
-/// at most one in 512 that is missing is not written, and another one with another --seed.
+/// The program asks only a filter of A's lines, which takes about 17 bits per line. Every line that
+/// is written is missing in A; of the missing lines at most one in 512 is not written, and with
+/// another --seed it is a different one.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
-    /// The keys that A has, one a line.
+    /// The keys that A has, one per line.
     a: PathBuf,
-    /// The keys that B has, one a line.
+    /// The keys that B has, one per line.
     b: PathBuf,
-    /// Which lines are not written though they are missing.
+    /// Determines which of the missing lines are not written.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Also keep A's lines in an exact set, and count those that should have been written.
@@ -76,16 +79,16 @@ fn compare(options: Options) -> Result<()> {
     write(&missing).context("cannot write to the standard output")
 }
 
-/// Both services must hash alike: with another hasher, the bytes are refused.
+/// Both services must hash in the same way: with another hasher, the bytes are refused.
 fn builder(seed: u64) -> Builder<4, 12, RandomState> {
     CuckooFilter::builder().unmixed_hasher(RandomState::with_seeds(seed, 1, 2, 3))
 }
 
-/// What A sends instead of its keys.
+/// Returns what A sends instead of its keys.
 fn summary(keys: &[u8], seed: u64) -> Result<Vec<u8>> {
     let filter = builder(seed).capacity(lines(keys).count().max(1)).build()?;
     for line in lines(keys) {
-        // Unique: a line that occurs often would take more copies than there is room for.
+        // Unique: a line that occurs often would need more copies than there is room for.
         filter.insert_unique(line)?;
     }
     Ok(filter.to_bytes()?)

@@ -1,10 +1,11 @@
-//! Calls for many keys at once, which wait for memory once a group instead of once a key.
+//! Batched calls, which wait for memory once per group of keys instead of once per key.
 //!
-//! In a table past the caches, nearly all the time of a call goes into waiting for its two buckets. A single
-//! lookup already waits for both at once, and a processor runs ahead into the next call as far as it can
-//! guess. Here it need not guess: the keys of a group are hashed first, then the buckets of all are loaded,
-//! and only then is anything decided. For each key it is the same protocol as in the single call, with the
-//! same linearization point; a batch as a whole is not one atomic step.
+//! In a table larger than the caches, a call spends nearly all its time waiting for its two
+//! buckets. A single lookup already waits for both at once, and the processor runs ahead into the
+//! next call as far as it can guess. Here it need not guess: all keys of a group are hashed first,
+//! then all their buckets are loaded, and only then is anything decided. Each key goes through the
+//! same protocol as in a single call, with the same linearization point; the batch as a whole is
+//! not atomic.
 
 use arrayvec::ArrayVec;
 
@@ -12,18 +13,19 @@ use crate::buckets::Buckets;
 use crate::hashing::Location;
 use crate::lookup;
 
-/// How many keys are looked up at a time: what is known of them stays in registers, and one branch decides for all. The
-/// processor overlaps the groups itself, as it need not guess an answer.
+/// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
+/// one branch decides for all. The processor overlaps the groups by itself, since it need not guess
+/// an answer.
 const LOOKUPS: usize = 4;
 
-/// How many keys are inserted or removed at a time: more than the cache misses that a core can wait for at once, so
-/// that the wait at the end of a group is short beside the group. An exchange holds up what comes after it, so
-/// groups do not overlap.
+/// Number of keys inserted or removed at a time: more than the cache misses that a core can have in
+/// flight, so that the wait at the end of a group is short compared with the group. An exchange
+/// holds up everything after it, so groups do not overlap.
 const UPDATES: usize = 64;
 
-/// For each key whether its class has a copy.
+/// Writes to `found`, for each key, whether its class has a copy.
 ///
-/// Linearization point, of each key: as in [`lookup`].
+/// Linearization point of each key: as in [`lookup`].
 pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     keys: &[T],
@@ -40,7 +42,8 @@ pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Does `action` for each key, in their order, after the buckets of its group were fetched into the cache.
+/// Does `action` for each key, in order, once the buckets of its group have been fetched into the
+/// cache.
 pub(crate) fn update<T, R, const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     keys: &[T],
@@ -51,7 +54,7 @@ pub(crate) fn update<T, R, const SLOTS: usize, const BITS: usize>(
     for (keys, results) in keys.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
         let locations: ArrayVec<Location, UPDATES> = keys.iter().map(&locate).collect();
         for &location in &locations {
-            // Read only to fetch them: what they hold may change before the action.
+            // Read only to fetch them: their contents may change before the action.
             std::hint::black_box(lookup::peek(buckets.words(), location));
         }
         for (location, result) in locations.into_iter().zip(results) {

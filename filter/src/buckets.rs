@@ -1,40 +1,46 @@
-//! The word array seen as buckets.
+//! A table of buckets, on top of an array of words.
 
 use arrayvec::ArrayVec;
 use kcas::{Error, Op, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
-use crate::path::Step;
+use crate::path::{MAX_CHAIN, Step};
 
-/// A table of buckets, as inserts and removes see it.
+/// A table of buckets as seen by inserts and removes.
 pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
-    /// How keys are spread over its buckets.
+    /// How keys are distributed over the buckets.
     fn geometry(&self) -> &Geometry<SLOTS, BITS>;
 
-    /// The bucket's word.
+    /// Returns the bucket's word.
     fn read(&self, bucket: usize) -> u64;
 
-    /// The words of several buckets, each at a moment of its own.
+    /// Returns the words of several buckets, each read at its own moment.
     #[inline]
     fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
         buckets.map(|bucket| self.read(bucket))
     }
 
-    /// Replaces the bucket's word if it still is `current`.
+    /// Replaces the bucket's word if it is still `current`.
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool;
 
-    /// So many copies may a class have.
+    /// Returns the maximum number of copies of a class.
     fn most_copies(&self) -> usize {
         usize::MAX
     }
 
-    /// Replaces several words at one moment, if each is as expected; indices are numbers of buckets, in ascending order.
+    /// Returns how many buckets a chain of shifts may have.
+    fn longest_chain(&self) -> usize {
+        MAX_CHAIN
+    }
+
+    /// Replaces several words at one moment if each is as expected; the indices are bucket numbers,
+    /// in ascending order.
     fn commit(&self, ops: &[Op]) -> bool;
 
-    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the first step's
-    /// slot, all at one moment, if no bucket of the chain has changed since the search read it, and if
-    /// each bucket of `unchanged` still holds this word.
+    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the slot of
+    /// the first step, all at one moment, provided that no bucket of the chain has changed since
+    /// the search read it and each bucket of `unchanged` still holds this word.
     fn shift(&self, chain: &[Step], fingerprint: u64, unchanged: &[(usize, u64)]) -> bool {
         let mut arriving = fingerprint;
         let mut ops: ArrayVec<Op, { WordArray::MAX_OPS }> = chain
@@ -60,8 +66,8 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
                 }),
             }
         }
-        // In ascending order of index. Each goes where its rank says, without a branch: of buckets that hashes choose, no order
-        // is likelier than another.
+        // In ascending order of index. Each entry goes where its rank says, without a branch:
+        // hashes choose the buckets, so no order is likelier than another.
         let mut sorted = [ops[0]; WordArray::MAX_OPS];
         for op in &ops {
             let precedes = |other: &Op| usize::from(other.index < op.index);
@@ -72,7 +78,7 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     }
 }
 
-/// A table of buckets, one word each, all empty at first.
+/// A table of buckets of one word each, all empty at first.
 #[derive(Debug)]
 pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
     words: WordArray,
@@ -84,7 +90,7 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         Buckets::try_with_more(geometry, 0)
     }
 
-    /// With so many words more after those of the buckets.
+    /// Makes a table with this many extra words after those of the buckets.
     pub(crate) fn try_with_more(
         geometry: Geometry<SLOTS, BITS>,
         more: usize,
@@ -95,7 +101,7 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         })
     }
 
-    /// A table of these words, one a bucket. None is wider than 63 bits.
+    /// Makes a table of these words, one per bucket. None may be wider than 63 bits.
     pub(crate) fn from_words(words: Vec<u64>) -> Self {
         Buckets {
             geometry: Geometry::new(words.len()),
@@ -103,13 +109,13 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         }
     }
 
-    /// The words, one a bucket, for who learns the layout at run time.
+    /// Returns the words, one per bucket, for a layout known only at run time.
     #[inline]
     pub(crate) fn words(&self) -> &WordArray {
         &self.words
     }
 
-    /// Number of slots that are occupied, when nobody changes any.
+    /// Returns the number of occupied slots, provided that nobody changes any.
     pub(crate) fn occupied(&self) -> usize {
         (0..self.geometry.buckets())
             .map(|bucket| Layout::<SLOTS, BITS>::occupied(self.read(bucket)))
@@ -166,7 +172,7 @@ mod tests {
 
     type FourSlots = Layout<4, 12>;
 
-    /// Remembers what it is told to commit.
+    /// Records what it should commit.
     struct Told {
         geometry: Geometry<4, 12>,
         ops: RefCell<Vec<Op>>,
@@ -191,15 +197,15 @@ mod tests {
         }
     }
 
-    /// A bucket with four fingerprints from this one on.
+    /// Returns a bucket with four fingerprints, counting up from this one.
     fn full(fingerprint: u64) -> u64 {
         (0..4).fold(0, |word, slot| {
             FourSlots::place(word, slot, fingerprint + slot as u64)
         })
     }
 
-    /// Wherever the buckets of a chain are: each gets the fingerprint that leaves the one before it in the chain, and they
-    /// are committed in ascending order, the other root among them.
+    /// Wherever the buckets of a chain are, each gets the fingerprint that leaves the one before it
+    /// in the chain, and they are committed in ascending order, including the other root.
     #[test]
     fn a_chain_is_committed_in_ascending_order() {
         let words = [full(10), full(20), FourSlots::clear(full(30), 0)];

@@ -1,4 +1,4 @@
-//! The public type: [`CuckooFilter`], and how one is built.
+//! The public type [`CuckooFilter`], and its builder.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -13,16 +13,17 @@ use crate::length::Length;
 use crate::update::InsertError;
 use crate::{batch, lookup, update};
 
-/// A set of keys that many threads share without a lock: it answers "was this key inserted?" with yes,
-/// or with no and a small chance of a wrong yes; and keys can be removed again.
+/// A set of keys shared by many threads without a lock. It answers "was this key inserted?" with a
+/// certain no, or with a yes that has a small chance of being wrong; and keys can be removed again.
 ///
-/// It stores a fingerprint of `BITS` bits for each key, in one of two buckets of `SLOTS` slots each
-/// ([`Layout`]). What it stands for is a *multiset over classes*: a class is all keys that share
-/// fingerprint and buckets, and the filter counts copies for each class. [`insert`](Self::insert) adds
-/// one copy, [`remove`](Self::remove) takes one, [`contains`](Self::contains) asks for more than zero.
+/// For each key it stores a fingerprint of `BITS` bits, in one of two buckets of `SLOTS` slots each
+/// ([`Layout`]). It represents a *multiset over classes*: a class is the set of all keys with the
+/// same fingerprint and buckets, and the filter counts copies per class. [`insert`](Self::insert)
+/// adds one copy, [`remove`](Self::remove) takes one, [`contains`](Self::contains) asks whether
+/// there are any.
 ///
-/// Inserts, removes, lookups and counts are linearizable, and lock-free: a thread that stops anywhere stops nobody else.
-/// Lookups write nothing.
+/// Inserts, removes, lookups and counts are linearizable and lock-free: a thread that stops
+/// anywhere stops nobody else. Lookups write nothing.
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -43,12 +44,13 @@ pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = Fixe
     pub(crate) hasher: S,
 }
 
-/// All keys that the filter cannot tell apart: they share the fingerprint and the pair of buckets.
+/// All keys that the filter cannot tell apart: those with the same fingerprint and the same pair of
+/// buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class {
-    /// What is stored of each of them.
+    /// The fingerprint stored for each of these keys.
     pub fingerprint: u64,
-    /// Their buckets, the lower first; the same one twice for some.
+    /// Their buckets, the lower first; for some classes both are the same.
     pub buckets: [usize; 2],
 }
 
@@ -63,7 +65,8 @@ impl From<Location> for Class {
     }
 }
 
-/// One line: the layout, the size, and what it takes; neither the table nor the hasher, whose seeds may be secret.
+/// One line with the layout, the size and the memory; it shows neither the table nor the hasher,
+/// whose seeds may be secret.
 impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS, BITS, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe("CuckooFilter", self.memory_bytes(), f)
@@ -71,7 +74,7 @@ impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
-    /// What `Debug` shows, of a filter of this name that takes so many bytes.
+    /// Writes what `Debug` shows for a filter of this name that takes this many bytes.
     pub(crate) fn describe(
         &self,
         name: &str,
@@ -89,13 +92,15 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 }
 
 impl CuckooFilter {
-    /// A filter with room for `n` distinct keys, in the default layout and with the default hasher.
+    /// Builds a filter with room for `n` distinct keys, in the default layout and with the default
+    /// hasher.
     ///
-    /// The table is sized so that `n` inserts of distinct keys succeed. As with every cuckoo table that
-    /// is a matter of probability: see [`Builder::capacity`].
+    /// The table is sized so that `n` inserts of distinct keys succeed. As in any cuckoo table,
+    /// that is a matter of probability: see [`Builder::capacity`].
     ///
     /// # Panics
-    /// When [`Builder::build`] would return an error: `n` is 0 or absurdly large, or there is no memory.
+    /// When [`Builder::build`] would return an error: `n` is 0 or absurdly large, or there is not
+    /// enough memory.
     pub fn with_capacity(n: usize) -> CuckooFilter {
         match CuckooFilter::builder().capacity(n).build() {
             Ok(filter) => filter,
@@ -103,7 +108,7 @@ impl CuckooFilter {
         }
     }
 
-    /// A filter to be built in steps.
+    /// Starts building a filter.
     pub fn builder() -> Builder {
         Builder {
             size: None,
@@ -115,95 +120,103 @@ impl CuckooFilter {
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
     /// Adds one copy of the key's class.
     ///
-    /// The same key may be inserted several times, and is then held several times: up to
-    /// 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` where both are the same one.
+    /// The same key may be inserted several times, and is then held several times: up to 2 ×
+    /// `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same bucket.
     ///
-    /// Progress: lock-free. Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts)
-    /// that adds the fingerprint.
+    /// Progress: lock-free. Linearization point: the compare-and-swap (or K-CAS, for a chain of
+    /// shifts) that adds the fingerprint.
     ///
     /// # Errors
-    /// [`InsertError`]; nothing has changed. Linearization point: a moment during the call at which both buckets were full
-    /// ([`Full`](InsertError::Full)), or full of copies of the class ([`TooManyCopies`](InsertError::TooManyCopies)).
+    /// [`InsertError`]; nothing has changed. Linearization point: a moment during the call at which
+    /// both buckets were full ([`Full`](InsertError::Full)), or full of copies of the class
+    /// ([`TooManyCopies`](InsertError::TooManyCopies)).
     #[inline]
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
     }
 
-    /// Adds a copy of the key's class if it has none: `Ok(true)`. `Ok(false)` when it has one, and nothing has
-    /// changed.
+    /// Adds a copy of the key's class if it has none: `Ok(true)`. If it has one, nothing changes:
+    /// `Ok(false)`.
     ///
-    /// Looking and adding are one atomic step: of any number of callers that insert the same key so at the
-    /// same time, exactly one is told `true`, if there is room and nobody removes it. (Two keys of one class count as the same: so the answer for a new key is
-    /// wrongly `false` as often as [`contains`](Self::contains) is wrong about it.)
+    /// Looking and adding are one atomic step: of any number of concurrent callers with the same
+    /// key, exactly one gets `true`, provided there is room and nobody removes the key. (Two keys
+    /// of one class count as the same, so for a new key the answer is wrongly `false` as often as
+    /// [`contains`](Self::contains) is wrong about it.)
     ///
-    /// Progress: lock-free. Linearization point: the K-CAS that adds the fingerprint, or the load that found
-    /// a copy.
+    /// Progress: lock-free. Linearization point: the K-CAS that adds the fingerprint, or the load
+    /// that found a copy.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies). Chains are shorter by one
-    /// bucket here, so that [`Full`](InsertError::Full) may come a little earlier. Linearization point: a moment during
-    /// the call at which both buckets were full and the class had no copy.
+    /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies). Chains
+    /// are one bucket shorter here, so [`Full`](InsertError::Full) may come a little earlier.
+    /// Linearization point: a moment during the call at which both buckets were full and the class
+    /// had no copy.
     #[inline]
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         self.insert_unique_hash(self.hash(key))
     }
 
-    /// True when the key's class has a copy: always for a key that was inserted and not removed, and
+    /// True if the key's class has a copy: always for a key that was inserted and not removed, and
     /// by chance for others ([false positives](crate#sizes-and-error-rates)).
     ///
-    /// Progress: lock-free; two or three loads, unless the key's buckets are being changed. Writes nothing.
-    /// Linearization point: a moment at which the answer was true of the set, during the call.
-    // `always`: with a hint, a program that calls it in many places gets it out of line, and pays a tenth of a lookup.
+    /// Progress: lock-free; two or three loads unless the key's buckets are being changed. Writes
+    /// nothing. Linearization point: a moment during the call at which the answer was true of the
+    /// set.
+    // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
+    // costs a tenth of a lookup.
     #[inline(always)]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.contains_hash(self.hash(key))
     }
 
-    /// How many copies the key's class has: as many as inserts of the key and of any other key of the class,
-    /// less the removes.
+    /// Returns the number of copies of the key's class: inserts of the key and of any other key of
+    /// the class, minus removes.
     ///
-    /// Progress: lock-free. Writes nothing. Linearization point: a moment at which the answer was true of
-    /// the set, during the call.
+    /// Progress: lock-free. Writes nothing. Linearization point: a moment during the call at which
+    /// the answer was true of the set.
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
         lookup::count(&self.buckets, self.locate(key))
     }
 
-    /// Takes one copy from the key's class; false when it has none.
+    /// Takes one copy from the key's class; false if it has none.
     ///
-    /// Remove only what was inserted: a key that never was, but that shares its class with one that
-    /// was, takes that one's copy, and the filter then wrongly denies that other key.
+    /// Remove only what was inserted. Removing a key that never was takes the copy of another key
+    /// of its class, if there is one, and the filter then wrongly denies that other key.
     ///
-    /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for false,
-    /// a moment during the call at which the class had no copy.
+    /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for
+    /// false, a moment during the call at which the class had no copy.
     ///
     /// # Panics
-    /// Before anything changes, when more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove. A
-    /// thread that has [registered](crate::register_thread) is sure not to be one too many.
+    /// When more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove; nothing
+    /// has changed then. This never happens in a thread that has
+    /// [registered](crate::register_thread).
     #[inline]
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.remove_hash(self.hash(key))
     }
 
-    /// [`contains`](Self::contains) for each of `keys`: whether the key at the same place may be there. Faster
-    /// than one after the other in a table past the caches.
+    /// Calls [`contains`](Self::contains) for each of `keys`, and writes to the same place in
+    /// `found` whether the key may be there. In a table larger than the caches this is faster than
+    /// calling it one key at a time.
     ///
-    /// Each lookup is atomic, the batch is not: others may insert and remove between them. Progress and
-    /// linearization points: as `contains`.
+    /// Each lookup is atomic, the batch is not: other threads may insert and remove between
+    /// lookups. Progress and linearization points: as `contains`.
     ///
     /// # Panics
-    /// When `found` is not as long as `keys`.
+    /// When `found` and `keys` differ in length.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
         assert_same_length(keys, found);
         batch::contains(&self.buckets, keys, found, |key| self.locate(key));
     }
 
-    /// [`insert`](Self::insert) for each of `keys`, in their order; `results` gets for each what `insert` returns.
+    /// Calls [`insert`](Self::insert) for each of `keys`, in order, and writes its results to
+    /// `results`.
     ///
-    /// A key that finds no room does not keep those after it from being inserted. Each insert is atomic, the
-    /// batch is not. Progress and linearization points: as `insert`.
+    /// A key that finds no room does not prevent those after it from being inserted. Each insert is
+    /// atomic, the batch is not. Progress and linearization points: as `insert`.
     ///
     /// # Panics
-    /// When `results` is not as long as `keys`; nothing has changed then.
+    /// When `results` and `keys` differ in length; nothing has changed then.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
         assert_same_length(keys, results);
         let done = self.update_batch(keys, results, |location, id| self.insert_at(location, id));
@@ -212,8 +225,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         }
     }
 
-    /// [`insert_unique`](Self::insert_unique) for each of `keys`, in their order; `results` tells for each
-    /// whether it was new. As [`insert_batch`](Self::insert_batch) otherwise.
+    /// Calls [`insert_unique`](Self::insert_unique) for each of `keys`, in order, and writes to
+    /// `results` whether it was new. Otherwise like [`insert_batch`](Self::insert_batch).
     ///
     /// # Panics
     /// As `insert_batch`.
@@ -231,11 +244,13 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         }
     }
 
-    /// [`remove`](Self::remove) for each of `keys`, in their order; `removed` tells for each whether a copy was
-    /// taken. Each remove is atomic, the batch is not. Progress and linearization points: as `remove`.
+    /// Calls [`remove`](Self::remove) for each of `keys`, in order, and writes to `removed` whether
+    /// a copy was taken. Each remove is atomic, the batch is not. Progress and linearization
+    /// points: as `remove`.
     ///
     /// # Panics
-    /// As [`remove`](Self::remove), and when `removed` is not as long as `keys`; nothing has changed then.
+    /// As [`remove`](Self::remove), and when `removed` and `keys` differ in length; in the latter
+    /// case nothing has changed.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
         assert_same_length(keys, removed);
         unless_too_many(
@@ -260,14 +275,14 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         })
     }
 
-    /// The hash of a key, for the functions that take one: to hash once and ask several times, or several
-    /// filters that have the same hasher.
+    /// Returns the hash of a key, for the functions that take one: hash once and ask several times,
+    /// or ask several filters with the same hasher.
     #[inline]
     pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The class of `key`: keys of one class are one and the same to this filter.
+    /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         self.locate(key).into()
     }
@@ -278,9 +293,9 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     }
 }
 
-/// What needs no hasher.
+/// Functions that need no hasher.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
-    /// [`insert`](CuckooFilter::insert), of a key that has this [`hash`](CuckooFilter::hash).
+    /// [`insert`](CuckooFilter::insert) for a key with this [`hash`](CuckooFilter::hash).
     ///
     /// # Errors
     /// As `insert`.
@@ -297,7 +312,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         Ok(())
     }
 
-    /// [`insert_unique`](CuckooFilter::insert_unique), of a key that has this [`hash`](CuckooFilter::hash).
+    /// [`insert_unique`](CuckooFilter::insert_unique) for a key with this
+    /// [`hash`](CuckooFilter::hash).
     ///
     /// # Errors
     /// As `insert_unique`.
@@ -314,13 +330,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         Ok(inserted)
     }
 
-    /// [`contains`](CuckooFilter::contains), of a key that has this [`hash`](CuckooFilter::hash).
+    /// [`contains`](CuckooFilter::contains) for a key with this [`hash`](CuckooFilter::hash).
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         lookup::contains(&self.buckets, self.locate_hash(hash))
     }
 
-    /// [`remove`](CuckooFilter::remove), of a key that has this [`hash`](CuckooFilter::hash).
+    /// [`remove`](CuckooFilter::remove) for a key with this [`hash`](CuckooFilter::hash).
     ///
     /// # Panics
     /// As `remove`.
@@ -348,33 +364,36 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         self.length.clear();
     }
 
-    /// Number of copies held: inserts that succeeded minus removes that did. Exact when no insert or
-    /// remove is under way; otherwise some of those that are under way during the call count and others do not.
+    /// Returns the number of copies held: successful inserts minus successful removes. Exact when
+    /// no insert or remove is under way; otherwise some of those under way during the call count
+    /// and others do not.
     ///
-    /// Progress: wait-free; it reads 10 pointers, and the counters that were made for the threads which have inserted or removed
-    /// here: 8 at least, and at most about twice as many as such threads lived at the same time.
+    /// Progress: wait-free. It reads 10 pointers, and the counters made for the threads that have
+    /// inserted or removed here: at least 8, and at most about twice as many as such threads were
+    /// alive at the same time.
     pub fn len(&self) -> usize {
         self.length.sum()
     }
 
-    /// True when no copy is held; as exact as [`len`](Self::len).
+    /// True if no copy is held; as exact as [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of slots. Inserts begin to fail somewhat below it: see [`Layout::WORKABLE_LOAD`].
+    /// Returns the number of slots. Inserts begin to fail somewhat below this: see
+    /// [`Layout::WORKABLE_LOAD`].
     pub fn capacity(&self) -> usize {
         self.buckets.geometry().buckets() * SLOTS
     }
 
-    /// [`len`](Self::len) in proportion to [`capacity`](Self::capacity): 0 to 1.
+    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// Memory that this filter occupies, in bytes: the table, the counters, and the value itself. The
-    /// descriptors of K-CAS are shared by all filters of the process (8 KiB for every 32 threads alive at
-    /// the same time) and are not in it.
+    /// Returns the memory that this filter occupies, in bytes: the table, the counters, and the
+    /// value itself. It does not include the K-CAS descriptors, which all filters of the process
+    /// share (8 KiB for every 32 threads alive at the same time).
     pub fn memory_bytes(&self) -> usize {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
         table + self.length.memory_bytes() + size_of::<Self>()
@@ -390,7 +409,7 @@ pub(crate) fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
     );
 }
 
-/// The result of a call that has no other way to say that there was no id for its thread.
+/// Unwraps the result of a call that has no other way to report that its thread got no id.
 #[track_caller]
 pub(crate) fn unless_too_many<R>(result: Result<R, TooManyThreads>) -> R {
     match result {
@@ -399,7 +418,7 @@ pub(crate) fn unless_too_many<R>(result: Result<R, TooManyThreads>) -> R {
     }
 }
 
-/// Builds a [`CuckooFilter`] in steps: [`CuckooFilter::builder`].
+/// Builds a [`CuckooFilter`] step by step; made by [`CuckooFilter::builder`].
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -419,7 +438,7 @@ pub struct Builder<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedStat
     pub(crate) hasher: S,
 }
 
-/// How large a table shall be.
+/// The requested size of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Size {
     Keys(usize),
@@ -437,7 +456,7 @@ pub enum BuildError {
     ZeroSize,
     /// [`Builder::capacity`] with a layout that is not [`DEPENDABLE`](Layout::DEPENDABLE).
     #[error(
-        "no number of keys can be promised with {slots} slots of {bits} bits: take a layout of at least 2 \
+        "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 2 \
          slots and 7 bits, or call buckets(number) and expect refusals"
     )]
     Undependable {
@@ -449,13 +468,13 @@ pub enum BuildError {
     /// More than [`MAX_BUCKETS`] buckets.
     #[error("{buckets} buckets are too many: at most 2^32 are possible")]
     TooLarge {
-        /// How many buckets would have been needed (saturating).
+        /// Number of buckets that would have been needed (saturating).
         buckets: usize,
     },
     /// The allocator refused the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
     OutOfMemory {
-        /// How many buckets were asked for.
+        /// Number of buckets asked for.
         buckets: usize,
     },
 }
@@ -465,39 +484,40 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         Builder { size, hasher }
     }
 
-    /// Room for `n` distinct keys: the table has so many buckets that they fill it to
-    /// [`Layout::WORKABLE_LOAD`] at most, and less in small tables, where chance is rougher.
+    /// Sets the size to room for `n` distinct keys: enough buckets that the keys fill them to at
+    /// most [`Layout::WORKABLE_LOAD`], and to less in small tables, where chance plays a larger
+    /// part.
     ///
-    /// That one of the `n` inserts fails is rare. Of each layout that was tried, it happens in at most 3 of 10,000 tables
-    /// for up to 100 keys, of 6,666 for 300 and of 2,000 for 1,000 (`filter/tests/capacity.rs`). The last of this and
-    /// [`buckets`](Self::buckets) counts.
+    /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
+    /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300 and of 2,000 for 1,000
+    /// (`filter/tests/capacity.rs`). The last call of this or [`buckets`](Self::buckets) counts.
     ///
-    /// Layouts for which no such promise can be kept are refused by [`build`](Self::build)
+    /// Layouts for which this promise cannot be kept are refused by [`build`](Self::build)
     /// ([`Layout::DEPENDABLE`]).
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
     }
 
-    /// A table of exactly so many buckets of 8 bytes, where memory is given and not a number of keys. The
-    /// last of this and [`capacity`](Self::capacity) counts.
+    /// Sets the size to exactly `number` buckets of 8 bytes, for a given amount of memory rather
+    /// than a number of keys. The last call of this or [`capacity`](Self::capacity) counts.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
     }
 
-    /// Another hasher, any that tells keys apart: its hashes are [mixed](crate::hashing::mix), so that they
-    /// need not be good in all their bits.
+    /// Sets another hasher. Any that tells keys apart will do: its hashes are
+    /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
     ///
-    /// To load a filter that was saved, the same hasher is needed, with the same seeds: std's `RandomState` cannot
-    /// show its own ([`saved`](crate::saved#hashers)).
+    /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
+    /// does not reveal its own ([`saved`](crate::saved#hashers)).
     pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
-    /// Another hasher, whose hashes are used as they are: mixing makes a lookup in the cache a fifth
-    /// slower. It must be good in all 64 bits, as ahash, xxhash and SipHash are: with others the filter is
-    /// wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
+    /// Sets another hasher, whose hashes are used unmixed: mixing makes a lookup in the cache a
+    /// fifth slower. It must be good in all 64 bits, as ahash, xxhash and SipHash are: with any
+    /// other the filter is wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
     pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
         Builder {
             size: self.size,
@@ -505,8 +525,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         }
     }
 
-    /// Another layout: `SLOTS` slots of `BITS` bits in each bucket. Which exist is checked at compile
-    /// time ([`Layout`]).
+    /// Sets another layout, with `SLOTS` slots of `BITS` bits in each bucket. Which layouts exist
+    /// is checked at compile time ([`Layout`]).
     pub fn layout<const SLOTS2: usize, const BITS2: usize>(self) -> Builder<SLOTS2, BITS2, S> {
         Builder {
             size: self.size,
@@ -517,7 +537,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] when the size is missing, zero or too large, or when there is no memory.
+    /// [`BuildError`] when the size is missing, zero or too large, or when there is not enough
+    /// memory.
     pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
         let buckets = match self.size.ok_or(BuildError::NoSize)? {
             Size::Keys(0) | Size::Buckets(0) => return Err(BuildError::ZeroSize),
@@ -543,11 +564,11 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     }
 }
 
-/// How many buckets `keys` distinct keys need.
+/// Returns the number of buckets that `keys` distinct keys need.
 pub(crate) fn buckets_for<const SLOTS: usize, const BITS: usize>(keys: usize) -> usize {
     let workable = keys as f64 / Layout::<SLOTS, BITS>::WORKABLE_LOAD;
-    // Chance deviates by the square root; and of the keys of small tables, not a few have one bucket only,
-    // which is full after `SLOTS` such keys.
+    // Random deviations grow with the square root; and in small tables not a few keys have only one
+    // bucket, which is full after `SLOTS` such keys.
     let (of_root, constant) = match SLOTS {
         ..3 => (6.0, 24.0),
         3 => (2.0, 12.0),

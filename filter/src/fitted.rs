@@ -1,4 +1,4 @@
-//! A filter whose layout is chosen at run time, by the false positive rate that is asked for.
+//! A filter whose layout is chosen at run time, by the false positive rate asked for.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -12,19 +12,19 @@ use crate::saved::{Header, LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
 
-/// Declares [`FittedFilter`] over these layouts, and each of its functions as one `match`.
+/// Declares [`FittedFilter`] over these layouts, with each of its functions as one `match`.
 ///
-/// They stand in the order of their memory, the least first, and each is wrong less often than those before
-/// it: so the first that meets a rate is the smallest that does, and of those with as much memory the one with the
-/// longest timestamps. Of each number of slots the longest fingerprints are here: no other dependable layout is smaller
-/// at any rate.
+/// They are listed by memory, the least first, and each is wrong less often than those before it:
+/// so the first that meets a rate is the smallest that does, and among those of the same memory the
+/// one with the longest timestamps. For each number of slots the list has the longest fingerprints:
+/// no other dependable layout is smaller at any rate.
 macro_rules! fitted {
     ($($variant:ident: $slots:literal $bits:literal,)+) => {
-        /// A [`CuckooFilter`] whose layout was chosen at run time:
+        /// A [`CuckooFilter`] whose layout was chosen at run time; built by
         /// [`Builder::false_positive_rate`].
         ///
-        /// A lookup need not ask which layout it is. Every other call takes one branch more than that of the typed
-        /// filter, always the same way. The docs of each are there.
+        /// A lookup does not depend on the layout. Every other call takes one more branch than that
+        /// of the typed filter, always the same way. Each function is documented there.
         ///
         /// ```
         /// use filter::CuckooFilter;
@@ -40,12 +40,12 @@ macro_rules! fitted {
         /// # Ok(()) }
         /// ```
         pub struct FittedFilter<S = FixedState> {
-            /// What lookups need to know of the layout: with it they need not ask which one it is.
+            /// What lookups need to know of the layout, so that they do not have to branch on it.
             shape: Shape,
             filter: Fitted<S>,
         }
 
-        /// The filter itself, whose layout is known again wherever it is taken out.
+        /// The filter itself, in one variant per layout.
         enum Fitted<S> {
             $($variant(CuckooFilter<$slots, $bits, S>),)+
         }
@@ -59,10 +59,10 @@ macro_rules! fitted {
             }
         })+
 
-        /// False positive rates of the layouts, falling.
+        /// False positive rates of the layouts, in descending order.
         const RATES: &[f64] = &[$(Layout::<$slots, $bits>::FALSE_POSITIVE_RATE),+];
 
-        /// The same expression for whatever filter it is.
+        /// Evaluates the same expression for whichever filter it is.
         macro_rules! each {
             ($self:expr, $filter:ident => $call:expr) => {
                 match $self {
@@ -71,10 +71,11 @@ macro_rules! fitted {
             };
         }
 
-        /// Loading: in the layout that was saved, if it is wrong no more often than asked for, and is one of those that are
-        /// chosen for a rate; otherwise it is refused as [`LoadError::Layout`]. The size is the one that was saved, too.
+        /// Loading: the filter keeps the layout it was saved in, provided that this is wrong no
+        /// more often than asked for and is one of those chosen for a rate; otherwise it is refused
+        /// with [`LoadError::Layout`]. It also keeps the size it was saved with.
         impl<S: BuildHasher> FittedBuilder<S> {
-            /// As [`Builder::load`].
+            /// Like [`Builder::load`].
             ///
             /// # Errors
             /// As for the typed filter.
@@ -92,7 +93,7 @@ macro_rules! fitted {
                 Err(LoadError::Layout { slots, bits })
             }
 
-            /// As [`Builder::load_from`].
+            /// Like [`Builder::load_from`].
             ///
             /// # Errors
             /// As for the typed filter.
@@ -142,7 +143,7 @@ fitted! {
     F2x28: 2 28,
 }
 
-/// Builds a [`FittedFilter`]: [`Builder::false_positive_rate`].
+/// Builds a [`FittedFilter`]; made by [`Builder::false_positive_rate`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct FittedBuilder<S = FixedState> {
@@ -152,12 +153,14 @@ pub struct FittedBuilder<S = FixedState> {
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
-    /// Instead of a layout chosen at compile time, the one that takes the least memory and is wrong about at
-    /// most `rate` of the keys that are not in the filter, however full it is: for example 0.01, one in a hundred.
+    /// Chooses the layout at run time: the one that takes the least memory and is wrong about at
+    /// most `rate` of the keys that are not in the filter, however full it is. For example, 0.01 is
+    /// one in a hundred.
     ///
-    /// No [dependable](Layout::DEPENDABLE) layout that keeps to the rate is smaller. Where several are as small, it is
-    /// the one of the [table](crate::layouts) with the longest timestamps; they may have as few as
-    /// [7 bits](crate::layout#when-a-timestamp-wraps). [`FittedFilter::layout`] tells which it is.
+    /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of
+    /// the same size it chooses the one in the [table](crate::layouts) with the longest timestamps,
+    /// which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
+    /// [`FittedFilter::layout`] returns the layout chosen.
     pub fn false_positive_rate(self, rate: f64) -> FittedBuilder<S> {
         FittedBuilder {
             size: self.size,
@@ -167,52 +170,52 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     }
 }
 
-/// Why no layout fits.
+/// Why no filter can be fitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FitError {
-    /// A false positive rate that is no share of the keys, or lower than that of every layout.
+    /// A false positive rate that is not between 0 and 1, or lower than that of every layout.
     #[error(
         "no filter has a false positive rate of {wished}: it must be below 1, and {least:e} is the least possible"
     )]
     Rate {
-        /// What was asked for.
+        /// The rate asked for.
         wished: f64,
-        /// The least rate there is.
+        /// The lowest rate there is.
         least: f64,
     },
-    /// More keys than any table with so low a false positive rate has room for.
-    #[error("no room for {wished} keys at this false positive rate: {most} are the most possible")]
+    /// More keys than fit into any table with so low a false positive rate.
+    #[error("no room for {wished} keys at this false positive rate: at most {most} are possible")]
     TooManyKeys {
-        /// What was asked for.
+        /// The number of keys asked for.
         wished: usize,
-        /// As many as there is room for.
+        /// The greatest number possible.
         most: usize,
     },
-    /// As for every other filter.
+    /// An error that any filter may have.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
 
 impl<S> FittedBuilder<S> {
-    /// As [`Builder::capacity`].
+    /// Like [`Builder::capacity`].
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
     }
 
-    /// As [`Builder::buckets`]. (A table of so many buckets takes the same memory in every layout: the one with
-    /// the most slots is chosen.)
+    /// Like [`Builder::buckets`]. (A table of `number` buckets takes the same memory in every
+    /// layout: the one with the most slots is chosen.)
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
     }
 
-    /// As [`Builder::hasher`].
+    /// Like [`Builder::hasher`].
     pub fn hasher<H>(self, hasher: H) -> FittedBuilder<Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
-    /// As [`Builder::unmixed_hasher`].
+    /// Like [`Builder::unmixed_hasher`].
     pub fn unmixed_hasher<H>(self, hasher: H) -> FittedBuilder<H> {
         FittedBuilder {
             size: self.size,
@@ -221,12 +224,13 @@ impl<S> FittedBuilder<S> {
         }
     }
 
-    /// Chooses the layout with the least memory whose [`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE) is at most the
-    /// rate asked for, and builds the filter.
+    /// Chooses the layout with the least memory whose
+    /// [`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE) is at most the rate asked for, and
+    /// builds the filter.
     ///
     /// # Errors
-    /// [`FitError`] when no layout has so low a rate, when the rate is not between 0 and 1, or when the
-    /// size is missing, zero or too large.
+    /// [`FitError`] when no layout has so low a rate, when the rate is not between 0 and 1, or when
+    /// the size is missing, zero or too large.
     pub fn build(self) -> Result<FittedFilter<S>, FitError> {
         if self.rate < 1.0 {
             self.build_smallest()
@@ -235,7 +239,7 @@ impl<S> FittedBuilder<S> {
         }
     }
 
-    /// Whether this layout is wrong no more often than asked for.
+    /// True if this layout is wrong no more often than asked for.
     fn allows<const SLOTS: usize, const BITS: usize>(&self) -> bool {
         Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE <= self.rate
     }
@@ -261,7 +265,8 @@ impl<S> FittedBuilder<S> {
     }
 }
 
-/// The greatest number below `end` that fits, if every number below a fitting one does.
+/// Returns the greatest number below `end` that fits, provided that every number below a fitting
+/// one fits.
 fn greatest(end: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, end);
     while high - low > 1 {
@@ -275,7 +280,7 @@ fn greatest(end: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// One line, as that of [`CuckooFilter`].
+/// One line, like that of [`CuckooFilter`].
 impl<S> fmt::Debug for FittedFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory_bytes = self.memory_bytes();
@@ -392,9 +397,10 @@ impl<S: BuildHasher> FittedFilter<S> {
     }
 }
 
-/// Loading, with the default hasher and in whatever layout was saved; by a [`FittedBuilder`] with others.
+/// Loading with the default hasher, in whichever layout was saved; use a [`FittedBuilder`] for
+/// another hasher.
 impl FittedFilter {
-    /// [`FittedBuilder::load`], of a filter that was built with the default hasher.
+    /// [`FittedBuilder::load`] for a filter built with the default hasher.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -402,7 +408,7 @@ impl FittedFilter {
         CuckooFilter::builder().false_positive_rate(1.0).load(bytes)
     }
 
-    /// [`FittedBuilder::load_from`], of a filter that was built with the default hasher.
+    /// [`FittedBuilder::load_from`] for a filter built with the default hasher.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -433,7 +439,7 @@ impl<S> FittedFilter<S> {
     /// [`CuckooFilter::contains_hash`].
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        // The same place in whatever filter it is, so that nothing is chosen here.
+        // In the same place whichever filter it is, so this takes no branch.
         let words = each!(&self.filter, filter => filter.buckets.words());
         let location = hashing::locate(hash, self.shape.max_fingerprint, words.len());
         match lookup::contains_at_once(words, self.shape, location) {
@@ -486,13 +492,13 @@ impl<S> FittedFilter<S> {
         filter + size_of::<Self>()
     }
 
-    /// The layout that was chosen: slots of a bucket, and bits of a fingerprint.
+    /// Returns the layout that was chosen: slots of a bucket, and bits of a fingerprint.
     pub fn layout(&self) -> (usize, usize) {
         each!(&self.filter, filter => layout_of(filter))
     }
 
-    /// How often this filter is wrong about absent keys when every slot is taken
-    /// ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)): at most what was asked for.
+    /// Returns the fraction of absent keys about which this filter is wrong when every slot is
+    /// taken ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)): at most the rate asked for.
     pub fn false_positive_rate(&self) -> f64 {
         each!(&self.filter, filter => rate_of(filter))
     }

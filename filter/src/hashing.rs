@@ -1,14 +1,15 @@
-//! Key → (fingerprint, bucket, other bucket), for any number of buckets.
+//! From a key's hash to its fingerprint and its two buckets, for any number of buckets.
 //!
 //! A 64-bit hash gives the fingerprint from its low end and the first bucket from its high end. The
-//! other bucket is `(g(fingerprint) − bucket) mod m`, where `g` spreads fingerprints over the buckets:
-//! an involution for every m, so either bucket leads to the other without the key, and a table need not
-//! be a power of two. (The xor of Fan et al. 2014 needs one.)
+//! other bucket is `(g(fingerprint) − bucket) mod m`, where `g` spreads fingerprints over the
+//! buckets: an involution for every m, so either bucket leads to the other without the key, and a
+//! table need not be a power of two. (The xor of Fan et al. 2014 requires one.)
 //!
-//! The hash must be good in all of its 64 bits, as ahash's, xxhash's or SipHash's are: an identity or a
-//! single multiplication is not enough. The default hasher is good as it is; every other one is mixed first
-//! ([`Mixed`]), unless it is given to [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher).
-//! `filter/tests/evenness.rs` shows what comes of it, and what would without.
+//! The hash must be good in all of its 64 bits, as those of ahash, xxhash and SipHash are: an
+//! identity or a single multiplication is not enough. The default hasher is good as it is; any
+//! other is mixed first ([`Mixed`]), unless it is given to
+//! [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher). `filter/tests/evenness.rs` shows
+//! how even the result is, and how uneven it would be without mixing.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -16,12 +17,13 @@ use ahash::RandomState;
 
 use crate::layout::Layout;
 
-/// The default hasher: ahash with fixed seeds, so that runs of one program repeat. (Hashes differ between versions of
-/// ahash, and between programs that were compiled for processors with and without AES.)
+/// The default hasher: ahash with fixed seeds, so that runs of a program are repeatable. (Hashes
+/// differ between versions of ahash, and between programs compiled for processors with and without
+/// AES.)
 ///
-/// Where strangers choose the keys, seed a hasher at random instead
-/// ([`Builder::hasher`](crate::Builder::hasher)): with known seeds they can choose keys that collide. If the filter is to
-/// be saved, keep the seeds ([`saved`](crate::saved#hashers)).
+/// If strangers choose the keys, seed a hasher at random instead
+/// ([`Builder::hasher`](crate::Builder::hasher)): if they know the seeds, they can choose keys that
+/// collide. If the filter is to be saved, keep the seeds ([`saved`](crate::saved#hashers)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 
@@ -41,12 +43,12 @@ impl BuildHasher for FixedState {
     }
 }
 
-/// Makes a good hash of one that is distinct but no more, such as a number that is its own hash: each bit of
-/// the result depends on each bit of `hash`. Distinct stays distinct.
+/// Turns a hash that is merely distinct, such as a number used as its own hash, into a good one:
+/// each bit of the result depends on each bit of `hash`. Distinct hashes stay distinct.
 ///
-/// The functions that take a hash, such as
-/// [`insert_hash`](crate::CuckooFilter::insert_hash), take it as it is: if you make hashes elsewhere, and are
-/// not sure of all their bits, mix them with this first.
+/// The functions that take a hash, such as [`insert_hash`](crate::CuckooFilter::insert_hash), use
+/// it as it is: if you make hashes elsewhere and are not sure of all their bits, mix them with this
+/// function first.
 #[inline]
 pub fn mix(hash: u64) -> u64 {
     // The finalizer of SplitMix64 (Stafford's thirteenth variant).
@@ -55,7 +57,8 @@ pub fn mix(hash: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// A hasher whose hashes are [mixed](mix): good in all bits, whatever `S` is, as long as it tells keys apart.
+/// A hasher whose hashes are [mixed](mix): good in all bits, whatever `S` is, as long as it tells
+/// keys apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mixed<S>(pub S);
 
@@ -68,13 +71,14 @@ impl<S: BuildHasher> BuildHasher for Mixed<S> {
     }
 }
 
-/// The [`Hasher`] of [`Mixed`]: what is written goes to `H` by the same function, since many hashers treat numbers in ways
-/// of their own. (`write_str` and `write_length_prefix` are not stable, and take the way that the standard library gives
-/// them; so with a hasher of a nightly compiler that has its own, strings and slices have other hashes here.)
+/// The [`Hasher`] of [`Mixed`]: passes each write on to the function of the same name in `H`, since
+/// many hashers treat numbers in ways of their own. (`write_str` and `write_length_prefix` are not
+/// stable, and take the standard library's default path; so if a hasher for a nightly compiler
+/// defines them, strings and slices hash differently here.)
 #[derive(Clone, Debug)]
 pub struct MixedHasher<H>(H);
 
-/// Hands these functions on.
+/// Forwards these functions.
 macro_rules! handed_on {
     ($($write:ident: $type:ty,)+) => {
         $(#[inline]
@@ -107,19 +111,19 @@ impl<H: Hasher> Hasher for MixedHasher<H> {
     }
 }
 
-/// Where a key may live.
+/// The fingerprint of a key, and the buckets where it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// What is stored of the key: at least 1.
+    /// What is stored for the key; at least 1.
     pub fingerprint: u64,
-    /// The bucket that the hash names.
+    /// The bucket chosen by the hash.
     pub first: usize,
     /// The other bucket; for about one fingerprint in m it is the same one.
     pub second: usize,
 }
 
 impl Location {
-    /// Of what there is of both buckets, that of different ones: both, or the first.
+    /// Of two values, one per bucket, returns those of different buckets: both, or only the first.
     pub(crate) fn different<'a, T>(&self, both: &'a [T; 2]) -> &'a [T] {
         if self.first == self.second {
             &both[..1]
@@ -129,31 +133,33 @@ impl Location {
     }
 }
 
-/// The greatest number of buckets: 2^32, above which the bits that choose the bucket could overlap
+/// The greatest number of buckets, 2^32: with more, the bits that choose the bucket could overlap
 /// with those that make the fingerprint.
 pub const MAX_BUCKETS: usize = match 1usize.checked_shl(32) {
     Some(buckets) => buckets,
-    // On a 32-bit machine, as many as can be numbered.
+    // On a 32-bit machine, as many as can be indexed.
     None => usize::MAX,
 };
 
-/// How keys are spread over a number of buckets.
+/// How keys are distributed over a number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry<const SLOTS: usize, const BITS: usize> {
     buckets: usize,
-    /// The buckets fall into slices of this size, one after the other, and both of a key are in the same one. In all
-    /// tables but those of a [growing](crate::growing) filter, there is one slice.
+    /// The buckets are divided into consecutive slices of this size, and both buckets of a key are
+    /// in the same slice. All tables have one slice, except those of a [growing](crate::growing)
+    /// filter.
     slice: usize,
-    /// The bits of a fingerprint that choose the other bucket: all of them, but in a growing filter.
+    /// The bits of a fingerprint that choose the other bucket: all of them, except in a growing
+    /// filter.
     pairing: u64,
 }
 
 impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
-    /// A table of `buckets` buckets.
+    /// Describes a table of `buckets` buckets.
     ///
     /// # Panics
-    /// When `buckets` is 0 or more than [`MAX_BUCKETS`]. A layout that does not exist is an error at compile
-    /// time.
+    /// When `buckets` is 0 or more than [`MAX_BUCKETS`]. A layout that does not exist is a
+    /// compile-time error.
     pub fn new(buckets: usize) -> Self {
         const { assert!(Layout::<SLOTS, BITS>::TIMESTAMP_BITS > 0) };
         assert!(
@@ -167,8 +173,9 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
         }
     }
 
-    /// A table of `slices` slices of `slice` buckets, in which only these bits of a fingerprint choose the other bucket.
-    /// Its locations are its owner's business: [`locate`](Self::locate) knows of no slices.
+    /// Describes a table of `slices` slices of `slice` buckets, in which only these bits of a
+    /// fingerprint choose the other bucket. Its owner must compute the locations itself:
+    /// [`locate`](Self::locate) ignores slices.
     pub(crate) fn sliced(slice: usize, slices: usize, pairing: u64) -> Self {
         Geometry {
             slice,
@@ -177,22 +184,23 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
         }
     }
 
-    /// Number of buckets.
+    /// Returns the number of buckets.
     #[inline]
     pub fn buckets(&self) -> usize {
         self.buckets
     }
 
-    /// The location of the key whose hash this is.
+    /// Returns the location of the key with this hash.
     #[inline]
     pub fn locate(&self, hash: u64) -> Location {
         locate(hash, Layout::<SLOTS, BITS>::MAX_FINGERPRINT, self.buckets)
     }
 
-    /// The other bucket of a fingerprint that lives in `bucket`; its own inverse.
+    /// Returns the other bucket of a fingerprint that is in `bucket`; this function is its own
+    /// inverse.
     #[inline]
     pub fn other(&self, fingerprint: u64, bucket: usize) -> usize {
-        // The division is for those who need it.
+        // Only tables with several slices need the division.
         let start = match self.slice == self.buckets {
             true => 0,
             false => bucket - bucket % self.slice,
@@ -201,11 +209,11 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     }
 }
 
-/// [`Geometry::locate`], where the layout is known at run time only.
+/// [`Geometry::locate`] for a layout known only at run time.
 #[inline]
 pub(crate) fn locate(hash: u64, max_fingerprint: u64, buckets: usize) -> Location {
-    // Zero means "empty", so it becomes one. That one fingerprint is twice as frequent as the others
-    // raises the false positive rate by 1 part in 2^(BITS − 1).
+    // Zero means "empty", so it becomes one. This makes one fingerprint twice as frequent as the
+    // others, which raises the false positive rate by 1 part in 2^(BITS − 1).
     let fingerprint = (hash & max_fingerprint).max(1);
     let first = reduce(hash, buckets);
     Location {
@@ -218,11 +226,12 @@ pub(crate) fn locate(hash: u64, max_fingerprint: u64, buckets: usize) -> Locatio
 /// [`Geometry::other`].
 #[inline]
 fn other(fingerprint: u64, bucket: usize, buckets: usize) -> usize {
-    // Multiplied by the golden ratio, consecutive numbers fall far apart. Squared first, because two
-    // shifts lead on by the difference of two such products: were they the fingerprints themselves, that
-    // would be a multiple of the golden ratio again, one of 2 × 2^BITS, and chains would go round
-    // in a small circle of buckets. (Measured: of 8-bit fingerprints, a table of 2^18 buckets of four
-    // took 0.952 of its slots; with squares 0.968, as many as of longer ones.)
+    // Multiplied by the golden ratio, consecutive numbers end up far apart. They are squared first,
+    // because two shifts advance by the difference of two such products: for the fingerprints
+    // themselves that would again be a multiple of the golden ratio, one of 2 × 2^BITS, and chains
+    // would stay within a small circle of buckets. (Measured: with 8-bit fingerprints, a table of
+    // 2^18 buckets of four took 0.952 of its slots; with squares 0.968, as many as with longer
+    // fingerprints.)
     let square = fingerprint.wrapping_mul(fingerprint);
     let spread = reduce(square.wrapping_mul(0x9e37_79b9_7f4a_7c15), buckets);
     let (difference, borrowed) = spread.overflowing_sub(bucket);
@@ -233,8 +242,8 @@ fn other(fingerprint: u64, bucket: usize, buckets: usize) -> usize {
     }
 }
 
-/// A 64-bit number, reduced to a bucket in proportion to its size (Lemire 2019): to one below `buckets`, evenly if all
-/// numbers are as likely.
+/// Scales a 64-bit number down to a bucket below `buckets` (Lemire 2019): evenly, if all numbers
+/// are equally likely.
 #[inline]
 pub fn reduce(number: u64, buckets: usize) -> usize {
     ((u128::from(number) * buckets as u128) >> 64) as usize
@@ -271,8 +280,8 @@ mod tests {
             second[location.second] += 1;
         }
         assert_eq!(fingerprints[0], 0);
-        // Poisson counts of mean 1,000 (3,921 for fingerprints): seven standard deviations. The second
-        // bucket takes only 255 values for each first one, so it is a little less even.
+        // Poisson counts with mean 1,000 (3,921 for fingerprints): seven standard deviations. The
+        // second bucket takes only 255 values for each first bucket, so it is a little less even.
         let within = |counts: &[u32], low, high| counts.iter().all(|c| (low..high).contains(c));
         assert!(within(&fingerprints[2..], 3_480, 4_360));
         assert!((7_200..8_500).contains(&fingerprints[1]));

@@ -1,18 +1,18 @@
-//! Whether calls that overlapped in time could have taken effect one after the other: a checker of
-//! linearizability, for tests.
+//! A checker of linearizability, for tests: could calls that overlapped in time have taken effect
+//! one after the other?
 //!
-//! A history is linearizable (Herlihy & Wing 1990) if each call can be given one moment between its
-//! start and its end such that, in the order of these moments, a sequential object would have answered
-//! the same. [`check`] searches for such an order as Lowe does (*Testing for linearizability*, 2017:
-//! just-in-time linearization, after Wing & Gong 1993): it walks through starts and ends in the order of
-//! time and keeps every *configuration* that explains what has ended so far, which is a state of the
-//! object together with the set of those calls under way that have taken effect. A call takes effect
-//! no earlier than some end demands it. So the search needs no more memory for a longer history, and
-//! time in proportion to it as long as few calls overlap.
+//! A history is linearizable (Herlihy & Wing 1990) if each call can be assigned one moment between
+//! its start and its end such that a sequential object would have given the same answers in the
+//! order of these moments. [`check`] searches for such an order as Lowe does (*Testing for
+//! linearizability*, 2017: just-in-time linearization, after Wing & Gong 1993). It walks through
+//! starts and ends in order of time and keeps every *configuration* that explains what has ended so
+//! far: a state of the object, and the set of calls under way that have already taken effect. A
+//! call takes effect only when some end requires it. So a longer history needs no more memory, and
+//! takes time in proportion to its length as long as few calls overlap.
 //!
-//! Of the crates that check histories, `todc-utils` 0.1 keeps one bit for each call in each of the
-//! configurations it remembers, which is quadratic, and stateright 0.31 remembers none, which is
-//! exponential; neither tells which calls are to blame.
+//! Of the crates that check histories, `todc-utils` 0.1 keeps one bit for each call in each
+//! configuration that it remembers, which is quadratic, and stateright 0.31 remembers none, which
+//! is exponential; neither reports which calls are to blame.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,71 +21,71 @@ use std::rc::Rc;
 
 use crate::hashing::FixedState;
 
-/// The sequential object that a history is held against.
+/// The sequential object against which a history is checked.
 pub trait Specification {
-    /// What the object holds.
+    /// The contents of the object.
     type State: Clone + Eq + Hash + fmt::Debug;
     /// An operation together with its answer.
     type Event: Clone + fmt::Debug;
 
-    /// The state after `event`, or `None` when the object would not have answered so.
+    /// Returns the state after `event`, or `None` if the object would not have answered like that.
     fn apply(&self, state: &Self::State, event: &Self::Event) -> Option<Self::State>;
 
-    /// True when `event` leaves every state as it is.
+    /// True if `event` leaves every state as it is.
     fn is_read_only(&self, event: &Self::Event) -> bool;
 }
 
 /// One call of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call<E> {
-    /// Who made it. Calls of one thread take effect in the order of their starts, and in the order of the
-    /// history if they start together, even where their times overlap: so a model can give the same
-    /// time to all that it runs at once.
+    /// The thread that made it. Calls of one thread take effect in the order of their starts, even
+    /// if their times overlap, and in the order of the history if they start together: so a model
+    /// can give everything that it runs at once the same time.
     pub thread: usize,
     /// A time before its first access to the object.
     pub start: u64,
-    /// A time after its last access to the object. Another call is later if it starts after this.
+    /// A time after its last access to the object. A call that starts after this is later.
     pub end: u64,
-    /// What was asked and answered.
+    /// The operation and its answer.
     pub event: E,
 }
 
 /// Why a history was not found to be linearizable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<State, Event> {
-    /// It is not.
+    /// It is not linearizable.
     Violation(Violation<State, Event>),
-    /// So many calls overlap that the search was given up.
+    /// Too many calls overlap, and the search was abandoned.
     TooManyOverlap,
 }
 
 /// The [`Failure`] of a specification.
 pub type FailureOf<S> = Failure<<S as Specification>::State, <S as Specification>::Event>;
 
-/// Calls that no order explains. None of those that only read could be left out.
+/// Calls that no order explains. No read-only call could be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation<State, Event> {
-    /// The states that were possible before.
+    /// The states possible before.
     pub since: Vec<State>,
     /// The calls, in the order of their starts.
     pub calls: Vec<Call<Event>>,
-    /// The one at whose end there was no order left: an index into `calls`.
+    /// The call at whose end no order was left: an index into `calls`.
     pub blamed: usize,
 }
 
-/// Most calls under way at one moment: a configuration has a bit for each.
+/// Maximum number of calls under way at one moment: a configuration has a bit for each.
 const MAX_OVERLAP: usize = u64::BITS as usize;
 
-/// Most configurations at one moment.
+/// Maximum number of configurations at one moment.
 const MAX_CONFIGURATIONS: usize = 1 << 20;
 
-/// Finds out whether some order explains all calls, which begin in one of the states `since`; returns
+/// Checks whether some order explains all calls, which begin in one of the states `since`; returns
 /// the states that are possible after them.
 ///
 /// # Errors
 /// [`Failure::Violation`] with a small part of the history that cannot be explained;
-/// [`Failure::TooManyOverlap`] when more than 64 calls are under way at one moment, or there are more than
-/// 2^20 configurations.
+/// [`Failure::TooManyOverlap`] when more than 64 calls are under way at one moment, or there are
+/// more than 2^20 configurations.
 pub fn check<S: Specification>(
     specification: &S,
     since: &[S::State],
@@ -97,8 +97,9 @@ pub fn check<S: Specification>(
     })
 }
 
-/// Leaves out calls that only read, as many as possible: what cannot be explained without them cannot be
-/// explained with them. (Without a call that changes the state, others might lose their explanation.)
+/// Leaves out as many read-only calls as possible: what cannot be explained without them cannot be
+/// explained with them. (Leaving out a call that changes the state might deprive others of their
+/// explanation.)
 fn smaller<S: Specification>(
     specification: &S,
     mut violation: Violation<S::State, S::Event>,
@@ -129,7 +130,7 @@ fn smaller<S: Specification>(
     violation
 }
 
-/// A state, and which of the calls under way have taken effect: the bits of their places.
+/// States, each with the calls under way that have taken effect: the bits of their places.
 type Configurations<S> = HashSet<(u64, <S as Specification>::State), FixedState>;
 
 /// A call under way. Its place in the list is its bit in a configuration.
@@ -137,7 +138,7 @@ struct Open<State> {
     call: usize,
     /// Bits of earlier calls of the same thread.
     after: u64,
-    /// From where to tell the story if this call cannot be explained.
+    /// Where the report begins if this call cannot be explained.
     anchor: Rc<Anchor<State>>,
 }
 
@@ -146,7 +147,7 @@ struct Anchor<State> {
     states: Vec<State>,
     /// Calls that have started and not taken effect.
     open: Vec<usize>,
-    /// How many calls have started.
+    /// Number of calls that have started.
     started: usize,
 }
 
@@ -154,12 +155,12 @@ struct Walk<'a, S: Specification> {
     specification: &'a S,
     calls: &'a [Call<S::Event>],
     open: Vec<Option<Open<S::State>>>,
-    /// The last one there was.
+    /// The latest anchor.
     anchor: Rc<Anchor<S::State>>,
     configurations: Configurations<S>,
 }
 
-/// [`check`], with all that happened since the [`Anchor`] in a violation.
+/// [`check`], but with everything since the [`Anchor`] in a violation.
 fn walk<S: Specification>(
     specification: &S,
     since: &[S::State],
@@ -183,7 +184,7 @@ fn walk<S: Specification>(
     };
     let mut started = 0;
     for ending in ends {
-        // What starts at the very time of an end overlaps with it.
+        // A call that starts at the very time of an end overlaps with it.
         while let Some(&call) = starts.get(started)
             && calls[call].start <= calls[ending].end
         {
@@ -235,7 +236,7 @@ impl<S: Specification> Walk<'_, S> {
         Ok(())
     }
 
-    /// Lets all calls take effect that only read and can be explained in this state: they are in
+    /// Lets all read-only calls take effect that can be explained in this state: they are in
     /// nobody's way, now or later.
     fn with_reads(&self, mut done: u64, state: &S::State) -> u64 {
         loop {
@@ -253,7 +254,7 @@ impl<S: Specification> Walk<'_, S> {
         }
     }
 
-    /// Calls that can take effect next: their bits and events.
+    /// Returns the calls that can take effect next: their bits and events.
     fn ready(&self, done: u64) -> impl Iterator<Item = (u64, &S::Event)> {
         let open = self.open.iter().enumerate();
         open.filter_map(move |(place, open)| {
@@ -263,8 +264,8 @@ impl<S: Specification> Walk<'_, S> {
         })
     }
 
-    /// Keeps the configurations in which `call` has taken effect, or can after others that are under way.
-    /// Returns the anchor before its start.
+    /// Keeps the configurations in which `call` has taken effect, or can do so after others that
+    /// are under way. Returns the anchor before its start.
     fn end(&mut self, call: usize) -> Result<Rc<Anchor<S::State>>, FailureOf<S>> {
         let is_it = |open: &Option<Open<_>>| open.as_ref().is_some_and(|open| open.call == call);
         let place = self.open.iter().position(is_it);
@@ -318,13 +319,13 @@ impl<S: Specification> Walk<'_, S> {
     }
 }
 
-/// The calls along an axis of time, each with its event. The axis shows in which order they started and
-/// ended, which is all that counts, and not how long they took, which the numbers tell.
+/// The calls along a time axis, each with its event. The axis shows only the order in which they
+/// started and ended, which is all that matters; the numbers show how long they took.
 impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, Event> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const WIDTH: usize = 60;
         let begin = self.calls.iter().map(|call| call.start).min().unwrap_or(0);
-        // Calls may still have been under way, and end much later: they are drawn to the margin.
+        // Calls may still have been under way, and end much later: they are drawn up to the margin.
         let end = self.calls.get(self.blamed).map_or(begin, |call| call.end);
         let mut times: Vec<u64> = (self.calls.iter())
             .flat_map(|call| [call.start, call.end.min(end)])
@@ -412,7 +413,7 @@ mod tests {
             call(1, 10, 11, Remove(false)),
         ];
         assert_eq!(check(&CLASS, &[0], &calls), Ok(vec![0]));
-        // Each of them is wrong with one copy more.
+        // Each of them is wrong with one more copy.
         for wrong in [0, 5] {
             violation(1, &calls[wrong..=wrong]);
         }
@@ -423,15 +424,15 @@ mod tests {
 
     #[test]
     fn calls_that_overlap_take_effect_in_any_order() {
-        // A lookup that sees an insert which ends later, and one that does not see it though it ends
-        // earlier than the lookup.
+        // One lookup sees an insert that ends later; another, which ends before the first does,
+        // does not see it.
         let calls = [
             call(0, 0, 100, Insert(Ok(()))),
             call(1, 10, 20, Contains(true)),
             call(2, 5, 15, Contains(false)),
         ];
         assert_eq!(check(&CLASS, &[0], &calls), Ok(vec![1]));
-        // At the same time is at once.
+        // Equal times overlap.
         let touching = [
             call(0, 0, 10, Insert(Ok(()))),
             call(1, 10, 20, Contains(false)),
@@ -441,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_there_throughout_is_not_denied() {
-        // The copy is renewed before the old one goes: there is never none.
+        // The copy is renewed before the old one goes, so there is always one.
         let calls = [
             call(0, 0, 10, Insert(Ok(()))),
             call(0, 12, 20, Remove(true)),
@@ -465,7 +466,7 @@ mod tests {
 
     #[test]
     fn lookups_that_explain_nothing_are_left_out() {
-        // Which of the inserts was seen stays open.
+        // Which of the inserts was seen remains open.
         let mut calls = vec![
             call(0, 0, 100, Insert(Ok(()))),
             call(1, 0, 100, Insert(Ok(()))),
@@ -558,7 +559,8 @@ mod tests {
             calls,
             blamed: 2,
         };
-        // Six times, so a call between neighbours takes a fifth of the axis, however short it was.
+        // There are six times, so a call between neighbours takes a fifth of the axis, however
+        // short it was.
         let short = format!("|{}|", "-".repeat(11));
         let drawn = violation.to_string();
         for line in [
@@ -579,14 +581,15 @@ mod tests {
             .collect();
         assert_eq!(check(&CLASS, &[0], &calls), Err(Failure::TooManyOverlap));
         assert_eq!(check(&CLASS, &[0], &calls[..64]), Ok(vec![0]));
-        // Each of these leaves its own mark on a configuration: 2^21 of them before the first one ends.
+        // Each of these leaves its own mark on a configuration: there are 2^21 of them before the
+        // first one ends.
         let inserts: Vec<_> = (0..22).map(|n| call(n, 0, 10, Insert(Ok(())))).collect();
         let most = OneClass { most: 64 };
         assert_eq!(check(&most, &[0], &inserts), Err(Failure::TooManyOverlap));
         assert_eq!(check(&most, &[0], &inserts[..10]), Ok(vec![10]));
     }
 
-    /// Every order, tried.
+    /// Tries every order.
     fn has_an_order(copies: u64, left: &[Call<Event>]) -> bool {
         left.is_empty()
             || (0..left.len()).any(|at| {

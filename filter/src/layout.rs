@@ -1,45 +1,47 @@
-//! Packing: a bucket's slots and its timestamp in one 63-bit word.
+//! Packing a bucket into one 63-bit word: its slots and its timestamp.
 //!
 //! ```text
 //! bit 62 … SLOTS × BITS                 …  2 × BITS … BITS        … 0
 //!     timestamp          slot SLOTS−1   …  slot 1     slot 0
 //! ```
 //!
-//! An empty slot is zero, so a fingerprint never is. All slots are matched at once by arithmetic on the
-//! word: no loop, no SIMD.
+//! An empty slot is zero, so a fingerprint never is. All slots are matched at once by arithmetic on
+//! the word, without a loop or SIMD.
 //!
 //! # When a timestamp wraps
 //!
-//! A lookup that finds nothing trusts that its first bucket's word has not changed, and that is said modulo
-//! 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To be fooled, it must be interrupted between its two
-//! reads of that bucket while a whole number of turns of additions are made there and leave the very same
-//! fingerprints in the very same slots, and while the key's copy moves in before the read of the second
-//! bucket and out again after it.
+//! A lookup that finds nothing relies on its first bucket's word being unchanged, which it knows
+//! only modulo 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To be fooled, it must be
+//! interrupted between its two reads of that bucket while additions there go through a whole number
+//! of turns and leave the very same fingerprints in the very same slots, and while the key's copy
+//! moves in before the second bucket is read and out again afterwards.
 //!
 //! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |
 //! |---|---:|---:|---:|
 //! | 4×8 | 31 | 2,147,483,648 | 1 min |
 //! | 4×12, 3×16, 2×24 | 15 | 32,768 | 1 ms |
 //! | 4×13 | 11 | 2,048 | 60 µs |
-//! | 8×7, 2×28 (the least allowed) | 7 | 128 | 4 µs |
+//! | 8×7, 2×28 (the minimum) | 7 | 128 | 4 µs |
 //!
-//! A lookup takes some nanoseconds; only one that loses its core in the middle can see so many. While it
-//! is away, for some milliseconds say, threads would have to spend their time on that one bucket (where m
-//! buckets are used alike, each of them brings 32,768 / m additions to one in 1 ms) and stop at exactly a whole turn. So it takes a
-//! handful of buckets or one key hammered without pause, and then still a coincidence: with 7 bits, one key
-//! hopping to and fro, its bucket hammered, and three times as many threads as cores, none of 8.2·10^9 lookups
-//! in a minute was fooled. That is no proof. Where even that is too much, take a layout with more timestamp bits.
-//! `filter/tests/timestamp_wrap.rs` makes that run, and shows with threads stopped at chosen steps that a whole
-//! turn fools a lookup and nothing less does.
+//! A lookup takes a few nanoseconds; only one that loses its core half-way can see so many
+//! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
+//! their time on that one bucket (if they use m buckets alike, each thread brings 32,768 / m
+//! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
+//! buckets, or one key hammered without pause, and even then a coincidence: with 7 bits, one key
+//! hopping to and fro, its bucket hammered, and three times as many threads as cores, none of
+//! 8.2·10^9 lookups in a minute was fooled. That is not a proof. If even this risk is too high,
+//! choose a layout with more timestamp bits. `filter/tests/timestamp_wrap.rs` makes that run, and
+//! also shows, with threads stopped at chosen steps, that a whole turn fools a lookup and nothing
+//! less does.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;
 
-/// The least number of timestamp bits that a layout must leave.
+/// The minimum number of timestamp bits of a layout.
 const MIN_TIMESTAMP_BITS: usize = 7;
 
-/// How a bucket's word is divided: `SLOTS` fingerprints of `BITS` bits, and the timestamp in what is
-/// left of 63 bits. Which layouts exist is checked when one is used, at compile time: at least one slot,
+/// How a bucket's word is divided: `SLOTS` fingerprints of `BITS` bits, and the timestamp in the
+/// rest of the 63 bits. A layout is checked at compile time, when it is used: at least one slot,
 /// fingerprints of 2 to 32 bits, at least 7 bits of timestamp.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<const SLOTS: usize, const BITS: usize>;
@@ -61,12 +63,13 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// The greatest fingerprint; the least is 1.
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
-    /// The load factor to plan for: some way below that at which an insert was first refused, which was
-    /// measured in tables of 2^18 buckets (`harness layouts`; larger ones refuse a little earlier), and is
-    /// itself some way below the threshold that theory gives for two choices of buckets of so many slots
-    /// (0.897, 0.959, 0.980, 0.990 for two to five), because searches are bounded.
+    /// The load factor to plan for. It is somewhat below the load at which an insert was first
+    /// refused, as measured in tables of 2^18 buckets (`harness layouts`; larger ones refuse a
+    /// little earlier). That load in turn is somewhat below the theoretical threshold for two
+    /// choices of buckets with that many slots (0.897, 0.959, 0.980, 0.990 for two to five),
+    /// because searches are bounded.
     ///
-    /// Not every layout can be planned with: see [`DEPENDABLE`](Self::DEPENDABLE).
+    /// Not every layout can be relied on to reach it: see [`DEPENDABLE`](Self::DEPENDABLE).
     pub const WORKABLE_LOAD: f64 = match SLOTS {
         1 => 0.20,
         2 => 0.83,
@@ -77,27 +80,28 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         _ => 0.975,
     };
 
-    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a filter can be
-    /// built for a number of keys. Not with one slot a bucket, where a chain of shifts has no branches and
-    /// three keys of the same two buckets are one too many; nor with fingerprints of fewer than seven bits, which
-    /// lead to few different buckets, and of which few are different.
+    /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a
+    /// filter can be built for a number of keys. They do not with one slot per bucket, where a
+    /// chain of shifts has no branches and three keys with the same two buckets are one too many;
+    /// nor with fingerprints shorter than seven bits, of which few are different and which lead to
+    /// few different buckets.
     pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7;
 
-    /// The share of absent keys that are taken for present ones when every slot is taken: a lookup compares with
-    /// 2 × `SLOTS` fingerprints, each of which is the key's once in 2^`BITS` (a little more often, since
-    /// one fingerprint is twice as frequent as the others). It is an upper bound, as several slots
-    /// may match at once (with 7 bits, 6 % fewer were measured). At a lower load it is less in proportion: 95 % of it at a
-    /// load of 0.95.
+    /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
+    /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
+    /// little more often, since one fingerprint is twice as frequent as the others). It is an upper
+    /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
+    /// lower load it is proportionally lower: 95 % of it at a load of 0.95.
     ///
-    /// This is what is meant wherever these docs give an error rate. For a table of all layouts see
-    /// [`layouts`](crate::layouts).
+    /// All error rates in these docs are defined this way. The module [`layouts`](crate::layouts)
+    /// has a table of all layouts.
     pub const FALSE_POSITIVE_RATE: f64 = {
         let fingerprints = (1u64 << BITS) as f64;
         let alike = (1.0 + 2.0 / fingerprints) / fingerprints;
         2.0 * SLOTS as f64 * alike
     };
 
-    /// Memory for each key, in bits, of a table filled to the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD).
+    /// Memory per key, in bits, in a table filled to the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD).
     pub const BITS_A_KEY: f64 = 64.0 / SLOTS as f64 / Self::WORKABLE_LOAD;
 
     /// One in the lowest bit of every slot.
@@ -111,17 +115,17 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         ones
     };
 
-    /// What is to be known of this layout to find a fingerprint.
+    /// What is needed to find a fingerprint in a word of this layout.
     pub(crate) const SHAPE: Shape = Shape {
         lowest: Self::LOWEST,
         highest: Self::LOWEST << (BITS - 1),
         max_fingerprint: Self::MAX_FINGERPRINT,
     };
 
-    /// How many slots of `word` are empty.
+    /// Returns the number of empty slots of `word`.
     #[inline]
     pub const fn room(word: u64) -> u32 {
-        // Exact in every slot: nothing is carried from one to the next.
+        // Exact in every slot: there is no carry from one to the next.
         let low = Self::SHAPE.lowest * (Self::MAX_FINGERPRINT >> 1);
         let nonzero = ((word & low) + low) | word;
         let empty = !nonzero & Self::SHAPE.highest;
@@ -134,19 +138,19 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         }
     }
 
-    /// True when some slot of `word` is empty.
+    /// True if some slot of `word` is empty.
     #[inline]
     pub const fn has_room(word: u64) -> bool {
         Self::contains(word, 0)
     }
 
-    /// True when some slot of `word` holds `fingerprint`.
+    /// True if some slot of `word` holds `fingerprint`.
     #[inline]
     pub const fn contains(word: u64, fingerprint: u64) -> bool {
         Self::SHAPE.contains(word, fingerprint)
     }
 
-    /// The lowest slot of `word` that holds `fingerprint`.
+    /// Returns the lowest slot of `word` that holds `fingerprint`.
     #[inline]
     pub const fn find(word: u64, fingerprint: u64) -> Option<usize> {
         match Self::SHAPE.matches(word, fingerprint) {
@@ -155,69 +159,72 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         }
     }
 
-    /// The lowest empty slot of `word`.
+    /// Returns the lowest empty slot of `word`.
     #[inline]
     pub const fn find_empty(word: u64) -> Option<usize> {
         Self::find(word, 0)
     }
 
-    /// What slot `slot` of `word` holds: a fingerprint, or 0 when it is empty.
+    /// Returns the contents of slot `slot` of `word`: a fingerprint, or 0 if it is empty.
     #[inline]
     pub const fn fingerprint(word: u64, slot: usize) -> u64 {
         word >> (slot * BITS) & Self::MAX_FINGERPRINT
     }
 
-    /// `word` with slot `slot` emptied. The timestamp stays: a lookup need not hear of removals.
+    /// Returns `word` with slot `slot` emptied. The timestamp stays, since lookups need not notice
+    /// removals.
     #[inline]
     pub const fn clear(word: u64, slot: usize) -> u64 {
         word & !(Self::MAX_FINGERPRINT << (slot * BITS))
     }
 
-    /// `word` with `fingerprint` in slot `slot`, whatever was there, and the timestamp advanced: a
-    /// fingerprint was added to the bucket. The timestamp wraps.
+    /// Returns `word` with `fingerprint` in slot `slot`, whatever was there, and the timestamp
+    /// advanced, since a fingerprint was added to the bucket. The timestamp wraps.
     #[inline]
     pub const fn place(word: u64, slot: usize, fingerprint: u64) -> u64 {
         Self::advance(Self::clear(word, slot) | fingerprint << (slot * BITS))
     }
 
-    /// `word` with `fingerprint` in its lowest empty slot, of which it has one, and the timestamp advanced.
+    /// Returns `word` with `fingerprint` in its lowest empty slot, which must exist, and the
+    /// timestamp advanced.
     #[inline]
     pub(crate) const fn add(word: u64, fingerprint: u64) -> u64 {
         Self::advance(word | fingerprint << Self::place_of(Self::SHAPE.matches(word, 0)))
     }
 
-    /// `word` with the lowest of the slots emptied that [`Shape::matches`] has told, at least one.
+    /// Returns `word` with one slot emptied: the lowest of those that [`Shape::matches`] found, of
+    /// which there must be at least one.
     #[inline]
     pub(crate) const fn take(word: u64, matches: u64) -> u64 {
         word & !(Self::MAX_FINGERPRINT << Self::place_of(matches))
     }
 
-    /// Where the lowest of these slots begins.
+    /// Returns where the lowest of these slots begins.
     #[inline]
     const fn place_of(matches: u64) -> u32 {
         (matches.trailing_zeros() - (BITS as u32 - 1)) % 64
     }
 
-    /// `word` with the timestamp advanced. The timestamp wraps.
+    /// Returns `word` with the timestamp advanced. The timestamp wraps.
     #[inline]
     pub const fn advance(word: u64) -> u64 {
         word.wrapping_add(1 << Self::USED) & (u64::MAX >> 1)
     }
 
-    /// `word` without its timestamp.
+    /// Returns `word` without its timestamp.
     #[inline]
     pub const fn slots(word: u64) -> u64 {
         word & ((1 << Self::USED) - 1)
     }
 
-    /// The timestamp of `word`: how many fingerprints were added to the bucket since the table was made, modulo
-    /// 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
+    /// Returns the timestamp of `word`: the number of fingerprints added to the bucket since the
+    /// table was made, modulo 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
     #[inline]
     pub const fn timestamp(word: u64) -> u64 {
         word >> Self::USED
     }
 
-    /// How many slots of `word` hold `fingerprint` (0: are empty).
+    /// Returns the number of slots of `word` that hold `fingerprint` (0: that are empty).
     pub const fn count(word: u64, fingerprint: u64) -> usize {
         let mut count = 0;
         let mut slot = 0;
@@ -228,13 +235,14 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         count
     }
 
-    /// How many slots of `word` are occupied.
+    /// Returns the number of occupied slots of `word`.
     pub const fn occupied(word: u64) -> usize {
         SLOTS - Self::room(word) as usize
     }
 }
 
-/// What is to be known of a layout to find a fingerprint, as a value, where the layout is known at run time only.
+/// What is needed to find a fingerprint in a word of some layout: a value, for a layout known only
+/// at run time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// One in the lowest bit of every slot.
@@ -246,8 +254,9 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The highest bit of every slot that holds `fingerprint` (0: is empty), and perhaps of slots above
-    /// the lowest such slot: subtracting 1 from each slot borrows through a slot only if it is zero.
+    /// Returns the highest bit of every slot that holds `fingerprint` (0: is empty), and perhaps of
+    /// slots above the lowest such slot: subtracting 1 from each slot borrows through a slot only
+    /// if it is zero.
     #[inline]
     pub(crate) const fn matches(self, word: u64, fingerprint: u64) -> u64 {
         let difference = word ^ fingerprint.wrapping_mul(self.lowest);
@@ -266,7 +275,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same checks for one layout, against a plain array of slots.
+    /// Runs the same checks for one layout, against a plain array of slots.
     fn agrees_with_plain_slots<const SLOTS: usize, const BITS: usize>(
         slots: &[u64],
         timestamp: u64,
@@ -314,7 +323,7 @@ mod tests {
     proptest! {
         #[test]
         fn layouts_agree_with_plain_slots(
-            // Small numbers, so that slots are often empty or alike.
+            // Small numbers, so that slots are often empty or equal.
             slots in proptest::collection::vec(prop_oneof![0u64..3, any::<u64>()], 8),
             timestamp in prop_oneof![any::<u64>(), Just(u64::MAX)],
             slot in any::<usize>(),

@@ -1,6 +1,6 @@
-//! The layouts that have names, one type each. Any other is a [`CuckooFilter`] with its numbers.
+//! The named layouts, one type each. Any other is a [`CuckooFilter`] with its numbers.
 //!
-//! | Type | Wrong about one absent key in | Bits a key | Load to plan for | Timestamp bits |
+//! | Type | Wrong about one absent key in | Bits per key | Load to plan for | Timestamp bits |
 //! |---|---:|---:|---:|---:|
 //! | [`Filter8x7`] | 7.9 | 8.2 | 0.975 | 7 |
 //! | [`Filter7x8`] | 18.1 | 9.4 | 0.975 | 7 |
@@ -17,19 +17,22 @@
 //! | [`Filter2x24`] | 4,190,000 | 38.6 | 0.83 | 15 |
 //! | [`Filter2x28`] | 67,100,000 | 38.6 | 0.83 | 7 |
 //!
-//! The error rate is that of a table all of whose slots are taken, which is the most that there can be
-//! ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)); it falls with the load. Bits a key are those of
-//! a table at the load to plan for ([`BITS_A_KEY`](crate::layout::Layout::BITS_A_KEY),
-//! [`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)): small tables take more.
+//! The error rate is that of a table with every slot taken, which is the maximum
+//! ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)); it falls with the load.
+//! Bits per key are those of a table at the load to plan for
+//! ([`BITS_A_KEY`](crate::layout::Layout::BITS_A_KEY),
+//! [`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)); small tables take more.
 //!
-//! Memory depends on the number of slots alone. Of layouts with as many slots, the one with shorter fingerprints is wrong
-//! more often, and leaves more bits for the timestamp ([what they are for](crate::layout#when-a-timestamp-wraps)).
-//! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses at run time among all of these but
-//! [`Filter4x8`]. `cargo run --release -p harness -- layouts` measures most of them.
+//! Memory depends only on the number of slots. Among layouts with the same number of slots, one
+//! with shorter fingerprints is wrong more often, but leaves more bits for the timestamp ([what
+//! they are for](crate::layout#when-a-timestamp-wraps)).
+//! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses at run time among
+//! all of these except [`Filter4x8`]. `cargo run --release -p harness -- layouts` measures most of
+//! them.
 
 use crate::{CuckooFilter, FixedState};
 
-/// Eight slots of 7 bits: the least memory for a key.
+/// Eight slots of 7 bits: the least memory per key.
 pub type Filter8x7<S = FixedState> = CuckooFilter<8, 7, S>;
 
 /// Seven slots of 8 bits.
@@ -47,8 +50,8 @@ pub type Filter5x10<S = FixedState> = CuckooFilter<5, 10, S>;
 /// Five slots of 11 bits.
 pub type Filter5x11<S = FixedState> = CuckooFilter<5, 11, S>;
 
-/// Four slots of 8 bits: as much memory as the default, and wrong 16 times as often, but 31 bits of timestamp, which
-/// take [a minute](crate::layout#when-a-timestamp-wraps) to wrap.
+/// Four slots of 8 bits: the same memory as the default and 16 times its error rate, but 31 bits of
+/// timestamp, which take [a minute](crate::layout#when-a-timestamp-wraps) to wrap.
 pub type Filter4x8<S = FixedState> = CuckooFilter<4, 8, S>;
 
 /// Four slots of 12 bits, the default.
@@ -69,5 +72,5 @@ pub type Filter3x18<S = FixedState> = CuckooFilter<3, 18, S>;
 /// Two slots of 24 bits.
 pub type Filter2x24<S = FixedState> = CuckooFilter<2, 24, S>;
 
-/// Two slots of 28 bits: the least error rate of all dependable layouts.
+/// Two slots of 28 bits: the lowest error rate of all dependable layouts.
 pub type Filter2x28<S = FixedState> = CuckooFilter<2, 28, S>;

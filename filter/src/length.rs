@@ -1,5 +1,5 @@
-//! How many fingerprints are stored: one counter a thread, written by its owner only, summed on demand.
-//! An insert shares no cache line with another thread's insert.
+//! Counting the stored fingerprints: one counter per thread, written only by its owner and summed
+//! on demand. So inserts of different threads share no cache line.
 
 use std::marker::PhantomData;
 
@@ -7,11 +7,12 @@ use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{MAX_THREADS, ThreadId};
 
-/// Counters come in chunks of 8, 16, 32 … when threads with such ids first count: a filter that few threads write has few.
+/// Counters come in chunks of 8, 16, 32 …, made when threads with such ids first count: a filter
+/// written by few threads has few counters.
 const FIRST_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 8 };
 const CHUNKS: usize = place_of(MAX_THREADS - 1).0 + 1;
 
-/// The chunk of an id's counter, and its place there.
+/// Returns the chunk of an id's counter, and its place there.
 #[inline]
 const fn place_of(id: usize) -> (usize, usize) {
     let nth = id + FIRST_CHUNK;
@@ -19,7 +20,7 @@ const fn place_of(id: usize) -> (usize, usize) {
     (chunk, nth - (FIRST_CHUNK << chunk))
 }
 
-/// Inserts minus removes of the threads that held these ids, wrapping.
+/// Inserts minus removes by the threads that held these ids, wrapping.
 type Chunk = Box<[CachePadded<AtomicU64>]>;
 
 fn new_chunk(len: usize) -> Chunk {
@@ -27,10 +28,10 @@ fn new_chunk(len: usize) -> Chunk {
     (0..len).map(|_| counter()).collect()
 }
 
-/// A sum of per-thread counters, and of what there was at first.
+/// A sum of per-thread counters and a start value.
 #[derive(Debug)]
 pub struct Length {
-    /// How many there were before any thread counted.
+    /// The sum before any thread counted.
     start: u64,
     chunks: [OnFirstUse<Chunk, usize>; CHUNKS],
 }
@@ -43,7 +44,7 @@ pub struct Counter<'a> {
 }
 
 impl Length {
-    /// A length that is `start` before any thread counts.
+    /// Makes a length that is `start` before any thread counts.
     pub fn starting_at(start: usize) -> Length {
         Length {
             start: start as u64,
@@ -51,8 +52,9 @@ impl Length {
         }
     }
 
-    /// The counter of the thread that holds `id`: looked up before the change that is to be counted, it is at hand when that
-    /// is done. Wait-free, but for the allocator at the first use of a chunk.
+    /// Returns the counter of the thread that holds `id`. It is looked up before the change that it
+    /// counts, to be at hand when that is done. Wait-free, except for the allocator on the first
+    /// use of a chunk.
     #[inline]
     pub fn counter<'a>(&'a self, id: &'a ThreadId) -> Counter<'a> {
         let (chunk, place) = place_of(id.index());
@@ -63,8 +65,8 @@ impl Length {
         }
     }
 
-    /// The sum: exact when no operation is under way; otherwise some of those that are count and others do not.
-    /// Wait-free.
+    /// Returns the sum: exact when no operation is under way; otherwise some of those under way
+    /// count and others do not. Wait-free.
     pub fn sum(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         // Relaxed: a reader that has synchronised with an operation sees its count.
@@ -76,17 +78,17 @@ impl Length {
         usize::try_from(sum.cast_signed().max(0)).unwrap_or(usize::MAX)
     }
 
-    /// Counts nothing again.
+    /// Sets the sum back to zero.
     pub fn clear(&mut self) {
         self.start = 0;
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         for counter in made.flatten() {
-            // Relaxed: nobody else has access meanwhile, and what hands the filter on synchronises.
+            // Relaxed: nobody else has access meanwhile, and handing the filter on synchronises.
             counter.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Memory that the counters occupy, beside the length itself.
+    /// Returns the memory that the counters occupy, in bytes, not including the length itself.
     pub fn memory_bytes(&self) -> usize {
         let made = self.chunks.iter().filter_map(OnFirstUse::get);
         made.map(|chunk| size_of::<Chunk>() + size_of_val(&**chunk))
@@ -95,10 +97,11 @@ impl Length {
 }
 
 impl Counter<'_> {
-    /// Adds `by` (wrapping), and returns what the counter is then. Wait-free.
+    /// Adds `by` (wrapping) and returns the new count. Wait-free.
     #[inline]
     pub fn change(self, by: u64) -> u64 {
-        // Relaxed, both: only this thread writes the counter, and the claim of an id synchronises with its former owner.
+        // Relaxed, both: only this thread writes the counter, and claiming an id synchronises with
+        // its former owner.
         let count = self.counter.load(Ordering::Relaxed).wrapping_add(by);
         self.counter.store(count, Ordering::Relaxed);
         count

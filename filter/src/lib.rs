@@ -1,90 +1,103 @@
 //! A lock-free, linearizable cuckoo filter: a shared approximate set with deletion.
 //!
-//! [`CuckooFilter`] answers "was this key inserted?" for many threads at once, without a lock anywhere:
-//! never wrong about a key that is in it, wrong about one absent key in 512 at most, at 17 bits a
-//! key. After *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of Software 36(7), 2025), with
-//! another lookup and another way to shift.
+//! [`CuckooFilter`] answers "was this key inserted?" for many threads at once, without any lock. It
+//! is never wrong about a key that is in it, is wrong about at most one absent key in 512, and
+//! takes 17 bits per key. After *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of
+//! Software 36(7), 2025), with a different lookup and a different way to shift.
 //!
 //! # When to use it
 //!
-//! When several threads share one set that may be wrong now and then about what is *not* in it, and one of these
-//! holds:
+//! Use it when several threads share one set that may sometimes be wrong about what is *not* in it,
+//! and one of these holds:
 //!
-//! - **Keys leave again**: what is cached, connected, in flight, seen within the last hour.
-//! - **Exactly one thread may act** on a new key: [`insert_unique`](CuckooFilter::insert_unique) looks and inserts
-//!   in one atomic step.
-//! - **Nobody may wait**: not for a thread that was preempted, nor for a table that grows.
+//! - **Keys leave again**: what is cached, connected, in flight, or was seen within the last hour.
+//! - **Exactly one thread may act** on a new key: [`insert_unique`](CuckooFilter::insert_unique)
+//!   looks and inserts in one atomic step.
+//! - **Nobody may wait**: neither for a thread that was preempted, nor for a table that grows.
 //!
-//! When not:
+//! Use something else when:
 //!
-//! - The set is built once and then only read: a Bloom filter or a static one (xor, ribbon) has a lower error
-//!   rate for its bits.
-//! - How many keys there will be is not known: [`GrowingCuckooFilter`] grows without stopping anyone, at some cost for
-//!   each call and in memory ([`growing`]).
-//! - Filling it is what counts: locks in stripes fill faster (the README has the measurements). This one is
-//!   built for lookups, and for changes by threads that get in each other's way.
-//! - Wrong answers cannot be afforded: use a hash set.
+//! - The set is built once and then only read: a Bloom filter or a static filter (xor, ribbon) has
+//!   a lower error rate for the same memory.
+//! - The number of keys is not known in advance: [`GrowingCuckooFilter`] grows without stopping
+//!   anyone, at some cost in time per call and in memory ([`growing`]).
+//! - Filling speed is what counts: striped locks fill faster (the README has the measurements).
+//!   This filter is built for lookups, and for changes by threads that get in each other's way.
+//! - Wrong answers are unacceptable: use a hash set.
 //!
 //! # Sizes and error rates
 //!
-//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. A lookup compares with
-//! 2 × `SLOTS` slots, and each holds the key's fingerprint by chance once in 2^`BITS`. That makes
-//! 2 × `SLOTS` / 2^`BITS` wrong answers about absent keys when every slot is taken, and in proportion fewer when not
-//! ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)). In the default layout, four slots of 12 bits, it is
-//! one absent key in 512, at 16.8 bits a key; the [others](layouts#types) go from one in 8 at 8.2 bits to one in 67
-//! million at 38.6.
+//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. A lookup compares
+//! with 2 × `SLOTS` slots, each of which matches the key's fingerprint by chance once in 2^`BITS`.
+//! That makes 2 × `SLOTS` / 2^`BITS` wrong answers about absent keys when every slot is taken, and
+//! proportionally fewer otherwise ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)).
+//! In the default layout, four slots of 12 bits, it is one absent key in 512, at 16.8 bits per key;
+//! the [others](layouts#types) range from one in 8 at 8.2 bits to one in 67 million at 38.6.
 //!
-//! [`Builder::layout`] takes a layout, and [`Builder::false_positive_rate`] finds the smallest for an error rate. Fewer
-//! bits of a fingerprint do not make a filter smaller, but more slots do: what the slots leave of the word goes to the
-//! bucket's timestamp ([`layout`](layout#when-a-timestamp-wraps)).
+//! [`Builder::layout`] sets a layout, and [`Builder::false_positive_rate`] finds the smallest for
+//! an error rate. Shorter fingerprints do not make a filter smaller, but more slots do: the bits of
+//! a word not used for slots go to the bucket's timestamp
+//! ([`layout`](layout#when-a-timestamp-wraps)).
 //!
 //! # Guarantees
 //!
-//! - **No key is denied** that was inserted and not removed, also while other keys shift it about.
-//! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its start and its end,
-//!   which its docs name. (A batch is not one call but many; `len` and a copy are no moment of the whole filter.)
-//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups of a fixed filter write nothing.
-//! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, no two are told that it was
-//!   new, unless it is removed in between; and one is, if there is room.
-//! - **A refused insert leaves the filter exactly as it was** ([`InsertError`]). Nothing is dropped to make room.
-//! - **Lookups, inserts and removes of a fixed filter do not allocate**, but for first uses: a thread's first insert
-//!   into a filter may make a chunk of counters, and its first chain of shifts a chunk of K-CAS records (one for every
-//!   32 threads that live at the same time). Building, copying and saving allocate, and so does a growing filter, at a
-//!   thread's first call and when it grows; any call of it, a lookup too, may free a table that was replaced.
-//! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which frees the tables of the
-//!   filter that grows, and `huge-pages`, which the feature of this name takes.
+//! - **No key is denied** that was inserted and not removed, even while other keys shift it around.
+//! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
+//!   start and its end, which its docs name. (A batch is not one call but many; `len` and a copy do
+//!   not reflect one moment of the whole filter.)
+//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups of a fixed-size filter
+//!   write nothing.
+//! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
+//!   most one gets `true`, unless the key is removed in between; and exactly one does if there is
+//!   room.
+//! - **A refused insert leaves the filter exactly as it was** ([`InsertError`]). Nothing is dropped
+//!   to make room.
+//! - **Lookups, inserts and removes of a fixed-size filter do not allocate**, except on first use:
+//!   a thread's first insert into a filter may make a chunk of counters, and its first chain of
+//!   shifts a chunk of K-CAS records (one for every 32 threads alive at the same time). Building,
+//!   copying and saving allocate, and so does a growing filter, on a thread's first call and when
+//!   it grows; any of its calls, even a lookup, may free a table that was replaced.
+//! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which
+//!   frees the tables of the growing filter, and `huge-pages`, used only with the feature of that
+//!   name.
 //!
 //! # Limits
 //!
-//! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times (half of that for
-//!   a few, whose buckets are the same one) for all keys of a class ([`Class`]) together; then it says
-//!   [`TooManyCopies`](InsertError::TooManyCopies). Many keys with many copies crowd out others long before, and those are
-//!   told [`Full`](InsertError::Full) in a filter that is nearly empty. Where a key comes more than once, use
-//!   `insert_unique`.
-//! - **Removing what was never inserted** may take a copy of another key of its class, which is then
-//!   denied. Remove only what you inserted. What `insert_unique` was told `true` for may be removed, once; a
-//!   `false` put nothing in that could be.
-//! - **Size is fixed** (but for [`GrowingCuckooFilter`]'s). Beyond [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD) inserts begin to fail.
-//! - **Strangers' keys.** The default hasher, [`FixedState`], makes runs repeat: somebody who knows it can choose
-//!   keys that are wrongly found, or that fill two buckets. Where strangers choose the keys, give
-//!   [`Builder::hasher`] one with random seeds, and keep the seeds if the filter is to be saved: it can be loaded with
-//!   them only ([`saved`](saved#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
-//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup or a remove
-//!   that finds nothing, a count, a refused insert and a copy could be misled if a multiple of so many fell between two of
-//!   their loads ([`layout`](layout#when-a-timestamp-wraps)). Not in [`GrowingCuckooFilter`], which
-//!   [counts](growing#when-a-timestamp-wraps) the wraps.
-//! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the process together: one
-//!   that has done so counts until it ends. One more is told [`TooManyThreads`](InsertError::TooManyThreads) by an
-//!   insert, and panics in a remove, before anything changes; [`register_thread`] asks beforehand. Lookups do not count.
-//! - **Signal handlers** may look up keys in a fixed filter (`contains`, `count`, `len`), also when they have interrupted
-//!   an insert or a remove of their thread, if keys can be hashed there. Nothing else may be called in one: an insert or
-//!   a remove destroys the operation that it has interrupted.
+//! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times for
+//!   all keys of a class ([`Class`]) together (half of that for the few whose two buckets are the
+//!   same one); then inserts return [`TooManyCopies`](InsertError::TooManyCopies). Many keys with
+//!   many copies crowd out others long before that, and those get [`Full`](InsertError::Full) from
+//!   a filter that is nearly empty. If keys may come more than once, use `insert_unique`.
+//! - **Removing what was never inserted** may take a copy of another key of its class, which is
+//!   then denied. Remove only what you inserted. A key for which `insert_unique` returned `true`
+//!   may be removed once; a `false` added nothing that could be removed.
+//! - **The size is fixed** (except for [`GrowingCuckooFilter`]). Beyond
+//!   [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD), inserts begin to fail.
+//! - **Keys chosen by strangers.** The default hasher, [`FixedState`], makes runs repeatable:
+//!   anyone who knows it can choose keys that are wrongly found, or that fill two buckets. If
+//!   strangers choose the keys, give [`Builder::hasher`] a hasher with random seeds, and keep the
+//!   seeds if the filter is to be saved: without them it cannot be loaded
+//!   ([`saved`](saved#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
+//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup or a
+//!   remove that finds nothing, a count, a refused insert and a copy could be misled if a multiple
+//!   of that number fell between two of their loads ([`layout`](layout#when-a-timestamp-wraps)).
+//!   This cannot happen in [`GrowingCuckooFilter`], which [counts](growing#when-a-timestamp-wraps)
+//!   the wraps.
+//! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the
+//!   process together: a thread that has done so counts until it ends. With one thread too many, an
+//!   insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics, before
+//!   anything changes; [`register_thread`] makes sure of a place beforehand. Lookups do not count.
+//! - **Signal handlers** may look up keys in a fixed-size filter (`contains`, `count`, `len`), even
+//!   when they have interrupted an insert or a remove of their thread, provided that keys can be
+//!   hashed there. They must not call anything else: an insert or a remove destroys the operation
+//!   that it has interrupted.
 //!
 //! # Recipes
 //!
-//! Each is also a program that runs on real input, in `filter/examples`.
+//! Each of these is also a program that runs on real input, in `filter/examples`.
 //!
-//! **Dedup of a stream by many threads** (`--example dedup`). Whoever is told `true` passes the line on:
+//! **Deduplicating a stream with many threads** (`--example dedup`). The thread that gets `true`
+//! passes the line on:
 //!
 //! ```
 //! use filter::{CuckooFilter, InsertError};
@@ -112,11 +125,11 @@
 //! # Ok::<(), InsertError>(())
 //! ```
 //!
-//! Of the distinct lines, about half the error rate is dropped wrongly if they fill the filter, since it is empty at
-//! first.
+//! If the distinct lines fill the filter, the fraction dropped wrongly is about half its error
+//! rate, since it is empty at first.
 //!
-//! **Cache admission** (`--example admission`). A key may enter the cache when it is missed for the second
-//! time; the keys that were seen are forgotten one by one, the oldest first:
+//! **Cache admission** (`--example admission`). A key may enter the cache when it is missed for the
+//! second time; keys that were seen are forgotten one by one, the oldest first:
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -156,8 +169,8 @@
 //! # Ok::<(), InsertError>(())
 //! ```
 //!
-//! **Set difference between two services** (`--example difference`). What the filter of A's keys denies, A
-//! surely lacks:
+//! **Set difference between two services** (`--example difference`). Whatever the filter of A's
+//! keys denies, A surely lacks:
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -176,49 +189,53 @@
 //!
 //! [`to_bytes`](CuckooFilter::to_bytes) and [`write_to`](CuckooFilter::write_to) save a filter,
 //! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it, and
-//! [`Builder::load`] one with another layout or hasher; with the feature `serde`, filters are serialized as the same
-//! bytes. The bytes tell version, layout, size and hasher and carry checksums ([`saved`] describes them, byte for byte):
-//! what is damaged, or was built with another layout or hasher, is refused with an error that says so ([`LoadError`]).
-//! A filter whose hasher has random seeds that nobody kept, as std's `RandomState` has, can be saved, but not loaded in
-//! another process ([`saved`](saved#hashers)).
+//! [`Builder::load`] loads one with another layout or hasher; with the feature `serde`, filters are
+//! serialized as the same bytes. The bytes include version, layout, size, a check of the hasher,
+//! and checksums ([`saved`] describes them, byte for byte): a filter that is damaged, or was built
+//! with another layout or hasher, is refused with an error that says so ([`LoadError`]). A filter
+//! whose hasher has random seeds that nobody kept, like those of std's `RandomState`, can be saved,
+//! but not loaded in another process ([`saved`](saved#hashers)).
 //!
-//! Others may go on inserting and removing: what was in the filter throughout the call is in the copy, and what was in it
-//! at no moment is not. Saving takes a second table's memory, for the copy. While others write it may take three in
-//! all, and up to 32 passes over the table; where that is not enough, as when many threads change all buckets all the
-//! time, it is refused ([`SnapshotError::TooBusy`]).
+//! Other threads may go on inserting and removing: whatever was in the filter throughout the call
+//! is in the copy, and whatever was in it at no moment is not. Saving takes the memory of a second
+//! table, for the copy. While others write, it may take three in all, and up to 32 passes over the
+//! table; if that is not enough, for example when many threads change all buckets all the time, it
+//! is refused ([`SnapshotError::TooBusy`]).
 //!
 //! # Memory
 //!
-//! A table is 8 bytes a bucket, and takes a page of memory from the system when a key first comes to it. Tables of many megabytes gain from
-//! huge pages: the feature `huge-pages` asks Linux for them (a table that is loaded gets them little by
-//! little, as it is written before it can ask).
+//! A table is 8 bytes per bucket, and takes a page of memory from the system when a key first comes
+//! to it. Tables of many megabytes benefit from huge pages: the feature `huge-pages` asks Linux for
+//! them (a table that is loaded gets them gradually, since it is written before it can ask).
 //!
 //! # How it works
 //!
-//! A key's hash gives a **fingerprint** and two **buckets** where it may live ([`hashing`]). A bucket is one
-//! word: its slots, and a **timestamp** that counts what was added to it ([`layout`]).
+//! A key's hash gives a **fingerprint** and two **buckets** where it may be ([`hashing`]). A bucket
+//! is one word: its slots, and a **timestamp** that counts the additions to it ([`layout`]).
 //!
-//! - **Lookups** read the first bucket, the second, and, where neither has the key, the first again: three loads, no
-//!   write. An unchanged timestamp proves that nothing was added to the first bucket meanwhile, so that the key was in
-//!   neither when the second was read.
-//! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a breadth-first
-//!   search ([`path`]) finds the shortest chain of fingerprints to shift, and *the whole chain is committed
-//!   by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one change places at one moment, so no
-//!   key is ever in no bucket, or in two.
-//! - **Unique inserts** add by a K-CAS also where a bucket has room: it changes one bucket, or a chain, and compares the
-//!   other bucket, where a copy could have been added meanwhile.
+//! - **Lookups** read the first bucket, the second, and, if neither has the key, the first again:
+//!   three loads, no write. An unchanged timestamp proves that nothing was added to the first
+//!   bucket meanwhile, so the key was in neither when the second was read.
+//! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a
+//!   breadth-first search ([`path`]) finds the shortest chain of fingerprints to shift, and *the
+//!   whole chain is committed by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one
+//!   change places at one moment, so no key is ever in no bucket, or in two.
+//! - **Unique inserts** use a K-CAS even when a bucket has room: it changes one bucket, or a chain,
+//!   and compares the other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
 //! # How it is checked
 //!
-//! - `filter/tests/loom.rs` explores the hazards one by one under a model checker, memory orderings included,
-//!   and holds what each thread was told against a sequential [`specification`].
-//! - `filter/tests/planted` has small changes that break the filter, each with the check that must catch it.
-//! - The [`history`] checker looks for answers of real threads that no order of the calls explains.
-//! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the others go on.
-//! - [`growing`] tells the same of the filter that grows.
+//! - `filter/tests/loom.rs` explores the hazards one by one under a model checker, memory orderings
+//!   included, and checks every thread's answers against a sequential [`specification`].
+//! - `filter/tests/planted` has small changes that break the filter, each with the check that must
+//!   catch it.
+//! - The [`history`] checker looks for answers to real threads that no order of the calls explains.
+//! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the
+//!   others go on.
+//! - [`growing`] describes the same for the growing filter.
 //!
-//! The README's section *Convince yourself* has a command for each.
+//! Section *Convince yourself* of the README has a command for each.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 

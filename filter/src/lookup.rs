@@ -1,4 +1,4 @@
-//! Timestamped reads: three loads at most while nobody changes the buckets, and no write.
+//! Timestamped reads: at most three loads while nobody changes the buckets, and no write.
 //!
 //! ```text
 //! 1. read the first bucket        match → present
@@ -6,21 +6,24 @@
 //! 3. read the first bucket again  same word → absent, else start again
 //! ```
 //!
-//! **Why "absent" is true.** Every change that adds a fingerprint to a bucket, by insert or by shift,
-//! advances the bucket's timestamp, which is part of its word. An unchanged word says that nothing was
-//! added to the first bucket between the reads 1 and 3; at read 1 the fingerprint was not there, so it was
-//! there at no moment between them. At read 2, which is between them, it was not in the second bucket
-//! either. So at the moment of read 2 it was in neither: that is the linearization point.
+//! **Why "absent" is true.** Every change that adds a fingerprint to a bucket, by insert or by
+//! shift, advances the bucket's timestamp, which is part of its word. An unchanged word says that
+//! nothing was added to the first bucket between reads 1 and 3; the fingerprint was not there at
+//! read 1, so it was not there at any moment in between. Read 2 lies in between, and at that moment
+//! the fingerprint was not in the second bucket either. So at read 2 it was in neither bucket: that
+//! is the linearization point.
 //!
-//! "Unchanged" is modulo the width of the timestamp: [`layout`](crate::layout#when-a-timestamp-wraps) tells
-//! what it takes to fool a lookup by that. (Equal timestamps would be enough for the argument above;
-//! comparing the whole word costs less and asks for more.)
+//! "Unchanged" is modulo the width of the timestamp:
+//! [`layout`](crate::layout#when-a-timestamp-wraps) describes what it would take to fool a lookup
+//! this way. (Equal timestamps would be enough for the argument above; comparing the whole word is
+//! cheaper and stricter.)
 //!
-//! **Why not the published protocol** (Wang et al. 2025: two rounds over both buckets, and a retry when
-//! relocation counters rose by 2, 2 and 3). Its counters advance only on relocation, but a key's
-//! fingerprint also changes buckets when a key of the same class is inserted into the one bucket and
-//! one is removed from the other, with no counter moving. Three such hops between the four reads make a
-//! key that was present throughout look absent. This protocol loads less and counts every addition.
+//! **Why not the published protocol** (Wang et al. 2025: two rounds over both buckets, and a retry
+//! when relocation counters rose by 2, 2 and 3). Its counters advance only on relocation, but a
+//! key's fingerprint also changes buckets when a key of the same class is inserted into one bucket
+//! and another is removed from the other, and then no counter moves. Three such hops between the
+//! four reads make a key that was present throughout look absent. This protocol needs fewer loads
+//! and counts every addition.
 
 use kcas::WordArray;
 
@@ -28,13 +31,13 @@ use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::Location;
 use crate::layout::{Layout, Shape};
 
-/// The greatest word on which no operation is under way.
+/// The greatest word with no operation under way on it.
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
-/// True when the class of `location` has a copy in the table.
+/// True if the class of `location` has a copy in the table.
 ///
-/// Progress: lock-free; it starts again only when its first bucket changed.
-/// Linearization point: the matching read, or the last read of the second bucket.
+/// Progress: lock-free; it starts again only if its first bucket changed. Linearization point: the
+/// read that matches, or the last read of the second bucket.
 #[inline]
 pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
@@ -43,7 +46,7 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     let shape = Layout::<SLOTS, BITS>::SHAPE;
     match contains_at_once(buckets.words(), shape, location) {
         Some(found) => found,
-        // In registers: as a struct, the location would be stored to memory in every lookup.
+        // Passed in registers: as a struct, the location would be stored to memory in every lookup.
         None => contains_slowly(
             buckets,
             location.fingerprint,
@@ -53,16 +56,16 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// The first two reads: both before either match, so that the cache misses overlap.
+/// Makes the first two reads, both before either is matched, so that the cache misses overlap.
 #[inline]
 pub(crate) fn peek(words: &WordArray, location: Location) -> [u64; 2] {
-    // In this order: the linearization point is the second one.
+    // In this order, since the linearization point is the second read.
     let first = words.peek(location.first);
     let second = words.peek(location.second);
     [first, second]
 }
 
-/// [`contains`], of several keys, whose buckets are all read before anything is decided.
+/// [`contains`] for several keys, whose buckets are all read before anything is decided.
 #[inline]
 pub(crate) fn contains_all<const KEYS: usize, const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
@@ -81,8 +84,8 @@ pub(crate) fn contains_all<const KEYS: usize, const SLOTS: usize, const BITS: us
     }
 }
 
-/// [`contains`], where the layout is known at run time only; `None` when an operation is under way on a bucket or
-/// the first one changed.
+/// [`contains`] for a layout known only at run time; `None` if an operation is under way on a
+/// bucket or the first one changed.
 #[inline]
 pub(crate) fn contains_at_once(
     words: &WordArray,
@@ -93,18 +96,20 @@ pub(crate) fn contains_at_once(
     (look.rare == 0).then_some(look.found)
 }
 
-/// What three loads tell.
+/// The result of three loads.
 struct Look {
     /// Whether one of the buckets held the fingerprint.
     found: bool,
-    /// 0, unless an operation is under way on a bucket or the first one changed: then nothing is told.
+    /// 0, unless an operation is under way on a bucket or the first one changed; then `found` means
+    /// nothing.
     rare: u64,
 }
 
-/// The third load, after [`peek`].
+/// Makes the third load, after [`peek`].
 ///
-/// The answer is data, and what is rare is all that one branches on: where half of the keys are there, a branch on the answer
-/// is guessed wrong every other time. So a copy that was found is looked for again if its first bucket has changed.
+/// The answer is data, and only the rare case is branched on: if half of the keys are there, a
+/// branch on the answer is mispredicted every other time. So even a copy that was found is looked
+/// for again if its first bucket has changed.
 #[inline]
 fn look_again(
     words: &WordArray,
@@ -120,8 +125,8 @@ fn look_again(
     }
 }
 
-/// [`contains`], when an operation is under way on a bucket or the first one changed: the protocol as the
-/// module's docs tell it.
+/// [`contains`] when an operation is under way on a bucket or the first one changed: the protocol
+/// as the module's docs describe it.
 #[cold]
 fn contains_slowly<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
@@ -143,9 +148,9 @@ fn contains_slowly<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// How many copies the class of `location` has.
+/// Returns the number of copies of the class of `location`.
 ///
-/// Progress and linearization point: as [`both`].
+/// Progress and linearization point: as for [`both`].
 pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     location: Location,
@@ -153,10 +158,10 @@ pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
     count_in::<SLOTS, BITS>(location, both(buckets, location.first, location.second))
 }
 
-/// The words of two buckets at one moment.
+/// Returns the words of two buckets at one moment.
 ///
-/// Progress: lock-free; it starts again only when the first bucket changed. Linearization point: the last
-/// read of the second bucket, at which the first one was as it was read before and after.
+/// Progress: lock-free; it starts again only if the first bucket changed. Linearization point: the
+/// last read of the second bucket; at that moment the first one was as read before and after.
 pub(crate) fn both<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     first: usize,
@@ -171,7 +176,8 @@ pub(crate) fn both<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// How many slots hold the fingerprint of `location`, when its buckets hold these words.
+/// Returns the number of slots that hold the fingerprint of `location`, if its buckets hold these
+/// words.
 pub(crate) fn count_in<const SLOTS: usize, const BITS: usize>(
     location: Location,
     words: [u64; 2],

@@ -1,7 +1,7 @@
 //! Breadth-first search for a chain of shifts that ends in an empty slot.
 //!
-//! The search only reads. The words it saw may be from different moments: the chain is a proposal, and
-//! the K-CAS that commits it compares every word again.
+//! The search only reads. The words it saw may be from different moments: the chain is only a
+//! proposal, and the K-CAS that commits it compares every word again.
 
 use arrayvec::ArrayVec;
 use kcas::WordArray;
@@ -9,12 +9,13 @@ use kcas::WordArray;
 use crate::hashing::Geometry;
 use crate::layout::Layout;
 
-/// Most buckets of a chain: as many as one K-CAS can change.
+/// Maximum number of buckets in a chain: as many as one K-CAS can change.
 pub const MAX_CHAIN: usize = WordArray::MAX_OPS;
 
-/// Most buckets that a search keeps; they take 16 KiB of stack. At a load factor of 0.95 one bucket in
-/// eight has an empty slot and most searches are short, but full buckets lie together: of 60,000 inserts the
-/// longest search looks at 200 to 280. With 512 here, one insert in 10^8 was refused on the way to 0.95.
+/// Maximum number of buckets that a search keeps; they take 16 KiB of stack. At a load factor of
+/// 0.95 one bucket in eight has an empty slot and most searches are short, but full buckets
+/// cluster: of 60,000 inserts the longest search looks at 200 to 280. With a limit of 512, one
+/// insert in 10^8 was refused on the way to 0.95.
 const MAX_NODES: usize = if cfg!(kcas_loom) { 16 } else { 1024 };
 
 /// One bucket of a chain.
@@ -22,17 +23,18 @@ const MAX_NODES: usize = if cfg!(kcas_loom) { 16 } else { 1024 };
 pub struct Step {
     /// The bucket.
     pub bucket: usize,
-    /// The slot whose fingerprint moves to the next step's bucket; in the last step, the empty slot.
+    /// The slot whose fingerprint moves to the next step's bucket; in the last step, the empty
+    /// slot.
     pub slot: usize,
     /// The bucket's word when the search read it.
     pub word: u64,
 }
 
-/// A chain of shifts: from one of the two buckets where a new fingerprint may live to a bucket with an
-/// empty slot. No bucket occurs twice.
+/// A chain of shifts, from one of the two buckets where a new fingerprint may go to a bucket with
+/// an empty slot. No bucket occurs twice.
 pub type Chain = ArrayVec<Step, MAX_CHAIN>;
 
-/// A bucket that the search has seen, and found full.
+/// A bucket that the search has seen and found full.
 #[derive(Clone, Copy)]
 struct Node {
     word: u64,
@@ -40,7 +42,7 @@ struct Node {
     bucket: u32,
     /// The node whose fingerprint would move here, unless this is a root.
     parent: u16,
-    /// That fingerprint's slot.
+    /// The slot of that fingerprint.
     slot: u8,
     /// Number of nodes from the root to this one.
     depth: u8,
@@ -48,11 +50,12 @@ struct Node {
 
 const _: () = assert!(size_of::<Node>() == 16 && MAX_NODES <= 1 << 16);
 
-/// The shortest chain from one of `roots` to a bucket with an empty slot, if the bounded search finds one of at most
-/// `longest` buckets. The roots are the one or two buckets where a new fingerprint may live, and their words, which have
-/// no empty slot; `read` gives the words of as many buckets as a bucket has slots. Allocates nothing. True, with the chain in
-/// `found`, or false.
-// Not inlined: an insert that needs no chain must not pay for a stack frame of this size.
+/// Finds the shortest chain from one of `roots` to a bucket with an empty slot, provided that the
+/// bounded search finds one of at most `longest` buckets. The roots are the one or two buckets
+/// where a new fingerprint may go, with their words, which have no empty slot; `read` returns the
+/// words of as many buckets as a bucket has slots. Allocates nothing. Returns true with the chain
+/// in `found`, or false.
+// Not inlined: an insert that needs no chain should not pay for a stack frame of this size.
 #[inline(never)]
 pub fn search<const SLOTS: usize, const BITS: usize>(
     geometry: &Geometry<SLOTS, BITS>,
@@ -77,7 +80,8 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
         if usize::from(node.depth) == longest {
             return false;
         }
-        // One that comes round to itself leads nowhere. It is rare, so it is looked for when the search goes on from here.
+        // A chain that comes round to itself leads nowhere. That is rare, so it is checked only
+        // when the search continues from here.
         if !leads_through(&nodes, node, node.bucket) {
             let bucket = node.bucket as usize;
             let others: [usize; SLOTS] = std::array::from_fn(|slot| {
@@ -98,14 +102,16 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
             let mut left = with_room;
             while left != 0 {
                 let last = child(left.trailing_zeros() as usize);
-                // A bucket of the chain that was full when it was read first may have room when it is read again.
+                // A bucket of the chain that was full when first read may have room when read
+                // again.
                 if !leads_through(&nodes, last, last.bucket) {
                     retrace::<SLOTS, BITS>(&nodes, last, found);
                     return true;
                 }
                 left &= left - 1;
             }
-            // Those with room that came round to themselves are left out with the rest of their kind.
+            // Children with room that came round to themselves are left out with the rest of their
+            // kind.
             let children: [Node; SLOTS] = std::array::from_fn(child);
             if nodes.try_extend_from_slice(&children).is_err() {
                 return false;
@@ -116,7 +122,7 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
     false
 }
 
-/// True when the way from the root to `node` visits `bucket` before `node` itself.
+/// True if the path from the root to `node` visits `bucket` before `node` itself.
 #[inline]
 fn leads_through(nodes: &[Node], mut node: Node, bucket: u32) -> bool {
     while node.depth > 1 {
@@ -128,7 +134,7 @@ fn leads_through(nodes: &[Node], mut node: Node, bucket: u32) -> bool {
     false
 }
 
-/// Puts the way from the root to `last`, which has an empty slot, into `found`.
+/// Puts the path from the root to `last`, which has an empty slot, into `found`.
 fn retrace<const SLOTS: usize, const BITS: usize>(nodes: &[Node], last: Node, found: &mut Chain) {
     let empty = Layout::<SLOTS, BITS>::find_empty(last.word).expect("it has room");
     found.clear();

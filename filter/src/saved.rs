@@ -1,6 +1,6 @@
 //! Saving and loading: a filter as bytes.
 //!
-//! All numbers are little endian:
+//! All numbers are little-endian:
 //!
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
@@ -10,33 +10,37 @@
 //! | 14 | 2 | bits of a fingerprint |
 //! | 16 | 8 | number of buckets, at least 1 |
 //! | 24 | 8 | number of fingerprints in the table |
-//! | 32 | 8 | what the hasher makes of known keys, by which another [hasher](#hashers) is told |
-//! | 40 | 8 | checksum of the 40 bytes before |
-//! | 48 | 8 × buckets | the buckets' words, with the timestamps 0 ([`layout`](crate::layout)) |
-//! | then | 8 | checksum of all bytes before, but for the first checksum |
+//! | 32 | 8 | a digest of the hashes of known keys, which identifies the [hasher](#hashers) |
+//! | 40 | 8 | checksum of the preceding 40 bytes |
+//! | 48 | 8 × buckets | the buckets' words, with all timestamps 0 ([`layout`](crate::layout)) |
+//! | then | 8 | checksum of all preceding bytes except the first checksum |
 //!
-//! The checksums are CRC-64/XZ: every single flipped bit is found, and everything wrong within 64 bits in a
-//! row; of what else can go wrong, all but one case in 2^64. They guard against accidents, not against somebody
-//! who forges a file: what the words say is checked as well, so that a forged file is a filter of other keys at
-//! worst.
+//! The checksums are CRC-64/XZ. They detect every single flipped bit and every error within 64
+//! consecutive bits; of all other errors, all but one in 2^64. They protect against accidents, not
+//! against deliberate forgery. The words are checked as well, so at worst a forged file is a filter
+//! of other keys.
 //!
-//! Version 1 had the same fields, but hashed fewer known keys, so that some hashers could not be told apart. It is refused.
+//! Version 1 had the same fields, but hashed fewer known keys, so that it could not tell some
+//! hashers apart. It is refused.
 //!
 //! # Hashers
 //!
-//! A filter knows its keys by their hashes alone. So it can be loaded only with the hasher that it was built with: of the
-//! same type, with the same seeds, and given by the same function ([`Builder::hasher`] or
-//! [`Builder::unmixed_hasher`]). Its hashes of some known keys are saved, and a hasher that gives others is refused. The
-//! known keys are numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple and an enum. A
-//! machine whose pointers have another width is refused in any case.
+//! A filter knows its keys only by their hashes. So it can be loaded only with the hasher that it
+//! was built with: of the same type, with the same seeds, and passed to the same function
+//! ([`Builder::hasher`] or [`Builder::unmixed_hasher`]). The saved filter includes a digest of the
+//! hashes of some known keys, and a hasher that gives other hashes is refused. The known keys are
+//! numbers of every integer type, strings, slices of bytes and of wider numbers, a tuple and an
+//! enum. A machine with pointers of another width is refused in any case.
 //!
-//! **What cannot be seen.** Your key type may hash other things than it did, because it has a new field or its `Hash` has
-//! changed; or a hasher may differ for some keys, but not for the known ones. Then the filter is loaded, and denies keys
-//! that are in it. When your key type changes, build the filter anew.
+//! **What cannot be detected.** Your key type may hash differently than before, because it has a
+//! new field or its `Hash` has changed; or a hasher may differ for some keys, but not for the known
+//! ones. Then the filter loads, and denies keys that are in it. If your key type changes, rebuild
+//! the filter.
 //!
-//! **Random seeds.** A filter whose hasher has seeds that nobody knows, as std's `RandomState` has, can be saved, but only
-//! a clone of that hasher can load it, in the same process. If strangers choose the keys and the filter is to be loaded
-//! elsewhere, take a hasher that is given its seeds, draw them at random, and store them in a place that is secret.
+//! **Random seeds.** A filter whose hasher has seeds that nobody knows, like those of std's
+//! `RandomState`, can be saved, but only a clone of that hasher can load it, in the same process.
+//! If strangers choose the keys and the filter is to be loaded elsewhere, use a hasher with
+//! explicit seeds, draw them at random, and keep them in a secret place.
 //!
 //! ```
 //! use ahash::RandomState;
@@ -72,7 +76,8 @@ const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 48;
 const CHECKSUM_BYTES: usize = 8;
 
-/// How much is read or written at once. A reader that claims more than it has is found out after so much.
+/// Number of bytes read or written at once. A reader that claims more than it has is found out
+/// after this many bytes.
 const CHUNK_BYTES: usize = 1 << 14;
 const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 
@@ -84,7 +89,7 @@ pub enum SaveError {
     /// The filter could not be copied; nothing was written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// The writer failed, perhaps after some of the filter was written.
+    /// The writer failed, perhaps after part of the filter was written.
     #[error("the filter cannot be written: {0}")]
     Io(#[from] io::Error),
 }
@@ -93,21 +98,21 @@ pub enum SaveError {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The first bytes are not those of a saved filter.
-    #[error("this is not a saved filter: it does not begin as one")]
+    #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
     /// A version of the format that this code does not know.
     #[error(
-        "the filter was saved in version {found} of the format, and only {VERSION} is known here: load it \
-         with the release that saved it, or build it anew from the keys"
+        "the filter was saved in version {found} of the format, but only version {VERSION} is known here: \
+         load it with the release that saved it, or rebuild it from the keys"
     )]
     Version {
         /// The version found.
         found: u32,
     },
-    /// The filter that was saved has another layout than was asked for.
+    /// The saved filter has another layout than the one asked for.
     #[error(
-        "the saved filter has {slots} slots of {bits} bits a bucket, and another layout was asked for: load \
-         it with CuckooFilter::builder().layout::<{slots}, {bits}>()"
+        "the saved filter has {slots} slots of {bits} bits per bucket, not the layout asked for: load it \
+         with CuckooFilter::builder().layout::<{slots}, {bits}>()"
     )]
     Layout {
         /// Slots of a bucket in the saved filter.
@@ -115,41 +120,41 @@ pub enum LoadError {
         /// Bits of a fingerprint in the saved filter.
         bits: u16,
     },
-    /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it gives
-    /// other results ([`saved`](crate::saved#hashers)).
+    /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it
+    /// gives other results ([`saved`](crate::saved#hashers)).
     #[error(
-        "the filter was saved with a hasher that gives other hashes: load it with the hasher and the seeds \
-         that it was built with, by hasher() or unmixed_hasher() as then, on the same kind of machine; or \
-         build it anew from the keys"
+        "the filter was saved with a hasher that gives other hashes: load it with the hasher and seeds it was \
+         built with, passed to the same one of hasher() and unmixed_hasher(), on the same kind of machine; or \
+         rebuild it from the keys"
     )]
     Hasher,
     /// The bytes end too early.
     #[error("the saved filter is cut off: it should be {bytes} bytes long. Copy it again")]
     Truncated {
-        /// How long it should be. When the header itself is cut off: how long the shortest one is.
+        /// The correct length. If the header itself is cut off, the length of the shortest filter.
         bytes: u64,
     },
     /// There are more bytes than the filter has.
-    #[error("{excess} bytes follow the saved filter: pass its own bytes alone")]
+    #[error("{excess} bytes follow the saved filter: pass only its own bytes")]
     TooLong {
-        /// How many bytes are too many.
+        /// Number of extra bytes.
         excess: u64,
     },
-    /// A checksum differs.
+    /// A checksum does not match.
     #[error(
-        "the saved filter is damaged (its {part} has another checksum): copy it again, or save it anew"
+        "the saved filter is damaged (the checksum of its {part} is wrong): copy it or save it again"
     )]
     Corrupt {
         /// Which part: `header` or `table`.
         part: &'static str,
     },
-    /// The checksums are right, but no filter has this number of buckets.
+    /// The checksums match, but no filter has this number of buckets.
     #[error("no filter has {buckets} buckets: this was not written by this crate")]
     Size {
         /// The number found.
         buckets: u64,
     },
-    /// The checksums are right, but a bucket's word has bits where there are no slots.
+    /// The checksums match, but a bucket's word has bits where there are no slots.
     #[error("bucket {bucket} cannot hold {word:#x}: this was not written by this crate")]
     Bucket {
         /// Its number.
@@ -157,20 +162,20 @@ pub enum LoadError {
         /// Its word.
         word: u64,
     },
-    /// The checksums are right, but the table does not hold as many fingerprints as the header says.
+    /// The checksums match, but the table does not hold as many fingerprints as the header says.
     #[error(
         "the table holds {found} fingerprints, not {claimed}: this was not written by this crate"
     )]
     Length {
-        /// What the header says.
+        /// The number in the header.
         claimed: u64,
-        /// What the table holds.
+        /// The number in the table.
         found: u64,
     },
-    /// There is no memory for the table.
+    /// There is not enough memory for the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
-        /// How many buckets it has.
+        /// The number of buckets it has.
         buckets: usize,
     },
     /// The reader failed.
@@ -178,31 +183,34 @@ pub enum LoadError {
     Io(io::Error),
 }
 
-/// Copying, and saving.
+/// Copying and saving.
 ///
-/// Others may insert and remove meanwhile. Then the copy holds of each class ([`Class`](crate::Class)) as many
-/// copies as the filter held at some moment of the call, and these moments may differ from class to class. So what
-/// was in the filter throughout is in the copy, and what was in it at no moment is not. The module `snapshot`
-/// explains how, and why.
+/// Other threads may insert and remove meanwhile. Then the copy holds, for each class
+/// ([`Class`](crate::Class)), as many copies as the filter held at some moment during the call; the
+/// moment may differ from class to class. So whatever was in the filter throughout is in the copy,
+/// and whatever was in it at no moment is not. The module `snapshot` explains how and why.
 ///
-/// **Time.** While nobody writes, a call makes two passes over the table. While others write, it reads the buckets that
-/// changed again, and counts their keys. In all it reads at most as often as 32 passes do, and 4,096 times more,
-/// and inserts at most as many keys into the copy as there are buckets. If that is not enough, the call gives up
-/// ([`SnapshotError::TooBusy`]).
+/// **Time.** If nobody writes, a call makes two passes over the table. If others write, it reads
+/// the buckets that changed again, and counts their keys. In all it reads at most as many buckets
+/// as 32 passes do, plus 4,096, and inserts at most as many keys into the copy as there are
+/// buckets. If that is not enough, the call gives up ([`SnapshotError::TooBusy`]).
 ///
-/// **Memory.** While nobody writes, one table, for the copy. While others write, at most three in all, two of which
-/// are given back at the end. Some KiB come in addition: counters, and lists of small tables.
-/// [`to_bytes`](Self::to_bytes) takes one table for the bytes, when the other two have been given back.
+/// **Memory.** If nobody writes, one table, for the copy. If others write, at most three in all,
+/// two of which are given back at the end. A few KiB come on top: counters, and lists of small
+/// tables. [`to_bytes`](Self::to_bytes) takes one more table for the bytes, once the other two have
+/// been given back.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
-    /// A filter of its own with the same contents.
+    /// Returns a separate filter with the same contents.
     ///
-    /// Progress: lock-free. The number of reads is limited, as described above; the few loads of one read are made again
-    /// when others change the bucket between them. No linearization point: each class has one of its own.
+    /// Progress: lock-free. The number of reads is limited as described above; the few loads of one
+    /// read are repeated if others change the bucket between them. No linearization point: each
+    /// class has its own.
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is no memory; when others change the filter so quickly that the limit is reached;
-    /// when it is full to the brim, and the copy has no room for keys that came and went meanwhile; or when it changed
-    /// meanwhile, and more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
+    /// [`SnapshotError`]: when there is not enough memory; when others change the filter so quickly
+    /// that the limit is reached; when it is so full that the copy has no room for keys that came
+    /// and went meanwhile; or when it changed meanwhile, and more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,
@@ -217,11 +225,11 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 }
 
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
-    /// Saves the filter: [`to_bytes`](Self::to_bytes), into a file for example. `writer` needs no buffer of its
-    /// own.
+    /// Saves the filter as [`to_bytes`](Self::to_bytes) does, but to a writer such as a file.
+    /// `writer` needs no buffer of its own.
     ///
     /// # Errors
-    /// As [`try_clone`](Self::try_clone), before anything is written; and those of the writer.
+    /// As [`try_clone`](Self::try_clone), before anything is written; and errors of the writer.
     ///
     /// # Panics
     /// As [`to_bytes`](Self::to_bytes).
@@ -230,18 +238,19 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         Ok(self.write_copy(&copy, writer)?)
     }
 
-    /// The filter as bytes, for [`load`](Builder::load): those that [`saved`](crate::saved) describes. To load them you
-    /// need the same [hasher](crate::saved#hashers): keep its seeds, too.
+    /// Saves the filter as bytes, in the format described in [`saved`](crate::saved), for
+    /// [`load`](Builder::load). Loading them requires the same [hasher](crate::saved#hashers), so
+    /// keep its seeds, too.
     ///
     /// # Errors
     /// As [`try_clone`](Self::try_clone).
     ///
     /// # Panics
-    /// When the hasher panics: numbers, strings, slices, a tuple and an enum are
-    /// hashed, to know the hasher again.
+    /// When the hasher panics: numbers, strings, slices, a tuple and an enum are hashed, so that
+    /// the hasher can be recognised.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let copy = snapshot::copy(&self.buckets)?;
-        // Only now: what was needed for copying is free again.
+        // Only now, when everything needed for copying has been freed.
         let buckets = copy.geometry().buckets();
         let mut bytes = Vec::new();
         bytes
@@ -280,9 +289,9 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     }
 }
 
-/// Loading, in the default layout and with the default hasher; by a [`Builder`] in others.
+/// Loading in the default layout and with the default hasher; use a [`Builder`] for others.
 impl CuckooFilter {
-    /// [`Builder::load`], of a filter that was built in the default layout and with the default hasher.
+    /// [`Builder::load`] for a filter built in the default layout and with the default hasher.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -306,7 +315,7 @@ impl CuckooFilter {
         CuckooFilter::builder().load(bytes)
     }
 
-    /// [`Builder::load_from`], of a filter that was built in the default layout and with the default hasher.
+    /// [`Builder::load_from`] for a filter built in the default layout and with the default hasher.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -315,14 +324,15 @@ impl CuckooFilter {
     }
 }
 
-/// Loading: with the layout and the hasher of this builder, which must be those that the filter was built with. It has the
-/// size that it was saved with, whatever this builder says.
+/// Loading with the layout and the hasher of this builder, which must be those the filter was built
+/// with. The filter has the size it was saved with, whatever this builder says.
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS, S> {
-    /// The filter that was saved as these bytes.
+    /// Loads the filter that was saved as these bytes.
     ///
-    /// What is loaded is the filter that was saved, or an error: damage, another layout and another
-    /// [hasher](crate::saved#hashers) are all found. Nothing is allocated before the length of `bytes` is known to be
-    /// right, and no more than that but for some KiB that every filter has.
+    /// Returns exactly the filter that was saved, or an error: damage, another layout and another
+    /// [hasher](crate::saved#hashers) are all detected. Allocates nothing before the length of
+    /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
+    /// every filter has.
     ///
     /// ```
     /// use filter::CuckooFilter;
@@ -352,11 +362,11 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
         }
     }
 
-    /// The filter that was saved here: [`load`](Self::load), from a file for example. `reader` needs no buffer of
-    /// its own; nothing is read past the filter's end.
+    /// Loads a filter as [`load`](Self::load) does, but from a reader such as a file. `reader`
+    /// needs no buffer of its own; nothing is read past the filter's end.
     ///
-    /// Memory grows with what arrives, whatever the header claims: at most to three times as much for a moment, and
-    /// 16 KiB.
+    /// Memory grows with what arrives, whatever the header claims: to at most three times as much
+    /// for a moment, plus 16 KiB.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -371,7 +381,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     }
 }
 
-/// What is told before the table.
+/// What comes before the table.
 pub(crate) struct Header {
     slots: u16,
     bits: u16,
@@ -383,7 +393,7 @@ pub(crate) struct Header {
 type Sum = Digest<'static, u64, Table<16>>;
 
 impl Header {
-    /// The header's bytes, and the checksum to go on with.
+    /// Returns the header's bytes, and the checksum to continue with.
     fn to_bytes(&self) -> ([u8; HEADER_BYTES], Sum) {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -398,13 +408,13 @@ impl Header {
         (bytes, digest)
     }
 
-    /// The header that these bytes begin with.
+    /// Reads the header that these bytes begin with.
     pub(crate) fn of(mut reader: impl Read) -> Result<Header, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        // What tells that this is a filter, and of which version, comes first: other versions may go on
-        // otherwise.
+        // The fields that identify a filter and its version come first: other versions may continue
+        // differently.
         let mut bytes = [0; HEADER_BYTES];
-        // Byte by byte: what begins otherwise is not a filter, even if it ends at once.
+        // Byte by byte: whatever begins differently is not a filter, even if it ends at once.
         for (byte, expected) in bytes.iter_mut().zip(MAGIC) {
             read_exact(&mut reader, std::slice::from_mut(byte), shortest)?;
             if *byte != expected {
@@ -429,12 +439,12 @@ impl Header {
         })
     }
 
-    /// Slots of a bucket, and bits of a fingerprint.
+    /// Returns the slots of a bucket, and the bits of a fingerprint.
     pub(crate) fn layout(&self) -> (u16, u16) {
         (self.slots, self.bits)
     }
 
-    /// The filter whose header this is and whose other bytes follow.
+    /// Reads the rest of the filter with this header.
     pub(crate) fn read_rest<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
         &self,
         reader: impl Read,
@@ -444,7 +454,7 @@ impl Header {
         self.read_table(reader, CHUNK_WORDS, hasher)
     }
 
-    /// Whether it can be loaded as this type, with this hasher.
+    /// Checks that it can be loaded as this type, with this hasher.
     fn check<const SLOTS: usize, const BITS: usize>(
         &self,
         hasher: &impl BuildHasher,
@@ -467,7 +477,7 @@ impl Header {
         Ok(())
     }
 
-    /// How long the saved filter is.
+    /// Returns the length of the saved filter.
     fn bytes(&self) -> u64 {
         (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * self.buckets
     }
@@ -478,8 +488,8 @@ impl Header {
         }
     }
 
-    /// Reads the table that follows a header that was checked. `room` is for how many buckets memory may be asked
-    /// for before any has arrived.
+    /// Reads the table that follows a checked header. `room` is the number of buckets for which
+    /// memory may be requested before any have arrived.
     fn read_table<const SLOTS: usize, const BITS: usize, S>(
         &self,
         mut reader: impl Read,
@@ -537,13 +547,13 @@ fn digest_of(bytes: &[u8]) -> Sum {
     digest
 }
 
-/// The bytes of a number that begins at `offset`.
+/// Returns the bytes of a number that begins at `offset`.
 fn field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     let bytes = bytes[offset..].first_chunk();
     *bytes.expect("the fields lie within the header, and words within a chunk")
 }
 
-/// Fills `bytes`, of a saved filter that is `whole` bytes long.
+/// Fills `bytes` from a saved filter that is `whole` bytes long.
 fn read_exact(reader: &mut impl Read, bytes: &mut [u8], whole: u64) -> Result<(), LoadError> {
     reader
         .read_exact(bytes)
@@ -553,8 +563,8 @@ fn read_exact(reader: &mut impl Read, bytes: &mut [u8], whole: u64) -> Result<()
         })
 }
 
-/// What a hasher makes of known keys: another number for other hashers, other seeds, and machines on which it gives
-/// other hashes.
+/// Condenses what a hasher makes of known keys: the number differs for other hashers, other seeds,
+/// and machines on which the hasher gives other hashes.
 fn probe(hasher: &impl BuildHasher) -> u64 {
     let mut digest = CRC.digest();
     let mut note = |hash: u64| digest.update(&hash.to_le_bytes());
@@ -563,20 +573,21 @@ fn probe(hasher: &impl BuildHasher) -> u64 {
     for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
         note(hasher.hash_one(number));
     }
-    // Each type reaches a hasher by another of its functions.
+    // Each type reaches a hasher through a different function of `Hasher`.
     macro_rules! note_as {
         ($($type:ty)+) => {
             $(note(hasher.hash_one(0x0123_4567_89ab_cdef_1032_5476_98ba_dcfe_u128 as $type));)+
         };
     }
     note_as!(u8 u16 u32 u128 usize i8 i16 i32 i64 i128 isize);
-    // Hashers treat short and long strings differently, and strings not as bytes, before which their length is hashed.
+    // Hashers treat short and long strings differently, and strings differently from bytes, which
+    // are preceded by their length.
     let long = "the quick brown fox jumps over the lazy dog, and then the dog jumps over the quick brown fox";
     for length in [0, 3, 7, 15, 31, 63, 90] {
         note(hasher.hash_one(&long[..length]));
         note(hasher.hash_one(&long.as_bytes()[..length]));
     }
-    // The bytes in memory, in whatever order they have there.
+    // Hashed as bytes in memory, in whatever order they have there.
     note(hasher.hash_one([1_u32, 2, 3].as_slice()));
     note(hasher.hash_one((1_u16, "two", 3_u64)));
     // Before a variant's value, its number is hashed.

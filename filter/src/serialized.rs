@@ -1,4 +1,5 @@
-//! Serialization with serde: a filter is one sequence of bytes, those that it is [saved](crate::saved) as.
+//! Serialization with serde: a filter becomes one sequence of bytes, the same as when it is
+//! [saved](crate::saved).
 
 use std::hash::BuildHasher;
 
@@ -8,8 +9,8 @@ use serde::{de, ser};
 
 use crate::cuckoo::{Builder, CuckooFilter};
 
-/// With the feature `serde`. As [`to_bytes`](CuckooFilter::to_bytes), in time, memory and errors, too: others may insert
-/// and remove meanwhile.
+/// Requires the feature `serde`. Like [`to_bytes`](CuckooFilter::to_bytes), also in time, memory
+/// and errors: others may insert and remove meanwhile.
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Serialize
     for CuckooFilter<SLOTS, BITS, S>
 {
@@ -19,7 +20,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Serialize
     }
 }
 
-/// With the feature `serde`. As [`load`](Builder::load).
+/// Requires the feature `serde`. Like [`load`](Builder::load).
 impl<'de, const SLOTS: usize, const BITS: usize, S: BuildHasher + Default> Deserialize<'de>
     for CuckooFilter<SLOTS, BITS, S>
 {

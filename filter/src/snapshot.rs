@@ -1,57 +1,60 @@
-//! A copy of the table, taken while others write.
+//! Copying the table while other threads write.
 //!
-//! Reading every bucket once is not enough: a fingerprint that moves, from a bucket that is still to be read to
-//! one that was read before, would be in neither. So the copy is made in four steps:
+//! Reading every bucket once is not enough: a fingerprint that moves from a bucket still to be read
+//! to one already read would be in neither. So the copy is made in four steps:
 //!
 //! ```text
 //! 1. read every bucket, in order
 //! 2. read every bucket again, in the same order; then those that had changed, again and again,
 //!    until few are left. The copy has the last word of each.
-//! 3. read the words of each two of those that are left, both at one moment
-//! 4. a class is suspect if its fingerprint is not equally often in two successive words of a bucket, or in the
-//!    word of the copy and in that of step 3. Count the suspect classes in the table, as a lookup does, and
-//!    make the copy hold them as often
+//! 3. for every two of those that are left, read both words at one moment
+//! 4. a class is suspect if its fingerprint does not occur equally often in two successive words of
+//!    a bucket, or in the copy's word and in that of step 3. Count the suspect classes in the
+//!    table, as a lookup does, and make the copy hold each as often
 //! ```
 //!
-//! **What the copy holds.** Of each class as many copies as there were at some moment of the call (at different
-//! moments for different classes). So what was in the table throughout is in the copy, and what never was
-//! is not.
+//! **What the copy holds.** It holds, for each class, as many copies as there were at some moment
+//! of the call (at different moments for different classes). So whatever was in the table
+//! throughout is in the copy, and whatever never was is not.
 //!
-//! **Why.** Every change that adds a fingerprint to a bucket advances its timestamp, so a word that is read twice
-//! and is the same was the same in between. (That is said modulo the timestamp's width, and a copy takes longer
-//! than a lookup: when a bucket is hammered throughout, one read in 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS)
-//! may take it for unchanged by chance. [`layout`](crate::layout#when-a-timestamp-wraps) tells more.)
+//! **Why.** Every change that adds a fingerprint to a bucket advances its timestamp, so a word that
+//! is the same at two reads was the same in between. (This holds modulo the timestamp's width, and
+//! a copy takes longer than a lookup: if a bucket is hammered throughout, one read in
+//! 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) may take it for unchanged by chance. See
+//! [`layout`](crate::layout#when-a-timestamp-wraps).)
 //!
-//! A class that is counted in step 4 is right as of that count. Take one that is not, with the buckets A and B.
-//! It is not suspect: so its fingerprint is equally often in all words that steps 1 and 2 read of A,
-//! and in all that they read of B.
+//! A class that is counted in step 4 is right as of that count. Now take one that is not counted,
+//! with buckets A and B. It is not suspect, so its fingerprint occurs equally often in all words
+//! that steps 1 and 2 read of A, and in all that they read of B.
 //!
 //! - *A and B are the same bucket.* Every word of it is right as of when it was read.
-//! - *In some round of step 2, both were read again, and neither had changed.* Both rounds, this one and the one
-//!   before it, went through the buckets in the same order, and the one was over when the other began. So at the
-//!   later of the two former reads both were as they are in the copy.
-//! - *In some round, both were read again, A had changed, and B had not.* If A comes before B, then A's
-//!   second read lies between both of B's; otherwise A's first one does. At that moment B was as it is in the copy,
-//!   and A had the fingerprint as often as it has in the copy.
-//! - *Both had changed in every round*, and so both are left. At the moment at which step 3 read both, each had the
-//!   fingerprint as often as in the copy, or the class would be suspect.
+//! - *In some round of step 2, both were read again, and neither had changed.* Both this round and
+//!   the one before it went through the buckets in the same order, and one was over when the other
+//!   began. So at the later of the two earlier reads, both were as they are in the copy.
+//! - *In some round, both were read again, A had changed, and B had not.* If A comes before B, then
+//!   A's second read lies between the two reads of B; otherwise A's first one does. At that moment
+//!   B was as it is in the copy, and A had the fingerprint as often as in the copy.
+//! - *Both had changed in every round*, and so both are left. At the moment when step 3 read both,
+//!   each had the fingerprint as often as in the copy, or the class would be suspect.
 //!
-//! There is no other case: a bucket leaves the rounds when it has not changed. What step 4 does to one class does not
-//! touch the number of copies of another.
+//! There is no other case, since a bucket leaves the rounds only when it has not changed. What step
+//! 4 does to one class does not affect the number of copies of another.
 //!
-//! **What it costs.** Where nobody writes, two passes over the table, and the copy's memory. Otherwise the number of
-//! reads is limited ([`PASSES`]), and so is memory: one table for the words, half of one at most for the list of
-//! changed buckets, and one for the suspect classes, or one and a half while that list moves to a larger place. When it
-//! is full, those that are right as of now are taken out. When that makes too little room, or the copy has no room for
-//! what it must hold, everything begins again, within the same limit of reads. In the end it is
-//! [`TooBusy`](SnapshotError::TooBusy).
+//! **What it costs.** If nobody writes, two passes over the table, and the copy's memory. Otherwise
+//! the number of reads is limited ([`PASSES`]), and so is memory: one table for the words, at most
+//! half of one for the list of changed buckets, and one for the suspect classes, or one and a half
+//! while that list moves to a larger place. When the list of suspects is full, those that are right
+//! as of now are taken out. If that frees too little room, or the copy has no room for what it must
+//! hold, everything begins again, within the same limit of reads. When the limit is reached, the
+//! result is [`TooBusy`](SnapshotError::TooBusy).
 //!
-//! Rounds become shorter: the fewer buckets are left, the less time a round takes, and the fewer of them change meanwhile.
-//! But where there are more threads than cores, this one loses its core now and then, and all that is hot has
-//! changed when it is back; and rounds over so many changed buckets, which take longer than passes over unchanged ones,
-//! are interrupted again. To begin again is better then. So with the first half of the reads, a second pass that
-//! finds more than a sixteenth of the buckets changed is given up at once; the other half is for filters in which so much
-//! changes always.
+//! Rounds become shorter: the fewer buckets are left, the less time a round takes, and the fewer of
+//! them change meanwhile. But with more threads than cores, the copying thread loses its core now
+//! and then, and everything hot has changed by the time it is back; and rounds over so many changed
+//! buckets, which take longer than passes over unchanged ones, are interrupted again. In that case
+//! it is better to begin again. So during the first half of the reads, a second pass that finds
+//! more than a sixteenth of the buckets changed is abandoned at once; the other half is for filters
+//! in which this much changes all the time.
 
 use kcas::thread_id::{self, TooManyThreads};
 
@@ -61,48 +64,49 @@ use crate::layout::Layout;
 use crate::lookup;
 use crate::update::{self, InsertError};
 
-/// A copy may read as many buckets as so many passes over the table. (When the three reads of a pair or of a count
-/// must be made again, because a bucket changed between them, they count once.)
+/// Limit on the buckets that a copy may read, in passes over the table. (If the three reads of a
+/// pair or of a count must be repeated because a bucket changed between them, they count once.)
 const PASSES: usize = 32;
 
-/// And so many more: in a small table, 32 passes take no time.
+/// Reads allowed in addition: in a small table, 32 passes take no time.
 const MORE_READS: usize = 1 << 12;
 
-/// Buckets that may have changed at first in half of the attempts, besides a sixteenth of all.
+/// Number of buckets that may have changed at first in half of the attempts, in addition to a
+/// sixteenth of all.
 const FEW: usize = 1 << 6;
 
-/// Places of a list that even a small table may have, and that are taken at once.
+/// Number of places that a list may have even for a small table, and that are allocated at once.
 const LEAST_ENTRIES: usize = 1 << 10;
 
-/// Why a filter could not be copied. The filter itself is as it was.
+/// Why a filter could not be copied. The filter itself is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// There is no memory for the copy, or for what making it takes.
+    /// There is not enough memory for the copy, or for making it.
     #[error(
         "no memory to copy a table of {buckets} buckets, 8 bytes each: up to three times as much is needed \
          while others change the filter"
     )]
     OutOfMemory {
-        /// How many buckets the table has.
+        /// Number of buckets in the table.
         buckets: usize,
     },
-    /// The table was changed so quickly that the limit of reads was reached; or it is so full that the copy had no room
-    /// for keys of different moments, which it needs.
+    /// The table changed so quickly that the limit of reads was reached; or it is so full that the
+    /// copy had no room for keys of different moments, all of which it needs.
     #[error(
-        "the filter is changed too quickly to be copied, or too full for it: try again when fewer threads \
+        "the filter is changing too quickly, or is too full, to be copied: try again when fewer threads \
          insert and remove, or build it with a larger capacity"
     )]
     TooBusy,
-    /// The filter was changed meanwhile, and more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove: what
-    /// changed is put into the copy by inserts.
+    /// The filter was changed meanwhile, and more than [`MAX_THREADS`](crate::MAX_THREADS) live
+    /// threads insert or remove: the copy takes over changes by inserts.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }
 
-/// A copy of the table, as the module's docs tell it.
+/// Copies the table, as the module's docs describe.
 ///
-/// Progress: lock-free; the number of reads is limited, as [`PASSES`] says. No linearization point: each class has one of
-/// its own.
+/// Progress: lock-free; the number of reads is limited ([`PASSES`]). No linearization point: each
+/// class has its own.
 pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
@@ -121,11 +125,11 @@ pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// How many buckets may still be read.
+/// Number of buckets that may still be read.
 struct Reads(usize);
 
 impl Reads {
-    /// Takes so many; when there are fewer, there are none any more.
+    /// Takes this many; if fewer are left, none are left afterwards.
     fn spend(&mut self, reads: usize) -> Result<(), SnapshotError> {
         let left = self.0.checked_sub(reads);
         self.0 = left.unwrap_or(0);
@@ -133,15 +137,15 @@ impl Reads {
     }
 }
 
-/// A copy, or [`TooBusy`](SnapshotError::TooBusy) when too much changed meanwhile: for example more buckets than
-/// `most_changed` between the first two passes.
+/// Makes one attempt; [`TooBusy`](SnapshotError::TooBusy) if too much changed meanwhile: for
+/// example, more buckets than `most_changed` between the first two passes.
 fn attempt<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     reads: &mut Reads,
     most_changed: usize,
 ) -> Result<Buckets<SLOTS, BITS>, SnapshotError> {
     let (words, suspects) = Reading::of(buckets, reads, most_changed)?;
-    // Each is counted at most twice, by three reads.
+    // Each is counted at most twice, with three reads each time.
     reads.spend(6 * suspects.len())?;
     let copy = Buckets::from_words(words);
     if suspects.is_empty() {
@@ -153,17 +157,17 @@ fn attempt<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Steps 1 to 3.
+/// The state of steps 1 to 3.
 struct Reading<'a, const SLOTS: usize, const BITS: usize> {
     buckets: &'a Buckets<SLOTS, BITS>,
     reads: &'a mut Reads,
-    /// The last word of each bucket.
+    /// The latest word of each bucket.
     words: Vec<u64>,
     suspects: List<Suspect>,
 }
 
 impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
-    /// The words, and the suspect classes, each once.
+    /// Returns the words, and the suspect classes without duplicates.
     fn of(
         buckets: &'a Buckets<SLOTS, BITS>,
         reads: &'a mut Reads,
@@ -214,7 +218,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         Ok((reading.words, suspects))
     }
 
-    /// Reads a bucket once more; whether it has changed.
+    /// Reads a bucket once more; true if it has changed.
     fn read_again(&mut self, bucket: usize) -> Result<bool, SnapshotError> {
         let word = self.buckets.read(bucket);
         let former = self.words[bucket];
@@ -229,7 +233,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         Ok(true)
     }
 
-    /// Step 3, of these two.
+    /// Does step 3 for these two buckets.
     fn read_both(&mut self, pair: [usize; 2]) -> Result<(), SnapshotError> {
         let [first, second] = pair;
         let words = lookup::both(self.buckets, first, second);
@@ -250,8 +254,8 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
         self.suspects.push(Suspect::new(fingerprint, pair))
     }
 
-    /// Makes room in the list: a class that the words hold as often as the table does is right as of now. When a word
-    /// of it changes, it is suspect again.
+    /// Makes room in the list: a class that the words hold as often as the table does is right as
+    /// of now. If one of its words changes, it becomes suspect again.
     fn acquit(&mut self) -> Result<(), SnapshotError> {
         let suspects = &mut self.suspects.entries;
         suspects.sort_unstable();
@@ -267,7 +271,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
             };
             held(class.first) + elsewhere != lookup::count(self.buckets, class)
         });
-        // If that made little room, it would soon be done again.
+        // If this made little room, it would soon be needed again.
         match suspects.len() > self.suspects.most / 8 * 7 {
             true => Err(SnapshotError::TooBusy),
             false => Ok(()),
@@ -275,12 +279,13 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
     }
 }
 
-/// How many pairs there are of so many.
+/// Returns the number of pairs of `number` things.
 fn pairs(number: usize) -> usize {
     number.saturating_mul(number.saturating_sub(1)) / 2
 }
 
-/// The fingerprints that two words of a bucket do not hold equally often; some of them several times.
+/// Returns the fingerprints that two words of a bucket do not hold equally often, some of them more
+/// than once.
 fn different<const SLOTS: usize, const BITS: usize>(
     former: u64,
     word: u64,
@@ -294,7 +299,8 @@ fn different<const SLOTS: usize, const BITS: usize>(
         .filter(move |&fingerprint| count(former, fingerprint) != count(word, fingerprint))
 }
 
-/// A class in one number: the lower one of its buckets, and the fingerprint. Neither has more than 32 bits.
+/// A class as one number: the lower of its buckets, and the fingerprint. Neither has more than 32
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Suspect(u64);
 
@@ -316,11 +322,11 @@ impl Suspect {
     }
 }
 
-/// A list that takes memory as it needs it, up to a limit.
+/// A list that takes memory as needed, up to a limit.
 struct List<T> {
     entries: Vec<T>,
     most: usize,
-    /// For the error.
+    /// For the error message.
     buckets: usize,
 }
 
@@ -343,7 +349,8 @@ impl<T> List<T> {
         }
         let length = self.entries.len();
         if length == self.entries.capacity() {
-            // While it moves, both places are taken: together no more than one and a half times the limit.
+            // While the list moves, both places are taken: together at most one and a half times
+            // the limit.
             let room = match length < self.most / 4 {
                 true => (2 * length).max(LEAST_ENTRIES.min(self.most)),
                 false => self.most,
@@ -359,13 +366,14 @@ impl<T> List<T> {
     }
 }
 
-/// Makes a copy that nobody else sees hold each of these classes as often as counted; an error when there is no room.
+/// Makes a copy that nobody else sees hold each of these classes as often as counted; an error if
+/// there is no room.
 fn adjust<const SLOTS: usize, const BITS: usize>(
     copy: &Buckets<SLOTS, BITS>,
     mut classes: Vec<Suspect>,
     count: impl Fn(Location) -> usize,
 ) -> Result<(), InsertError> {
-    // Takes away what is too many; how many are missing.
+    // Takes surplus copies away; returns how many are missing.
     let lower = |class: Location| {
         let (copies, held) = (count(class), lookup::count(copy, class));
         for _ in copies..held {
@@ -373,7 +381,7 @@ fn adjust<const SLOTS: usize, const BITS: usize>(
         }
         copies.saturating_sub(held)
     };
-    // First everywhere, so that there is room for what is missing.
+    // First for all classes, to make room for what is missing.
     classes.retain(|class| lower(class.location(copy.geometry())) > 0);
     for class in classes {
         let class = class.location(copy.geometry());
@@ -413,7 +421,8 @@ mod tests {
         assert_eq!((held(5), held(7), held(9)), (0, 0, 2));
     }
 
-    /// Every class has its number, also the last one of the largest table with the longest fingerprints.
+    /// Every class has its own number, even the last one of the largest table with the longest
+    /// fingerprints.
     #[test]
     fn a_suspect_is_its_class() {
         for buckets in [1, 2, 7, 1 << 20, MAX_BUCKETS] {
@@ -434,7 +443,8 @@ mod tests {
         }
     }
 
-    /// What the words hold as often as the table is no longer suspect, and everything else still is.
+    /// A class that the words hold as often as the table does is no longer suspect, and every other
+    /// class still is.
     #[test]
     fn classes_that_are_right_are_acquitted() {
         let geometry = Geometry::<4, 12>::new(7);
@@ -453,7 +463,7 @@ mod tests {
             words: (0..7).map(|bucket| buckets.read(bucket)).collect(),
             suspects: List::of_at_most(16, 7),
         };
-        // Seen to be gone, to be new, and to be there twice.
+        // Seen to go, to come, and to be there twice.
         (1..=5).for_each(|f| assert!(update::remove(&buckets, location(f))));
         (21..=23).for_each(|f| update::insert(&buckets, location(f)).unwrap());
         update::insert(&buckets, location(10)).unwrap();
@@ -464,7 +474,8 @@ mod tests {
         let mut expected = Vec::from_iter((1..=5).chain([10]).chain(21..=23).map(class));
         expected.sort();
         assert_eq!(noted, expected);
-        // Not seen: one comes, one of two goes, one that was noted comes back, and one that was not goes.
+        // Not seen: one comes, one of two goes, one that was noted comes back, and one that was not
+        // noted goes.
         update::insert(&buckets, location(24)).unwrap();
         assert!(update::remove(&buckets, location(10)));
         update::insert(&buckets, location(1)).unwrap();
@@ -481,12 +492,12 @@ mod tests {
         reading.acquit().unwrap();
         wrong.sort();
         assert_eq!(reading.suspects.entries, wrong);
-        // A list in which nobody is acquitted is too long.
+        // A list in which nothing is acquitted is too long.
         reading.suspects.most = 4;
         assert_eq!(reading.suspect(25, [0, 0]), Err(SnapshotError::TooBusy));
     }
 
-    /// While a list moves to a larger place, both are taken.
+    /// While a list moves to a larger place, it takes both.
     #[test]
     fn lists_are_limited() {
         for most in [1, 1_000, 1_024, 4_000, 100_000] {

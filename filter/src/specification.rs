@@ -1,10 +1,11 @@
-//! What a filter may answer: the sequential specifications that recorded histories are held against
-//! ([`history`](crate::history)).
+//! The answers that a filter may give: sequential specifications against which recorded histories
+//! are checked ([`history`](crate::history)).
 //!
-//! A filter is a multiset over classes ([`Class`](crate::Class)). Its answers about one class depend on the
-//! copies of that class alone ([`OneClass`]): so a history can be taken apart by classes, and each part
-//! checked for itself. The one exception is [`InsertError::Full`], which speaks of the room that classes share: it is
-//! held against the whole table where that has a simple answer ([`WholeTable`]).
+//! A filter is a multiset over classes ([`Class`](crate::Class)). Its answers about one class
+//! depend only on the copies of that class ([`OneClass`]), so a history can be taken apart by
+//! classes and each part checked separately. The one exception is [`InsertError::Full`], which
+//! depends on room that classes share: it is checked against the whole table where that has a
+//! simple answer ([`WholeTable`]).
 
 use std::fmt;
 
@@ -34,8 +35,8 @@ impl Event {
         )
     }
 
-    /// How many copies of its class there are afterwards, if there were `copies`; `None` when there cannot have been so
-    /// many.
+    /// Returns the number of copies of its class afterwards, if there were `copies` before; `None`
+    /// if the answer does not fit that number.
     fn apply(self, copies: u64) -> Option<u64> {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
@@ -54,7 +55,7 @@ impl Event {
     }
 }
 
-/// Whether an insert may be told this while its class has so many copies.
+/// True if an insert may return this error while its class has this many copies.
 fn may_be_told(error: InsertError, copies: u64) -> bool {
     match error {
         InsertError::Full | InsertError::TooManyThreads(_) => true,
@@ -79,13 +80,13 @@ impl fmt::Display for Event {
     }
 }
 
-/// One class of a filter: an insert adds a copy, a unique one only if there is none, a remove takes one if
-/// there is one (whichever key of the class was inserted), a lookup tells whether there is one, a count how
-/// many. [`InsertError::Full`] may come at any time, as other classes may take the room. The state is the number of
-/// copies.
+/// One class of a filter. An insert adds a copy, a unique insert only if there is none; a remove
+/// takes one if there is one (whichever key of the class was inserted); a lookup says whether there
+/// is one, and a count how many. [`InsertError::Full`] may come at any time, since other classes
+/// may take the room. The state is the number of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OneClass {
-    /// How many copies there is room for.
+    /// Number of copies that there is room for.
     pub most: u64,
 }
 
@@ -102,15 +103,16 @@ impl Specification for OneClass {
     }
 }
 
-/// A whole table, all of whose classes share the same buckets, and few threads: besides what [`OneClass`] says, an insert
-/// is refused exactly when every slot is occupied. The state is the number of copies of each class.
+/// A whole table whose classes all share the same buckets, and few threads: in addition to
+/// [`OneClass`], an insert is refused exactly when every slot is occupied. The state is the number
+/// of copies of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeTable {
-    /// How many slots those buckets have.
+    /// Number of slots in those buckets.
     pub slots: u64,
 }
 
-/// An event of the class of this number.
+/// An event of the class with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfClass(pub usize, pub Event);
 

@@ -1,4 +1,4 @@
-//! Insert and remove: one compare-and-swap, or one K-CAS for a whole chain of shifts.
+//! Inserting and removing: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
 use kcas::thread_id::TooManyThreads;
 
@@ -11,23 +11,26 @@ use crate::path::{self, Chain, MAX_CHAIN, Step};
 /// Why a key was not inserted. The filter is exactly as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
-    /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty slot.
+    /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
+    /// slot.
     ///
-    /// Both were full at one moment. The search looks at one bucket after the other: where others move fingerprints meanwhile,
-    /// it may miss a chain that was there.
+    /// Both were full at one moment. The search looks at one bucket after another: if others move
+    /// fingerprints meanwhile, it may miss a chain that was there.
     #[error(
         "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
          (insert_unique) if keys repeat"
     )]
     Full,
-    /// Copies of the key's class ([`Class`](crate::Class)) fill both its buckets: of the key, as good as always, or of
-    /// keys that the filter cannot tell from it. A larger filter has no more room for copies of one key.
+    /// Copies of the key's class ([`Class`](crate::Class)) fill both its buckets: almost always
+    /// copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
+    /// filter has no more room for copies of one key.
     #[error(
-        "all {most} copies of this key that there is room for are in the filter, and a larger one has room for no \
-         more: insert the key once (insert_unique), or remove copies"
+        "the filter holds {most} copies of this key, and even a larger one has room for no more: insert the key \
+         once (insert_unique), or remove copies"
     )]
     TooManyCopies {
-        /// How many there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are the same one.
+        /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
+        /// the same one.
         most: u8,
     },
     /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
@@ -35,20 +38,20 @@ pub enum InsertError {
     TooManyThreads(#[from] TooManyThreads),
 }
 
-/// Why nothing was added to a table that is one of several.
+/// Why nothing was added to one of several tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// As [`InsertError::Full`].
     Full,
-    /// As [`InsertError::TooManyCopies`]; or the class was seen with as many copies as the
-    /// table [takes](BucketTable::most_copies), in two buckets that were read one after the other.
+    /// As [`InsertError::TooManyCopies`]; or the class was seen with as many copies as the table
+    /// [allows](BucketTable::most_copies), in two buckets read one after the other.
     TooManyCopies { most: u8 },
-    /// The table takes no more fingerprints.
+    /// The table accepts no more fingerprints.
     Closed,
 }
 
 impl Refused {
-    /// Why nothing was added to a table that is never closed.
+    /// Converts it to the public error, for a table that is never closed.
     fn for_good(self) -> InsertError {
         match self {
             Refused::Full => InsertError::Full,
@@ -60,10 +63,10 @@ impl Refused {
 
 /// Adds one copy to the class of `location`.
 ///
-/// Progress: lock-free; it tries again only when another thread changed one of the buckets it read.
-/// Linearization point: the compare-and-swap or K-CAS that adds the fingerprint. For `Full`: the read of
-/// the second bucket, at which both buckets were full. For `TooManyCopies`: the same read, at which both held nothing but
-/// copies of the class.
+/// Progress: lock-free; it tries again only if another thread changed one of the buckets it read.
+/// Linearization point: the compare-and-swap or K-CAS that adds the fingerprint. For `Full`: the
+/// read of the second bucket, at which both buckets were full. For `TooManyCopies`: the same read,
+/// at which both held nothing but copies of the class.
 pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
@@ -71,15 +74,16 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     insert_while(buckets, location, || true).map_err(Refused::for_good)
 }
 
-/// [`insert`], as long as the table `is_open`: that is asked after the buckets were read, and before the exchange
-/// that compares them. So where a bucket was sealed by one who knew the table to be closed, nothing is added.
+/// [`insert`] as long as the table `is_open`, which is checked after the buckets were read and
+/// before the exchange that compares them. So if a thread that knew the table to be closed has
+/// sealed a bucket, nothing is added.
 #[inline]
 pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
     is_open: impl Fn() -> bool,
 ) -> Result<(), Refused> {
-    // Where copies are counted, both buckets are looked at.
+    // Where copies are counted, both buckets must be examined.
     let first_alone = buckets.most_copies() > SLOTS;
     loop {
         let first = buckets.read(location.first);
@@ -109,7 +113,13 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
             continue;
         }
         let mut chain = Chain::new();
-        let found = search(buckets, location, &roots, MAX_CHAIN, &mut chain);
+        let found = search(
+            buckets,
+            location,
+            &roots,
+            buckets.longest_chain(),
+            &mut chain,
+        );
         if !is_open() {
             return Err(Refused::Closed);
         }
@@ -119,8 +129,8 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
                 return Ok(());
             }
         } else if buckets.read(location.first) == roots[0].1 {
-            // The same word, timestamp included: nothing was added, and a removal would show. So the
-            // first bucket was full when the second one was read and found full.
+            // The same word, timestamp included: nothing was added, and a removal would show. So
+            // the first bucket was full when the second one was read and found full.
             return Err(no_room::<SLOTS, BITS>(
                 location,
                 roots.map(|(_, word)| word),
@@ -132,7 +142,7 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
 /// A bucket, and its word.
 type Root = (usize, u64);
 
-/// Both buckets of a location, the first one read first.
+/// Both buckets of a location with their words, the first one read first.
 #[inline]
 fn roots<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
@@ -142,7 +152,7 @@ fn roots<const SLOTS: usize, const BITS: usize>(
     [(location.first, first), (location.second, second)]
 }
 
-/// The emptier bucket, the first one if both are alike; `None` when neither has room.
+/// Returns the emptier bucket, or the first if both are alike; `None` if neither has room.
 #[inline]
 fn roomier<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Root> {
     let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));
@@ -150,7 +160,8 @@ fn roomier<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) ->
     (room | more != 0).then_some(root)
 }
 
-/// Puts a fingerprint into the lowest empty slot of a bucket, which has one, if it is still as it was read.
+/// Puts a fingerprint into the lowest empty slot of a bucket, which has one, if the bucket is still
+/// as it was read.
 #[inline]
 fn fill<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
@@ -175,7 +186,7 @@ fn search<const SLOTS: usize, const BITS: usize>(
     path::search(geometry, roots, longest, read, found)
 }
 
-/// Why there is no room, when both buckets held these words at one moment.
+/// Why there is no room, if both buckets held these words at one moment.
 #[cold]
 fn no_room<const SLOTS: usize, const BITS: usize>(location: Location, words: [u64; 2]) -> Refused {
     let most = location.different(&words).len() * SLOTS;
@@ -186,14 +197,15 @@ fn no_room<const SLOTS: usize, const BITS: usize>(location: Location, words: [u6
     }
 }
 
-/// Whether the two words of a location hold as many copies as the table takes.
+/// True if the two words of a location hold as many copies as the table allows.
 #[inline]
 fn has_most_copies<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
     words: [u64; 2],
 ) -> bool {
-    // In a table that takes any number, nothing is counted; nor in others, for most keys.
+    // If the table allows any number, nothing is counted; in other tables, copies are counted only
+    // if there is one at all.
     buckets.most_copies() <= SLOTS
         && words
             .iter()
@@ -201,15 +213,16 @@ fn has_most_copies<const SLOTS: usize, const BITS: usize>(
         && lookup::count_in::<SLOTS, BITS>(location, words) >= buckets.most_copies()
 }
 
-/// Adds a copy to the class of `location` if it has none, all at one moment; false when it has one.
+/// Adds a copy to the class of `location` if it has none, all at one moment; false if it has one.
 ///
-/// The buckets were read without the fingerprint, and the K-CAS that adds it compares both with what was
-/// read: the one it does not change is a compare-only entry. (Looking first and inserting then would let two
-/// callers both find nothing, and both insert.)
+/// Neither bucket had the fingerprint when read, and the K-CAS that adds it compares both with what
+/// was read: the bucket that it does not change is a compare-only entry. (If it looked first and
+/// then inserted, two callers could both find nothing, and both insert.)
 ///
-/// Progress: lock-free; it tries again only when another thread changed one of the buckets it read.
-/// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy. For
-/// `Full`: the read of the second bucket, at which both buckets were full and neither had a copy.
+/// Progress: lock-free; it tries again only if another thread changed one of the buckets it read.
+/// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy.
+/// For `Full`: the read of the second bucket, at which both buckets were full and neither had a
+/// copy.
 pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
@@ -217,7 +230,7 @@ pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
     insert_unique_while(buckets, location, || true).map_err(Refused::for_good)
 }
 
-/// [`insert_unique`], as long as the table `is_open`: as in [`insert_while`].
+/// [`insert_unique`] as long as the table `is_open`: see [`insert_while`].
 #[inline]
 pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
@@ -238,7 +251,13 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
                 true
             }
             // One entry of the K-CAS is for the root that the chain does not begin with.
-            None => search(buckets, location, &roots, MAX_CHAIN - 1, &mut chain),
+            None => search(
+                buckets,
+                location,
+                &roots,
+                buckets.longest_chain().min(MAX_CHAIN - 1),
+                &mut chain,
+            ),
         };
         if !is_open() {
             return Err(Refused::Closed);
@@ -255,19 +274,20 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Takes one copy from the class of `location`; false when it has none.
+/// Takes one copy from the class of `location`; false if it has none.
 ///
-/// Progress: lock-free; it tries again only when another thread changed one of its buckets.
+/// Progress: lock-free; it tries again only if another thread changed one of its buckets.
 /// Linearization point: the compare-and-swap that clears the slot. For false: as in a lookup.
 pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> bool {
-    // It is never closed.
+    // This table is never closed.
     remove_while(buckets, location, || true) == Some(true)
 }
 
-/// [`remove`], as long as the table `is_open`, which is asked after the buckets were read; `None` when it is not.
+/// [`remove`] as long as the table `is_open`, which is checked after the buckets were read; `None`
+/// if it is not.
 #[inline]
 pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
@@ -284,7 +304,7 @@ pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
             return None;
         }
         if found {
-            // Which of both it is, nothing foretells.
+            // Which of the two it is cannot be predicted.
             let (bucket, word) =
                 std::hint::select_unpredictable(matches[0] != 0, roots[0], roots[1]);
             let matches = std::hint::select_unpredictable(matches[0] != 0, matches[0], matches[1]);

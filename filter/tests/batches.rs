@@ -1,4 +1,4 @@
-//! Calls for many keys at once do for each key what the single call does.
+//! Batched calls do for each key what the single call does.
 #![cfg(not(kcas_loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,8 @@
-//! Memory is bounded: the resident memory of the process stays where it is over a long churn, while
-//! threads come and go, and (with the feature `steps`) while threads are stopped in the middle of inserts.
+//! Bounded memory: the resident memory of the process does not grow over a long churn, while
+//! threads come and go, and (with the feature `steps`) while threads are stopped in the middle of
+//! inserts.
 //!
-//! In a process of its own, and one test: whatever else runs would be counted, too.
+//! A single test in a process of its own, since anything else that runs would be counted, too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -9,16 +10,16 @@ use std::thread;
 use filter::CuckooFilter;
 use memory_stats::memory_stats;
 
-/// Keys in the table: it is so full that many inserts need a chain.
+/// Keys in the table: enough of them that many inserts need a chain.
 const KEYS: u64 = 7_400;
 const BUCKETS: usize = 2_000;
 
 const THREADS: usize = 4;
 const SHORT_LIVED: usize = 10_000;
 
-/// What the process may grow by, in bytes: what the allocator and the stacks of the system keep back varies
-/// by some pages. One record more for each short-lived thread would be 2.5 MB, one word lost for each churned
-/// key 20 MB.
+/// How much the process may grow, in bytes: what the allocator and the system's stacks retain
+/// varies by a few pages. One extra record for each short-lived thread would be 2.5 MB, one word
+/// lost for each churned key 20 MB.
 const MAY_GROW: usize = 1 << 20;
 
 fn resident_bytes() -> usize {
@@ -26,8 +27,8 @@ fn resident_bytes() -> usize {
     stats.physical_mem
 }
 
-/// A filter that always holds [`KEYS`] keys, the oldest of which give way to new ones: each thread has
-/// a lane of its own, every so many keys.
+/// A filter that always holds [`KEYS`] keys, the oldest of which make room for new ones: each
+/// thread has its own lane of keys, at regular intervals.
 struct Window {
     filter: CuckooFilter,
     oldest: [AtomicU64; THREADS],
@@ -67,7 +68,8 @@ impl Window {
     }
 }
 
-/// Runs `work` once, for all that is made at first use, and then again: memory stays.
+/// Runs `work` once, for everything that is made on first use, and then again: memory must not
+/// grow.
 fn stays(what: &str, mut work: impl FnMut()) {
     work();
     let before = resident_bytes();
@@ -88,7 +90,8 @@ fn resident_memory_stays() {
     with_stopped_threads(window);
 }
 
-/// Threads are stopped at many different steps of inserts, most of which need a chain; the others go on.
+/// Threads are stopped at many different steps of inserts, most of which need a chain; the others
+/// go on.
 #[cfg(feature = "steps")]
 fn with_stopped_threads(window: Window) {
     use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `with_capacity(n)` holds n distinct keys, for every n, in the memory and with the false positive rate
-//! that the docs promise.
+//! `with_capacity(n)` holds n distinct keys, for every n, with the memory and the false positive
+//! rate that the docs promise.
 #![cfg(not(kcas_loom))]
 
 use ahash::RandomState;
@@ -24,8 +24,8 @@ fn n_distinct_keys_fit_and_are_found() {
     }
 }
 
-/// The sizes for which the promise of `Builder::capacity` was measured; less room would void it, more would
-/// waste memory.
+/// The sizes for which the promise of `Builder::capacity` was measured: less room would break it,
+/// more would waste memory.
 #[test]
 fn n_keys_get_the_room_that_was_measured() {
     for (n, capacity) in [(1, 8), (1_000, 1_120), (1_000_000, 1_054_636)] {
@@ -74,8 +74,8 @@ fn memory_is_what_was_allocated() {
     }
 }
 
-/// The bounds are those that a user would compute: two buckets of four slots are compared with, each
-/// equal by chance once in 2^12.
+/// The bounds are those that a user would compute: the key is compared with two buckets of four
+/// slots, each of which matches by chance once in 2^12.
 #[test]
 fn false_positives_and_memory_at_a_million_keys() {
     const N: usize = 1_000_003;
@@ -97,8 +97,9 @@ fn false_positives_and_memory_at_a_million_keys() {
     assert!(rate >= 0.5 * theory, "{rate}: too good to be true");
 }
 
-/// The promise of `Builder::capacity`, for small tables, where chance is rough: of so many tables, no more than three
-/// refuse one of their keys. A margin that is too small shows at some of these sizes.
+/// The promise of `Builder::capacity` for small tables, where chance plays a large part: of this
+/// many tables, at most three refuse one of their keys. Too small a margin shows at some of these
+/// sizes.
 #[test]
 fn small_tables_rarely_refuse() {
     keeps_the_promise::<4, 12>();
@@ -113,7 +114,7 @@ fn small_tables_rarely_refuse() {
     keeps_the_promise::<4, 14>();
     keeps_the_promise::<3, 18>();
     keeps_the_promise::<2, 28>();
-    // The least that is dependable, at either end.
+    // The lowest dependable numbers, at either end.
     keeps_the_promise::<2, 7>();
     keeps_the_promise::<3, 7>();
     keeps_the_promise::<7, 8>();
@@ -143,7 +144,8 @@ fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
     (0..n).any(|key| filter.insert(&key).is_err())
 }
 
-/// In a table of some size, the load to plan for is passed with room to spare before the first refusal.
+/// In a sufficiently large table, the load to plan for is passed with room to spare before the
+/// first refusal.
 #[test]
 fn the_workable_load_of_every_layout_is_reached() {
     fn passes<const SLOTS: usize, const BITS: usize>() {
@@ -177,7 +179,7 @@ fn the_workable_load_of_every_layout_is_reached() {
     passes::<8, 7>();
 }
 
-/// Filled until it refuses, a large table in the default layout passes the workable load.
+/// A large table in the default layout, filled until it refuses, passes the workable load.
 #[test]
 fn the_workable_load_is_reached() {
     let filter = CuckooFilter::builder().buckets(25_000).build().unwrap();

@@ -1,4 +1,5 @@
-//! A copy of a filter in which keys move at chosen steps of the copying: at any of them, and at the worst ones.
+//! Copying a filter while keys move at chosen steps of the copying: at any of them, and at the
+//! worst ones.
 
 mod small;
 
@@ -13,11 +14,12 @@ fn copy_with(filter: &Small, hook: impl FnMut(u64) + 'static) -> Result<Small, S
     with_hook(hook, || filter.try_clone())
 }
 
-/// All ways to choose two of the buckets.
+/// All ordered pairs of buckets.
 const PAIRS: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)];
 
-/// One copy of each of some classes hops to the class's other bucket before each of some steps, for each choice of these
-/// steps among the first 14. Each is once in every copy; and so are keys that stay.
+/// One copy of each class in `hopping` hops to the class's other bucket before each of some steps,
+/// for every choice of these steps among the first 14. Every copy of the filter has each of them
+/// once, and also the keys that stay.
 fn hop_at_any_steps<const N: usize>(hopping: [[u64; 2]; N], staying: &[u64]) {
     const STEPS: u32 = 14;
     let all = Vec::from_iter(hopping.iter().map(|pair| &pair[0]).chain(staying).copied());
@@ -91,8 +93,8 @@ fn a_copy_that_comes_to_no_end_is_given_up() {
     }
 }
 
-/// So much changes between the first and the second read that the list of it is too long: the copy is begun again, and
-/// takes no more than three tables at any time.
+/// So much changes between the first and the second read that the list of changes is too long: the
+/// copy begins again, and never takes more than three tables.
 #[test]
 fn a_table_that_is_replaced_meanwhile_takes_no_more_than_three() {
     const BUCKETS: u64 = 1 << 14;
@@ -129,16 +131,16 @@ fn a_table_that_is_replaced_meanwhile_takes_no_more_than_three() {
     }
 }
 
-/// Keys of three classes, two of which are in a table that is always full. Between the second reads of the
-/// two buckets, the one in bucket 0 goes, that in bucket 1 takes its place, and the third takes the place of that:
-/// then the copy needs all three.
+/// Keys of three classes, two of which are in a table that is always full. Between the second reads
+/// of the two buckets, the key in bucket 0 goes, the one in bucket 1 takes its place, and the third
+/// one takes that one's place: then the copy needs all three.
 #[derive(Clone, Copy)]
 struct Roundabout {
     first: usize,
 }
 
 impl Roundabout {
-    /// All slots are taken; what is not of the three classes can go nowhere.
+    /// All slots are taken; keys of other classes cannot move anywhere.
     fn filter(self) -> Arc<Small> {
         holding(&[
             key(0, 1, 0),
@@ -163,8 +165,8 @@ impl Roundabout {
 /// Steps before the second read of bucket 1.
 const WORST: u64 = BUCKETS as u64 + 1;
 
-/// Copies the filter while the roundabout turns in each of the first attempts, which have `length` steps each: the
-/// result, and the number of steps.
+/// Copies the filter while the roundabout turns in each of the first attempts, which have `length`
+/// steps each; returns the result and the number of steps.
 fn copy_in(attempts: u64, length: u64) -> (Result<Small, SnapshotError>, u64) {
     use std::sync::atomic::{AtomicU64, Ordering};
 

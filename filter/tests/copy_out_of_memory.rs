@@ -1,4 +1,4 @@
-//! When the allocator refuses what a copy needs, at any time, that is an error.
+//! Whenever the allocator refuses what a copy needs, the copy fails with an error.
 #![cfg(not(kcas_loom))]
 
 mod limited;
@@ -11,11 +11,11 @@ use limited::with_granted;
 
 const BUCKETS: usize = 20_000;
 
-/// Every filter has some KiB besides its table, of counters.
+/// Every filter has a few KiB of counters besides its table.
 const SMALL: usize = 4 << 10;
 
-/// Copies, and saves, while two threads change the filter all over: as often as it takes until each allocation of a copy
-/// was refused once.
+/// Copies, and saves, while two threads change the filter all over: repeated until each allocation
+/// of a copy was refused once.
 #[test]
 fn a_copy_without_memory_is_an_error() {
     let refused = SnapshotError::OutOfMemory { buckets: BUCKETS };
@@ -52,7 +52,7 @@ fn a_copy_without_memory_is_an_error() {
         done.store(true, Ordering::Relaxed);
         println!("allocations refused: up to the {}th of a copy", most + 1);
     });
-    // With nobody else there: one for the copy, and one for the bytes.
+    // With no other threads: one for the copy, and one for the bytes.
     assert_eq!(
         with_granted(SMALL, 0, || filter.try_clone().map(drop)),
         Err(refused)

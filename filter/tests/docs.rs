@@ -1,5 +1,5 @@
-//! What the docs say: their links lead somewhere, also in docs that were made as the README says, and their table of
-//! layouts is true.
+//! Checks of the docs: their links lead somewhere, even in docs built as the README says, and their
+//! table of layouts is true.
 #![cfg(not(kcas_loom))]
 
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use filter::layout::Layout;
 
-/// All that stands between `before` and the next double quote.
+/// Returns all text between each `before` and the next double quote.
 fn quoted_after<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     let found = text.split(before).skip(1);
     found.filter_map(|rest| rest.split_once('"').map(|(quoted, _)| quoted))
@@ -31,7 +31,7 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// `path` without `..`.
+/// Returns `path` without `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -43,12 +43,12 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The compiler tells of links that it cannot resolve, but not of those into crates whose docs are not made, nor of
-/// sections that are not there.
+/// The compiler reports links that it cannot resolve, but not those into crates whose docs are not
+/// built, nor those to missing sections.
 #[test]
 fn no_link_is_dead() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
-    // What was made with other flags would be found, too.
+    // Otherwise pages built with other flags would be found, too.
     let _ = fs::remove_dir_all(target.join("doc"));
     let made = Command::new(env!("CARGO"))
         .args(["doc", "--no-deps", "-p", "filter", "--manifest-path"])
@@ -82,7 +82,7 @@ fn no_link_is_dead() {
                 path => plain(&page.parent().unwrap().join(path)),
             };
             let has_section = || {
-                // Lines of source code are not in the page, but made when it is shown.
+                // Source lines are not in the page, but added when it is shown.
                 let known = read
                     .get(&aim)
                     .map(|text| section.is_empty() || text.contains(&format!("id=\"{section}\"")));
@@ -100,7 +100,7 @@ fn no_link_is_dead() {
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }
 
-/// The columns of a row, if `line` is one of the table of layouts.
+/// Returns the columns of a row, if `line` is one of the table of layouts.
 fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
     let mut columns = line.strip_prefix("//! | [`Filter")?.split('|');
     let name = columns.next()?.split('`').next()?;

@@ -1,4 +1,4 @@
-//! Bad sizes are clear errors; what is built is usable from many threads.
+//! Bad sizes are clear errors; a filter that is built can be used from many threads.
 #![cfg(not(kcas_loom))]
 
 use std::panic::catch_unwind;
@@ -54,8 +54,8 @@ fn errors_say_what_to_do() {
     let too_many = (0..9).find_map(|_| nearly_empty.insert("key").err());
     assert_eq!(
         too_many.unwrap().to_string(),
-        "all 8 copies of this key that there is room for are in the filter, and a larger one has room for no more: \
-         insert the key once (insert_unique), or remove copies"
+        "the filter holds 8 copies of this key, and even a larger one has room for no more: insert the key \
+         once (insert_unique), or remove copies"
     );
 }
 

@@ -1,10 +1,10 @@
-//! Fingerprints and buckets spread evenly, and neither of a key's two buckets tells the other: with the default
-//! hasher, and with a weak one, which is mixed first.
+//! Fingerprints and buckets are spread evenly, and neither of a key's two buckets says anything
+//! about the other: with the default hasher, and with a weak one, which is mixed first.
 //!
-//! The other bucket is that of the fingerprint less the first. So the two are independent when fingerprint
-//! and first bucket are, and when the fingerprints' own buckets are spread over the table; both are tested
-//! for every layout. The pairs themselves are tested where there are so many fingerprints that their number
-//! does not show.
+//! The other bucket is the fingerprint's own bucket minus the first. So the two are independent if
+//! fingerprint and first bucket are, and if the fingerprints' own buckets are spread over the
+//! table; both are tested for every layout. Pairs of buckets themselves are tested where there are
+//! enough fingerprints that their limited number does not show.
 #![cfg(not(kcas_loom))]
 
 mod identity;
@@ -17,7 +17,7 @@ use filter::hashing::{Geometry, Mixed};
 use identity::Identity;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// The n-th key of a kind.
+/// Returns the n-th key of a kind.
 type Keys = fn(u64) -> u64;
 
 /// Numbers that a program might use as keys.
@@ -33,7 +33,8 @@ const KEYS: [(&str, Keys); 5] = [
 
 const NUMBER: u64 = 1 << 20;
 
-/// The chance that counts as uneven as these would come about if each were as probable as `weights` says.
+/// Returns the probability that counts as uneven as these, or more so, come about if the outcomes
+/// are as likely as `weights` says.
 fn chance(counts: &[u64], weights: &[f64]) -> f64 {
     let (all, whole) = (
         counts.iter().sum::<u64>() as f64,
@@ -48,7 +49,7 @@ fn chance(counts: &[u64], weights: &[f64]) -> f64 {
     chi_squared.sf(statistic)
 }
 
-/// How many buckets are in each of so many parts of the table.
+/// Returns the number of buckets in each of `parts` parts of the table.
 fn sizes_of_parts(buckets: usize, parts: usize) -> Vec<f64> {
     let mut sizes = vec![0.0; parts];
     for bucket in 0..buckets {
@@ -57,13 +58,13 @@ fn sizes_of_parts(buckets: usize, parts: usize) -> Vec<f64> {
     sizes
 }
 
-/// Each of the first times each of the second.
+/// Multiplies each of the first by each of the second.
 fn product(first: &[f64], second: &[f64]) -> Vec<f64> {
     let times = |a: &f64| second.iter().map(move |b| a * b).collect::<Vec<_>>();
     first.iter().flat_map(times).collect()
 }
 
-/// The name and the chance of every spread of these keys.
+/// Returns the name and the probability of every spread of these keys.
 fn chances<const SLOTS: usize, const BITS: usize>(
     hasher: &impl BuildHasher,
     key: impl Fn(u64) -> u64,
@@ -71,7 +72,7 @@ fn chances<const SLOTS: usize, const BITS: usize>(
 ) -> [(&'static str, f64); 5] {
     const PARTS: usize = 32;
     let geometry = Geometry::<SLOTS, BITS>::new(buckets);
-    // The first bits tell of the fingerprint enough.
+    // The first bits are enough to represent the fingerprint.
     let kinds = 1usize << BITS.min(10);
     let mut fingerprints = vec![0; kinds];
     let (mut first, mut second) = (vec![0; buckets], vec![0; buckets]);
@@ -87,7 +88,7 @@ fn chances<const SLOTS: usize, const BITS: usize>(
         pairs[part(location.first) * PARTS + part(location.second)] += 1;
         with_fingerprint[part(location.first) * kinds + fingerprint] += 1;
     }
-    // Fingerprint 1 stands for the hashes 0 and 1.
+    // Fingerprint 1 stands for both hashes 0 and 1.
     let weight = |low: usize| {
         let hashes = 1u64 << (BITS as u32 - kinds.ilog2());
         let hashes = hashes as f64;
@@ -101,7 +102,7 @@ fn chances<const SLOTS: usize, const BITS: usize>(
     let sizes = sizes_of_parts(buckets, PARTS);
     let of_pairs: Vec<f64> = product(&sizes, &sizes);
     let both = product(&sizes, &weights);
-    // Where the fingerprints are all there are, none is zero.
+    // If all fingerprints are represented, none is zero.
     let possible = |counts: &[u64], weights: &[f64]| {
         let counts = counts
             .iter()
@@ -129,7 +130,7 @@ fn chances<const SLOTS: usize, const BITS: usize>(
     ]
 }
 
-/// Of the hundreds of chances computed here, one below this is no accident.
+/// Of the hundreds of probabilities computed here, one below this is no accident.
 const NO_ACCIDENT: f64 = 1e-7;
 
 fn is_even(name: &str, hasher: &impl BuildHasher) {
@@ -163,7 +164,7 @@ fn an_identity_is_even_when_mixed() {
     is_even("identity", &Mixed(Identity::default()));
 }
 
-/// What the tests above would say without mixing.
+/// What the tests above would find without mixing.
 #[test]
 fn an_identity_alone_is_not_even() {
     let identity = Identity::default();
@@ -176,7 +177,8 @@ fn an_identity_alone_is_not_even() {
     }
 }
 
-/// The buckets that fingerprints lead to from the first bucket are spread as if drawn at random, or better.
+/// The buckets that fingerprints lead to from the first bucket are spread as if drawn at random, or
+/// better.
 #[test]
 fn fingerprints_lead_everywhere() {
     fn spreads<const SLOTS: usize, const BITS: usize>() {
@@ -188,7 +190,7 @@ fn fingerprints_lead_everywhere() {
             for fingerprint in 1..1 << BITS {
                 let bucket = geometry.other(fingerprint, 0);
                 counts[bucket * parts / buckets] += 1;
-                // Two shifts lead on by this much.
+                // The distance that two shifts advance.
                 let next = geometry.other(fingerprint % ((1 << BITS) - 1) + 1, bucket);
                 steps[next * parts / buckets] += 1;
             }
@@ -208,8 +210,8 @@ fn fingerprints_lead_everywhere() {
     spreads::<2, 24>();
 }
 
-/// What it is for: with the weakest hasher a filter built in the ordinary way takes as many keys, and is wrong as
-/// rarely, as with a good one.
+/// The purpose of mixing: with the weakest hasher, a filter built in the ordinary way takes as many
+/// keys, and is wrong as rarely, as with a good one.
 #[test]
 fn a_weak_hasher_makes_no_worse_filter() {
     let n = 100_000;

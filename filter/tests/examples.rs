@@ -1,4 +1,5 @@
-//! The examples, run as programs on small real inputs, against what an exact set would have said.
+//! Runs the examples as programs on small real inputs, and compares their output with that of an
+//! exact set.
 #![cfg(not(kcas_loom))]
 
 use std::collections::HashSet;
@@ -18,7 +19,7 @@ fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// The sources of this crate: some thousand lines, many of them equal.
+/// Returns the sources of this crate: some thousand lines, many of them equal.
 fn sources() -> Vec<u8> {
     let mut text = Vec::new();
     for folder in ["src", "tests", "examples"] {
@@ -38,7 +39,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text[..end].split(|&byte| byte == b'\n')
 }
 
-/// Each line the first time that it occurs, and with a newline.
+/// Returns each line the first time it occurs, with a newline.
 fn distinct(text: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
     let new = lines(text).filter(|line| seen.insert(*line));
@@ -51,7 +52,7 @@ fn sorted(text: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// The number before this phrase in what a program wrote.
+/// Returns the number before this phrase in the output of a program.
 fn number(text: &str, phrase: &str) -> f64 {
     let before = text.split(phrase).next().unwrap();
     let word = before.split_whitespace().next_back().unwrap();
@@ -68,7 +69,8 @@ fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
     assert!(written == distinct(&text));
 }
 
-/// Each thread takes one of the files, which are the same: so they meet the same new lines at the same time.
+/// Each thread takes one of the files, which are identical, so they meet the same new lines at the
+/// same time.
 #[test]
 fn dedup_with_many_threads_writes_each_line_once() {
     let directory = TempDir::new().unwrap();
@@ -121,11 +123,11 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
     assert_eq!(run(&mut dedup, b"three\ntw").0, b"one\ntw\no\nthree\n");
 }
 
-/// More lines than there is room for: filters are added, and only the errors that are to be expected are made,
-/// which are none with the long fingerprints.
+/// More lines than there is room for: filters are added, and only the expected number of errors
+/// occurs, which is none with the long fingerprints.
 #[test]
 fn dedup_grows_and_counts_its_errors() {
-    // Most lines come only once, so that nothing makes up for one that gets lost when a filter is full.
+    // Most lines come only once, so nothing makes up for one that gets lost when a filter is full.
     let text: Vec<u8> = (0..20_000)
         .chain(0..1_000)
         .flat_map(|n| format!("{n}\n").into_bytes())
@@ -230,7 +232,7 @@ fn one_is_told_in_the_singular() {
     );
 }
 
-/// Commands of all examples that write to the standard output; the store is made for it.
+/// Commands of all examples that write to the standard output; the store is created for them.
 fn writers(directory: &TempDir) -> Vec<Command> {
     let (a, b) = (
         file(directory, "a", b"a\n"),
@@ -285,11 +287,11 @@ fn nobody_reads_and_that_is_no_error() {
             assert!(!messages.contains(complaint), "{command:?}: {messages}");
         }
     }
-    // Nobody reads the acknowledgements, and yet all is imported.
+    // Nobody reads the acknowledgements, and yet everything is imported.
     let mut export = example("log_store");
     export.arg("export").arg(directory.path().join("other"));
     assert_eq!(run(&mut export, b"").0, b"a\nb\nc\n");
-    // Nor does anything die of what it has to tell when nobody reads that.
+    // Nor does any program die of a message that nobody reads.
     for mut command in writers(&directory) {
         let (reader, closed) = std::io::pipe().unwrap();
         drop(reader);
@@ -302,7 +304,7 @@ fn nobody_reads_and_that_is_no_error() {
     }
 }
 
-/// A disk that is full is told in one line.
+/// A full disk is reported in one line.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_cannot_be_written_is_an_error() {
@@ -329,8 +331,8 @@ fn what_cannot_be_written_is_an_error() {
     }
 }
 
-/// Fifty keys are asked for in turn, each time after one that never comes again: too many for the cache, unless
-/// the doorkeeper keeps those out.
+/// Fifty keys are requested in turn, each followed by one that never comes again: too many for the
+/// cache, unless the doorkeeper keeps the latter out.
 #[test]
 fn admission_keeps_out_what_comes_once() {
     const ROUNDS: usize = 50;
@@ -347,7 +349,7 @@ fn admission_keeps_out_what_comes_once() {
     // The keys enter in the second round, and are there from the third on.
     let exact = 100.0 * (ROUNDS - 2) as f64 / (2 * ROUNDS) as f64;
     assert_eq!(number(&written, " % hits with an exact"), exact);
-    // By chance one of them enters in the first.
+    // By chance one of them enters in the first round.
     let hits = number(&written, " % hits with a filter");
     assert!(
         (exact..exact + 0.1).contains(&hits),
@@ -409,7 +411,7 @@ fn difference_reports_only_what_is_missing() {
         assert!((1..100).contains(&hidden), "{hidden}");
         missing
     };
-    // What the one run does not find, the other does.
+    // What one run misses, the other finds.
     let both: HashSet<_> = missing("1").union(&missing("2")).copied().collect();
     assert!(both.len() >= 19_998, "{}", both.len());
 }

@@ -1,4 +1,5 @@
-//! A filter fitted to a false positive rate meets it, in the least memory; impossible wishes are told so.
+//! A filter fitted to a false positive rate meets it with the least memory; impossible requests are
+//! reported as such.
 #![cfg(not(kcas_loom))]
 
 use std::collections::HashSet;
@@ -36,10 +37,11 @@ fn the_rate_asked_for_is_kept() {
     }
 }
 
-/// A layout: its slots and bits, its error rate, the buckets that it takes for `n` keys, its timestamp bits.
+/// A layout: its slots and bits, its error rate, the buckets it takes for `n` keys, its timestamp
+/// bits.
 type Known = ((usize, usize), f64, usize, usize);
 
-/// All dependable layouts.
+/// Returns all dependable layouts.
 fn dependable(n: usize) -> Vec<Known> {
     let mut known = Vec::new();
     macro_rules! layouts {
@@ -48,7 +50,8 @@ fn dependable(n: usize) -> Vec<Known> {
                 assert!(Layout::<$slots, $bits>::DEPENDABLE);
                 let builder = CuckooFilter::builder().layout::<$slots, $bits>();
                 let filter = builder.capacity(n).build().unwrap();
-                // Two slots each of 2 × SLOTS compared, one fingerprint of two hashes among 2^BITS.
+                // Each of 2 × SLOTS slots is compared; of 2^BITS hashes, two make
+                // the same fingerprint.
                 let alike = (1.0 + 2.0 / f64::powi(2.0, $bits)) / f64::powi(2.0, $bits);
                 let rate = 2.0 * $slots as f64 * alike;
                 let buckets = filter.capacity() / $slots;
@@ -56,7 +59,7 @@ fn dependable(n: usize) -> Vec<Known> {
             })+)+
         };
     }
-    // With more bits each would leave fewer than 7 for the timestamp.
+    // With more bits, each would leave fewer than 7 for the timestamp.
     layouts! {
         2: 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28,
         3: 7 8 9 10 11 12 13 14 15 16 17 18,
@@ -74,7 +77,7 @@ fn dependable(n: usize) -> Vec<Known> {
     known
 }
 
-/// The layouts of the docs' table that rates are met with.
+/// The layouts in the docs' table that are used to meet a rate.
 const OFFERED: [(usize, usize); 13] = [
     (8, 7),
     (7, 8),
@@ -91,8 +94,9 @@ const OFFERED: [(usize, usize); 13] = [
     (2, 28),
 ];
 
-/// No dependable layout is smaller and wrong as seldom as was asked for, at any rate and size; of those offered that are
-/// as small, the one with the longest timestamps is taken; and each that is offered is taken at some rate.
+/// No dependable layout that is wrong as rarely as requested is smaller, at any rate and size; of
+/// those offered that are as small, the one with the longest timestamps is taken; and each that is
+/// offered is taken at some rate.
 #[test]
 fn the_smallest_that_meets_the_rate_is_chosen() {
     for n in [1, 100, 12_345] {
@@ -111,7 +115,8 @@ fn the_smallest_that_meets_the_rate_is_chosen() {
             let as_small = offered.iter().filter(|l| l.1 <= rate && l.2 == buckets);
             let taken = known.iter().find(|l| l.0 == layout).unwrap();
             assert!(taken.1 <= rate, "{n} keys at {rate}: {layout:?}");
-            // In the smallest tables layouts of other numbers of slots take as many buckets.
+            // In the smallest tables, layouts with other numbers of slots may take equally many
+            // buckets.
             let alike = as_small.filter(|l| l.0.0 == layout.0);
             assert_eq!(Some(taken.3), alike.map(|l| l.3).max(), "at {rate}");
             chosen.insert(layout);
@@ -267,7 +272,8 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
     assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
 }
 
-/// A builder with a hasher loads what one with the same hasher has saved, unless it is wrong more often than asked for.
+/// A builder with a hasher loads what one with the same hasher has saved, unless it is wrong more
+/// often than requested.
 #[test]
 fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     let builder = |rate| CuckooFilter::builder().false_positive_rate(rate);
@@ -299,7 +305,7 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     assert!(matches!(other, Err(LoadError::Hasher)));
 }
 
-/// A million words in a log help nobody.
+/// Nobody wants a million words in a log.
 #[test]
 fn debug_is_one_short_line() {
     let typed = CuckooFilter::with_capacity(1_000_000);

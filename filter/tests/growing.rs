@@ -1,9 +1,10 @@
-//! A filter that grows: sizes, rates, tables that take over from one another, one thread and several.
+//! The growing filter: sizes, error rates, tables that take over from one another, with one thread
+//! and several.
 #![cfg(not(kcas_loom))]
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use filter::BuildError;
@@ -20,9 +21,16 @@ fn small() -> GrowingCuckooFilter {
     builder().capacity(1_000).build().unwrap()
 }
 
-/// Lets generations be closed that were superseded: nobody else is pinned.
+/// Waits until superseded generations are closed: until whoever is pinned now, also in other tests,
+/// has let go.
 fn let_go() {
-    (0..100).for_each(|_| pin().after_all(|| ()));
+    let all_have = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&all_have);
+    pin().after_all(move || tell.store(true, Ordering::SeqCst));
+    while !all_have.load(Ordering::SeqCst) {
+        pin().after_all(|| ());
+        thread::yield_now();
+    }
 }
 
 #[test]
@@ -31,7 +39,8 @@ fn it_grows_a_thousandfold_and_denies_nothing() {
     let mut filter = small();
     for key in 0..KEYS {
         filter.insert(&key).unwrap();
-        // Also of one that was there long before, and may be in a bucket that has not been taken over.
+        // Also a key that was there long before, and may be in a bucket that has not been taken
+        // over.
         assert!(
             filter.contains(&key) && filter.contains(&(key / 2)),
             "{key}"
@@ -49,7 +58,8 @@ fn it_grows_a_thousandfold_and_denies_nothing() {
     assert_eq!(filter.memory_bytes(), small().memory_bytes());
 }
 
-/// A table is split when it is nearly full, also where it consists of many slices that fill one by one.
+/// A table is split only when it is nearly full, even if it consists of many slices that fill one
+/// by one.
 #[test]
 fn tables_are_well_filled_when_they_are_split() {
     let filter = small();
@@ -70,7 +80,7 @@ fn tables_are_well_filled_when_they_are_split() {
     }
 }
 
-/// A slice of one bucket is full when the others are nearly empty: that is no fault of the keys.
+/// A slice of one bucket may be full when the others are nearly empty: the keys are not to blame.
 #[test]
 fn distinct_keys_are_not_refused_where_slices_are_tiny() {
     for (buckets, keys) in [(1, 100_000_u64), (3, 200_000)] {
@@ -99,13 +109,13 @@ fn false_positives_are_as_rare_as_it_states() {
             );
         }
     }
-    // Two generations by now.
+    // There are two generations by now.
     assert_eq!(filter.tables().len(), 2);
     assert!(filter.false_positive_rate() < GrowingCuckooFilter::<()>::MAX_FALSE_POSITIVE_RATE);
 }
 
-/// Hashes of few bits that matter: one of the 12 that choose the other bucket, those of the slice and of the rest of the fingerprint up
-/// to `tail`, and one that chooses the bucket.
+/// Hashes with few significant bits: one of the 12 that choose the other bucket, those of the slice
+/// and of the rest of the fingerprint up to `tail`, and one that chooses the bucket.
 #[derive(Clone)]
 struct NarrowHasher {
     tail: u64,
@@ -124,15 +134,17 @@ impl BuildHasher for NarrowHasher {
     }
 }
 
-/// Two keys that an old generation cannot tell apart, one of them in a newer one: what is taken out is never the
-/// other one's. Random inserts and removes against what is held, in filters so small that keys are often alike.
+/// Two keys that an old generation cannot tell apart, one of them in a newer one: a remove never
+/// takes the other key's copy. Random inserts and removes, compared with what is held, in filters
+/// so small that keys are often alike.
 #[test]
 fn no_key_is_denied_when_others_like_it_are_removed() {
     let mut most_generations = 0;
     for seed in 0..400 {
         let mut random = StdRng::seed_from_u64(seed);
-        // Of the first generation's 26 bits, all but three are the same in all keys; the second one has others.
-        let tail = [0x7, 0x7 << 13, 0x1_c003, 0x3f][seed as usize % 4];
+        // All but three of the first generation's 25 bits are the same in all keys; the second
+        // generation has other bits.
+        let tail = [0x7, 0x7 << 12, 0xe003, 0x3f][seed as usize % 4];
         let filter = builder()
             .buckets(2)
             .unmixed_hasher(NarrowHasher { tail })
@@ -167,7 +179,7 @@ fn no_key_is_denied_when_others_like_it_are_removed() {
 #[test]
 fn threads_grow_it_and_never_miss_their_keys() {
     const THREADS: u64 = 8;
-    // Small slices are soon full, so that several generations are reached with few keys.
+    // Small slices are soon full, so several generations are reached with few keys.
     for (first, each) in [(2, 1_500), (1_024, 25_000)] {
         let filter = builder().buckets(first).build().unwrap();
         let barrier = Barrier::new(THREADS as usize);
@@ -204,7 +216,8 @@ fn threads_grow_it_and_never_miss_their_keys() {
     }
 }
 
-/// Some ten million keys by eight threads: `cargo test --release -p filter --test growing -- --ignored --nocapture`.
+/// Eight threads insert some ten million keys: `cargo test --release -p filter --test growing --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "takes a minute, optimised"]
 fn it_grows_from_a_thousand_keys_to_ten_million_by_eight_threads() {
@@ -264,7 +277,7 @@ fn of_several_inserts_of_a_key_one_is_told_true_while_it_grows() {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     for key in 0..keys {
-                        // Together to the place where a table is split, again and again.
+                        // Brings the threads together where a table is split, again and again.
                         if key.is_multiple_of(1_000) {
                             barrier.wait();
                         }
@@ -286,7 +299,8 @@ fn of_several_inserts_of_a_key_one_is_told_true_while_it_grows() {
     }
 }
 
-/// A filter of two generations, and how many keys, from 0 on, are in the older one and in both.
+/// Returns a filter of two generations, and how many keys, from 0 on, are in the older one and in
+/// both.
 fn of_two_generations() -> (GrowingCuckooFilter, u64, u64) {
     let filter = builder().buckets(1).build().unwrap();
     let mut key = 0_u64;
@@ -324,8 +338,8 @@ fn shrinking_frees_an_empty_newest_generation_and_goes_on_with_the_older_one() {
     }
     filter.shrink_to_fit().unwrap();
     assert_eq!(filter.tables().len(), 1);
-    // What was deferred when the older one was superseded must not close it again: then it would be let go with what
-    // is inserted now.
+    // What was deferred when the older generation was superseded must not close it again: it would
+    // be let go along with what is inserted now.
     let_go();
     for key in 0..in_older {
         assert!(filter.remove(&key));
@@ -339,7 +353,8 @@ fn shrinking_frees_an_empty_newest_generation_and_goes_on_with_the_older_one() {
     assert_eq!(filter.tables()[0].buckets, 1);
 }
 
-/// Every key has as many copies as the buckets have slots, and those that are refused are refused for that.
+/// Every key has as many copies as the buckets have slots, and those that are refused are refused
+/// for that reason.
 #[test]
 fn keys_with_many_copies_do_not_use_up_memory() {
     for (keys, tries) in [(1_200_u64, 3), (20_000, 12)] {
@@ -362,7 +377,7 @@ fn keys_with_many_copies_do_not_use_up_memory() {
             filter.tables()
         );
         assert!(
-            bits_a_copy < 200.0,
+            bits_a_copy < 250.0,
             "{bits_a_copy}: 131 and 106 were measured"
         );
         // Keys that come once have room among them.
@@ -463,6 +478,6 @@ fn it_is_shown_on_a_line() {
     let filter = small();
     filter.insert("a").unwrap();
     let shown = format!("{filter:?} and {:?}", filter.reader());
-    assert!(shown.contains("len: 1, capacity: 2048"), "{shown}");
+    assert!(shown.contains("len: 1, capacity: 2560"), "{shown}");
     assert!(shown.len() < 300 && !shown.contains('\n'), "{shown}");
 }

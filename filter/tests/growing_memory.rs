@@ -1,7 +1,7 @@
-//! Memory of filters that grow is bounded: filled and emptied again and again by several threads, they leave nothing behind, and
-//! tables that were taken over are freed.
+//! Memory of growing filters is bounded: filled and emptied again and again by several threads,
+//! they leave nothing behind, and tables that were taken over are freed.
 //!
-//! In a process of its own, and one test: whatever else runs would be counted, too.
+//! A single test in a process of its own, since anything else that runs would be counted, too.
 #![cfg(not(kcas_loom))]
 
 use std::thread;
@@ -13,8 +13,9 @@ const THREADS: u64 = 4;
 const KEYS_EACH: u64 = 20_000;
 const ROUNDS: usize = 36;
 
-/// What the process may grow by, in bytes. One round's tables, were they kept, would be 1.5 MB, and those of all rounds 54 MB.
-/// What the allocator itself keeps, as threads come and go, was 2 to 20 MB in ten runs.
+/// How much the process may grow, in bytes. If they were kept, one round's tables would be 1.5 MB,
+/// and those of all rounds 54 MB. The allocator itself retained 2 to 20 MB in ten runs, as threads
+/// came and went.
 const MAY_GROW: usize = 32 << 20;
 
 fn resident_bytes() -> usize {
@@ -22,7 +23,7 @@ fn resident_bytes() -> usize {
     stats.physical_mem
 }
 
-/// Lets what was replaced be freed: nobody else is pinned.
+/// Lets replaced values be freed: nobody else is pinned.
 fn let_go() {
     (0..1_000).for_each(|_| pin().after_all(|| ()));
 }
@@ -42,7 +43,7 @@ fn fill_and_empty(filter: &GrowingCuckooFilter) {
 
 #[test]
 fn resident_memory_stays() {
-    // Of tables that are split only, and of generations.
+    // A filter whose tables are only split, and one that also begins generations.
     for first in [1_024, 4] {
         let mut filter = GrowingCuckooFilter::builder()
             .buckets(first)

@@ -1,4 +1,5 @@
-//! When the allocator refuses the next table of a filter that grows, nothing is lost, and it grows when there is memory again.
+//! If the allocator refuses a growing filter's next table, nothing is lost, and the filter grows
+//! once there is memory again.
 #![cfg(not(kcas_loom))]
 
 mod limited;
@@ -8,7 +9,7 @@ use filter::growing::{GrowingCuckooFilter, InsertError};
 use limited::refusals;
 use limited::with_most;
 
-/// Inserts keys from `from` on until one is refused: it, and why.
+/// Inserts keys from `from` on until one is refused; returns that key, and why.
 fn fill(filter: &GrowingCuckooFilter, from: u64) -> (u64, InsertError) {
     (from..)
         .find_map(|key| filter.insert(&key).err().map(|error| (key, error)))
@@ -23,18 +24,18 @@ fn holds_just(filter: &GrowingCuckooFilter, keys: u64) {
 /// No memory for the second table, for the fifth, and for the first one of a generation.
 #[test]
 fn nothing_is_lost_when_there_is_no_memory_to_grow() {
-    // So many buckets at first, of the last table, and of the one that is refused.
-    for (first, last) in [(1_024, 1_024), (1_024, 8_192), (4, 1 << 16)] {
+    // Number of buckets at first, and of the last table before the one that is refused.
+    for (first, last) in [(1_280, 1_280), (1_280, 10_240), (4, 1 << 16)] {
         let filter = GrowingCuckooFilter::builder()
             .buckets(first)
             .build()
             .unwrap();
         let refused = 2 * last;
-        // A word more than buckets.
+        // One word more than there are buckets.
         let most = (last + 1) * size_of::<u64>();
         let (key, error) = with_most(most, || {
             let (key, error) = fill(&filter, 0);
-            // Again, by each kind of insert, and while others are looked up and removed.
+            // Again, by each kind of insert, and while other keys are looked up and removed.
             assert_eq!(filter.insert(&key), Err(error));
             assert_eq!(filter.insert_unique(&key), Err(error));
             assert_eq!(filter.insert_unique(&0), Ok(false));
@@ -46,7 +47,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
         });
         assert_eq!(error, InsertError::OutOfMemory { buckets: refused });
         assert_eq!(filter.tables()[0].buckets, last);
-        // There is memory again.
+        // Now there is memory again.
         (key..2 * key).for_each(|key| filter.insert(&key).unwrap());
         holds_just(&filter, 2 * key);
         assert!(filter.tables()[0].buckets >= refused);
@@ -75,8 +76,8 @@ fn clearing_and_building_without_memory_change_nothing() {
     holds_just(&filter, 1_000);
 }
 
-/// Two threads ask for the next table at once, and there is memory for one: the one that is refused waits a little, and
-/// finds that the filter has grown.
+/// Two threads request the next table at once, and there is memory for one: the thread that is
+/// refused waits a little, and finds that the filter has grown.
 #[cfg(feature = "steps")]
 mod at_once {
     use std::cell::{Cell, RefCell};
@@ -87,17 +88,17 @@ mod at_once {
 
     use super::*;
 
-    /// What a table of 1,024 buckets takes, and a little more.
-    const MOST_BYTES: usize = 9 << 10;
+    /// The size of a table of 1,280 buckets, and a little more.
+    const MOST_BYTES: usize = 11 << 10;
 
-    /// A filter that must grow for the key.
+    /// Returns a filter that must grow for the key.
     fn full() -> (Arc<GrowingCuckooFilter>, u64) {
         let filter = GrowingCuckooFilter::new();
         let (key, _) = with_most(MOST_BYTES, || fill(&filter, 0));
         (Arc::new(filter), key)
     }
 
-    /// A thread that has made the next table and not put it into the list.
+    /// Stops a thread that has made the next table and not put it into the list.
     fn with_a_table_in_hand() -> (Arc<GrowingCuckooFilter>, u64, Frozen<()>) {
         let mut found = None;
         for step in 0.. {
@@ -107,7 +108,7 @@ mod at_once {
             let Ok(frozen) = freeze(step, grow) else {
                 panic!("it has no such step");
             };
-            if filter.tables()[0].buckets > 1_024 {
+            if filter.tables()[0].buckets > 1_280 {
                 // The step before was the exchange.
                 frozen.thaw();
                 break;
@@ -121,7 +122,7 @@ mod at_once {
 
     #[test]
     fn who_is_refused_looks_whether_the_filter_has_grown() {
-        // The other one goes on so many steps after the first refusal.
+        // The other thread takes this many steps after the first refusal.
         for after in 0..8 {
             let (filter, key, frozen) = with_a_table_in_hand();
             let frozen = Rc::new(RefCell::new(Some(frozen)));
@@ -137,7 +138,7 @@ mod at_once {
             let inserted = with_most(MOST_BYTES, || with_hook(hook, || filter.insert(&key)));
             assert!(refusals() > before);
             assert_eq!(inserted, Ok(()), "{after} steps after the refusal");
-            assert_eq!(filter.tables()[0].buckets, 2_048);
+            assert_eq!(filter.tables()[0].buckets, 2_560);
             assert_eq!(filter.count(&key), 2);
             assert!(filter.remove(&key));
             holds_just(&filter, key + 1);
@@ -148,12 +149,12 @@ mod at_once {
     fn who_is_refused_does_not_wait_for_ever() {
         let (filter, key, frozen) = with_a_table_in_hand();
         let inserted = with_most(MOST_BYTES, || within(20_000, || filter.insert(&key)));
-        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_048 }));
+        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_560 }));
         frozen.thaw();
         assert_eq!(filter.insert(&key), Ok(()));
-        // When nobody else asks, the answer is known at once.
+        // If nobody else requests a table, the answer is known at once.
         let (filter, key) = full();
         let inserted = with_most(MOST_BYTES, || within(2_000, || filter.insert(&key)));
-        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_048 }));
+        assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_560 }));
     }
 }

@@ -1,6 +1,6 @@
-//! Lock-freedom of a filter that grows: threads are stopped before every single step of every operation, and at pairs of
-//! steps, while tables are split, taken over, and superseded by a generation; the others do not notice. As `stalls.rs`
-//! does it for the fixed filter.
+//! Lock-freedom of the growing filter: threads are stopped before every single step of every
+//! operation, and at pairs of steps, while tables are split, taken over, and superseded by a
+//! generation; the others do not notice. `stalls.rs` does the same for the fixed-size filter.
 
 mod small;
 mod small_growing;
@@ -12,14 +12,14 @@ use kcas::steps::{freeze, within};
 use small::{Caller, explained};
 use small_growing::{Growing, holding, key};
 
-/// Steps of a lookup: three peeks and three looks at the list, and if something is under way, two looks at two buckets of
-/// two tables in each of two generations, each of which reads a record.
+/// Steps of a lookup: three peeks and three looks at the list; and if an operation is under way,
+/// two looks at two buckets of two tables in each of two generations, each of which reads a record.
 const LOOKUP: u64 = 6 + 16 * (1 + 3 + 2 + 4);
 
 /// Steps of an insert, a remove or a unique insert that takes nothing over.
 const UPDATE: u64 = 2_000;
 
-/// Steps for each bucket of the table, when one insert takes over all that is left.
+/// Steps for each bucket of the table, when one insert takes over everything that is left.
 const TAKE_OVER: u64 = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -57,10 +57,11 @@ fn run_on(
     }
 }
 
-/// Most steps of an update in this filter, which may be split, and then taken over by one insert.
+/// Returns the maximum number of steps of an update in this filter, whose table may be split, and
+/// then taken over by a single insert.
 fn most_steps(filter: &Growing) -> u64 {
     let newest: TableInfo = filter.tables()[0];
-    // Those that cannot be split begin a generation, of which nothing is taken over.
+    // Tables that cannot be split begin a generation, and nothing of them is taken over.
     let buckets = match newest.bits {
         12 | 21 if !newest.takes_over => 0,
         _ => 2 * newest.buckets,
@@ -68,7 +69,8 @@ fn most_steps(filter: &Growing) -> u64 {
     UPDATE + TAKE_OVER * buckets as u64
 }
 
-/// What the others do while someone is stopped: they look up what `settled`, and insert and remove `new`.
+/// What the others do while a thread is stopped: they look up the `settled` keys, and insert and
+/// remove the `new` ones.
 fn work(filter: &Arc<Growing>, settled: &[u64], new: &[u64]) -> Caller<Growing> {
     let mut others = Caller::new(filter, 0);
     let update = most_steps(filter);
@@ -96,7 +98,7 @@ struct State {
     /// Buckets of the first table.
     first: usize,
     held: Vec<u64>,
-    /// Whether no table takes over any more.
+    /// Whether no table is taking over any more.
     all_taken_over: bool,
     /// What the others insert and remove.
     new: Vec<u64>,
@@ -112,7 +114,7 @@ impl State {
         filter
     }
 
-    /// All keys, but one copy of the one that an operation removes.
+    /// Returns all keys, minus one copy of any key that an operation removes.
     fn settled(&self, operations: &[Operation]) -> Vec<u64> {
         let mut settled = self.held.clone();
         for operation in operations {
@@ -124,7 +126,7 @@ impl State {
     }
 }
 
-/// One bucket, which is full; of its keys, one is in either half when it is split.
+/// One full bucket; when it is split, each half gets one of its keys.
 fn full() -> State {
     State {
         name: "a full table",
@@ -155,32 +157,32 @@ fn half_taken_over() -> State {
     }
 }
 
-/// Keys that stay together in one bucket of four slots until the bits are used up, and one that parts with them at the
-/// last bit: there is one generation, which cannot be split.
+/// Keys that stay together in one bucket of four slots until the bits are used up, and one that
+/// parts from them at the last bit: there is one generation, which cannot be split.
 fn used_up() -> State {
     let mut held: Vec<u64> = (0..4).map(|nth| key(0, nth, 0)).collect();
-    held.push(key(0, 4, 1 << 13));
+    held.push(key(0, 4, 1 << 12));
     State {
         name: "a table that cannot be split",
         first: 1,
         held,
         all_taken_over: true,
-        new: vec![key(0, 8, 1 << 13), key(0, 9, 1)],
+        new: vec![key(0, 8, 1 << 12), key(0, 9, 1)],
     }
 }
 
-/// The same, with room in the bucket of the slice 0, and none in that of the slice 1.
+/// The same, with room in the bucket of slice 0, and none in that of slice 1.
 fn nearly_used_up() -> State {
     let mut state = used_up();
-    // Others make it split as often.
+    // Other keys make it split as often.
     state.held = (0..3).map(|nth| key(0, nth, 0)).collect();
     state.held.extend((4..8).map(|nth| key(0, nth, 1)));
-    state.held.push(key(0, 8, 1 | 1 << 13));
+    state.held.push(key(0, 8, 1 | 1 << 12));
     state.name = "a table that cannot be split and has room";
     state
 }
 
-/// A key that begins a generation in [`used_up`].
+/// Returns a key that begins a generation in [`used_up`].
 fn begins() -> u64 {
     key(0, 5, 0)
 }
@@ -292,7 +294,7 @@ fn a_thread_stopped_in_two_generations() {
     );
 }
 
-/// It is refused for copies that are seen at once: no search, and no larger table.
+/// An insert refused for copies that are seen at once takes neither a search nor a larger table.
 #[test]
 fn a_copy_too_many_is_refused_at_a_few_steps() {
     let mine = key(0, 0, 0);
@@ -302,13 +304,14 @@ fn a_copy_too_many_is_refused_at_a_few_steps() {
     assert_eq!(refused, Err(InsertError::TooManyCopies));
     assert_eq!(filter.tables(), tables);
     assert_eq!(filter.count(&mine), 2);
-    // Others have the room.
+    // The other keys have the room.
     assert_eq!(filter.insert(&key(0, 9, 0)), Ok(()));
     assert_eq!(filter.tables()[0].buckets, 20);
 }
 
-/// Two threads that are stopped one after the other; what happens `between` that and `after` it; and what the one that goes on
-/// first does then, before the other goes on: `last`.
+/// Two threads that are stopped one after the other, with calls that happen `between` the two
+/// stops, calls that happen `after` the second, and the `last` calls, made by the thread that goes
+/// on first before the other goes on.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     first: Operation,
@@ -318,8 +321,8 @@ struct Pair<'a> {
     last: &'a [Operation],
 }
 
-/// The second operation meets the first one, stopped at each of its steps, and is itself stopped at each step of what it
-/// then does; then either goes on before the other.
+/// The second operation meets the first, stopped at each of its steps, and is itself stopped at
+/// each step of what it then does; then either one goes on first.
 fn stopped_at_every_pair_of_steps(state: &State, pair: &Pair) {
     let mut count = 0;
     for first_step in 0.. {
@@ -403,11 +406,12 @@ fn two_threads_stopped_while_they_split_a_table() {
     }
 }
 
-/// A lookup begins where there is one generation. Then another one is added; a remove finds no copy there; one is
-/// added there, and the remove goes on, and takes the one in the older generation. There was one throughout.
+/// A lookup begins when there is one generation. Then another generation is added; a remove finds
+/// no copy there; a copy is added there, and the remove goes on and takes the one in the older
+/// generation. There was a copy throughout.
 #[test]
 fn a_lookup_that_began_before_there_were_two_generations_denies_no_key() {
-    // Decided at once, and where it has to look into the table that is taken over from.
+    // Decided at once, and also where it has to look into the table that is being taken over.
     for all_taken_over in [true, false] {
         let state = State {
             all_taken_over,
@@ -418,7 +422,7 @@ fn a_lookup_that_began_before_there_were_two_generations_denies_no_key() {
             first: Contains(hopping),
             between: &[Insert(begins())],
             second: Remove(hopping),
-            // The count shows that the remove has not been yet.
+            // The count shows that the remove has not taken effect yet.
             after: &[Insert(hopping), Count(hopping)],
             last: &[],
         };
@@ -426,7 +430,7 @@ fn a_lookup_that_began_before_there_were_two_generations_denies_no_key() {
     }
 }
 
-/// A unique insert that takes the older generation for the newest, and one that does not.
+/// Two unique inserts, one of which takes the older generation for the newest.
 #[test]
 fn two_unique_inserts_of_which_one_knows_an_older_generation_only() {
     let state = nearly_used_up();
@@ -441,8 +445,8 @@ fn two_unique_inserts_of_which_one_knows_an_older_generation_only() {
     stopped_at_every_pair_of_steps(&state, &pair);
 }
 
-/// An insert that takes the older generation for the newest, while a unique one has looked there, and goes on when the
-/// insert has been.
+/// An insert that takes the older generation for the newest, while a unique insert has looked
+/// there, and goes on once the insert has finished.
 #[test]
 fn an_insert_that_knows_an_older_generation_only() {
     let state = nearly_used_up();
@@ -452,7 +456,7 @@ fn an_insert_that_knows_an_older_generation_only() {
         between: &[Insert(key(0, 12, 1))],
         second: InsertUnique(new),
         after: &[],
-        // Shows whether the insert has been before the unique one.
+        // Shows whether the insert came before the unique one.
         last: &[Count(new)],
     };
     stopped_at_every_pair_of_steps(&state, &pair);

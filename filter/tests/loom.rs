@@ -1,12 +1,12 @@
-//! The filter under the model checker, with three buckets of two slots. Of each execution that is explored,
-//! what every thread was told is held against the sequential specification (`small::explained`): some order
-//! of the calls that keeps the order within each thread must explain all answers, and what is left.
-//! (Loom knows no clock: that two calls of different threads happened one after the other means nothing
-//! under a weak memory model unless something between them synchronises. Real threads and a real clock
-//! are the business of `harness check`.)
+//! The filter under the model checker, with three buckets of two slots. In each execution that is
+//! explored, the answers that every thread got are checked against the sequential specification
+//! (`small::explained`): some order of the calls that keeps the order within each thread must
+//! explain all answers, and what is left in the filter. (Loom has no clock: under a weak memory
+//! model it means nothing that two calls of different threads happened one after the other, unless
+//! something between them synchronises. `harness check` covers real threads and a real clock.)
 //!
-//! Run with `scripts/loom.sh`, which prints for each model its threads, its bound on preemptions, and how
-//! many executions that was. The changes to the code that each model must catch are kept under
+//! Run with `scripts/loom.sh`, which prints each model's threads, its bound on preemptions, and its
+//! number of executions. The bugs that each model must catch are kept under
 //! `filter/tests/planted/`, and `scripts/planted.sh` shows that it does.
 #![cfg(kcas_loom)]
 
@@ -19,7 +19,7 @@ use kcas::model::{explore, spawn};
 use loom::thread::JoinHandle;
 use small::{Caller, Small, explained, holding, key, residents};
 
-/// A thread of a model that makes calls and writes them down.
+/// Spawns a thread of a model that makes calls and records them.
 fn caller(
     filter: &Arc<Small>,
     number: usize,
@@ -57,7 +57,8 @@ fn lookup_of_a_key_that_a_chain_moves() {
     }
 }
 
-/// The same of a lookup in a batch, in which the buckets of another key are loaded between its own.
+/// The same for a lookup in a batch, in which the buckets of another key are loaded between its
+/// own.
 #[test]
 fn batch_with_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
@@ -73,9 +74,9 @@ fn batch_with_a_key_that_a_chain_moves() {
     }
 }
 
-/// A chain moves a resident key into a bucket, and then the key gets back by an insert and a remove of its
-/// class, so that the bucket's slots are as they were. A lookup that read the bucket before and after must
-/// see that something was added meanwhile.
+/// A chain moves a resident key into a bucket, and then the key gets back by an insert and a remove
+/// of its class, so that the bucket's slots are as they were. A lookup that read the bucket before
+/// and after must notice that something was added meanwhile.
 #[test]
 fn a_shift_that_is_taken_back() {
     let (here, there) = (key(0, 1, 3), key(1, 0, 3));
@@ -96,9 +97,9 @@ fn a_shift_that_is_taken_back() {
     });
 }
 
-/// A key's copy changes buckets without a chain: keys of its class are inserted into the one bucket and
-/// removed from the other, back and forth, while there is never less than one copy. (This is what the
-/// published protocol's counters do not see.)
+/// A key's copy changes buckets without a chain: keys of its class are inserted into one bucket and
+/// removed from the other, back and forth, while there is always at least one copy. (The counters
+/// of the published protocol do not see this.)
 #[test]
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
@@ -120,8 +121,8 @@ fn hops_by_insert_and_remove() {
     }
 }
 
-/// Two inserts that both must evict, through the same full buckets, into the one bucket with room for
-/// both: both succeed and nothing is lost.
+/// Two inserts that both must evict, through the same full buckets, into the one bucket with room
+/// for both: both succeed and nothing is lost.
 #[test]
 fn two_evicting_inserts_with_overlapping_chains() {
     explore(
@@ -144,7 +145,7 @@ fn two_evicting_inserts_with_overlapping_chains() {
     );
 }
 
-/// The same with room for one: one insert succeeds, the other is told `Full`, and nothing is lost.
+/// The same with room for one: one insert succeeds, the other gets `Full`, and nothing is lost.
 #[test]
 fn two_evicting_inserts_for_one_slot() {
     explore("two_evicting_inserts_for_one_slot", 3, 13_000, || {
@@ -185,7 +186,7 @@ fn two_removes_of_the_last_copy() {
     });
 }
 
-/// A remove of a key while a chain moves it: the key was there throughout, so the remove finds it.
+/// A remove of a key while a chain moves it: the key is there throughout, so the remove finds it.
 #[test]
 fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
@@ -204,8 +205,8 @@ fn remove_of_a_key_that_a_chain_moves() {
     }
 }
 
-/// An insert for which no chain leads to an empty slot: `Full`, and everything is as before, also when
-/// a resident key is removed at the same time (then the insert may find room instead).
+/// An insert for which no chain leads to an empty slot: `Full`, and everything is as before, even
+/// if a resident key is removed at the same time (then the insert may find room instead).
 #[test]
 fn full_leaves_everything() {
     explore("full_leaves_everything", 5, 100, || {
@@ -226,9 +227,10 @@ fn full_leaves_everything() {
     });
 }
 
-/// An insert into buckets that hold three copies of its class and another key; while that one goes, a copy comes in its
-/// place, and the bucket that was read first gets another key in the place of a copy. Each bucket is full of copies at
-/// some moment, never both: so the insert is not told that there are too many.
+/// An insert into buckets that hold three copies of its class and another key. While that key goes,
+/// a copy takes its place, and in the bucket that was read first another key takes the place of a
+/// copy. Each bucket is full of copies at some moment, but never both at once: so the insert does
+/// not get the error that there are too many.
 #[test]
 fn no_too_many_copies_while_there_are_fewer() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
@@ -254,7 +256,7 @@ fn no_too_many_copies_while_there_are_fewer() {
     );
 }
 
-/// Two plain inserts and a remove in one bucket: no copy is lost and none comes from nowhere.
+/// Two plain inserts and a remove in one bucket: no copy is lost and none appears from nowhere.
 #[test]
 fn plain_inserts_and_a_remove_in_one_bucket() {
     explore(
@@ -263,7 +265,7 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
         3_100,
         || {
             let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
-            // Neither bucket is emptier, so both choose the same one.
+            // Neither bucket is emptier, so both inserts choose the same one.
             let held = [resident, key(1, 1, 0)];
             let filter = holding(&held);
             let other = caller(&filter, 1, move |other| {
@@ -278,8 +280,8 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
     );
 }
 
-/// Two unique inserts of one class that prefer different buckets, both with room: exactly one is told
-/// `true`. (Looking first and inserting then, both would be.)
+/// Two unique inserts of one class that prefer different buckets, both with room: exactly one gets
+/// `true`. (If they looked first and inserted afterwards, both would.)
 #[test]
 fn two_unique_inserts_of_one_class() {
     explore("two_unique_inserts_of_one_class", 3, 32_000, || {
@@ -295,8 +297,8 @@ fn two_unique_inserts_of_one_class() {
     });
 }
 
-/// A unique insert that must evict, while the only copy of its class hops between its buckets: it is there
-/// throughout, so nothing is added.
+/// A unique insert that must evict, while the only copy of its class hops between its buckets: the
+/// copy is there throughout, so nothing is added.
 #[test]
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
@@ -313,8 +315,9 @@ fn unique_insert_of_a_key_that_hops() {
     });
 }
 
-/// A unique insert that shifts other keys, while another one of its class finds room by a remove, in the
-/// bucket from which the chain leads or in the one that the chain leaves alone: one of them is told `true`.
+/// A unique insert that shifts other keys, while another one of its class finds room made by a
+/// remove, either in the bucket where the chain begins or in the one that the chain leaves alone:
+/// only one of them gets `true`.
 #[test]
 fn unique_insert_with_a_chain() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
@@ -334,8 +337,9 @@ fn unique_insert_with_a_chain() {
     }
 }
 
-/// A unique insert that finds no room, and then a chain into its other bucket, where another one of its class and some room
-/// have come meanwhile: only one is told `true`.
+/// A unique insert that finds no room, and then a chain into its other bucket, where a copy by
+/// another unique insert of its class, and some room, have appeared meanwhile: only one gets
+/// `true`.
 #[test]
 fn unique_insert_with_a_chain_into_its_other_bucket() {
     explore(
@@ -359,8 +363,9 @@ fn unique_insert_with_a_chain_into_its_other_bucket() {
     );
 }
 
-/// A copy of a filter in which the only copy of a class hops to its other bucket and back again: it was there
-/// throughout, so the copy has it, and as often as a lookup at some moment of the call would have found it.
+/// A copy of a filter in which the only copy of a class hops to its other bucket and back: it is
+/// there throughout, so the copied filter has it, and as often as a lookup at some moment of the
+/// call would have found it.
 #[test]
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
@@ -381,7 +386,8 @@ fn copy_of_a_key_that_hops() {
     }
 }
 
-/// The same of one that hops three times, and so may be in neither bucket at each of two looks at both.
+/// The same for one that hops three times, and so may be in neither bucket at each of two looks at
+/// both.
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
@@ -400,7 +406,8 @@ fn copy_of_a_key_that_hops_on() {
     });
 }
 
-/// A copy of a filter in which a chain moves a key: nothing that stays is missing, nothing is there twice.
+/// A copy of a filter in which a chain moves a key: no key that stays is missing, and none is there
+/// twice.
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {

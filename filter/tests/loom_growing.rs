@@ -1,8 +1,8 @@
-//! The growing filter under the model checker: what every thread was told, while tables are split and generations
-//! added, is held against the sequential specification, as in `loom.rs`.
+//! The growing filter under the model checker: every thread's answers, while tables are split and
+//! generations added, are checked against the sequential specification, as in `loom.rs`.
 //!
-//! Here a first table has fingerprints of 13 bits and buckets of four slots: it is split once, and after that a new
-//! generation begins. Timestamps have two bits.
+//! Here a first table has fingerprints of 13 bits and buckets of four slots: it is split once, and
+//! after that a new generation begins. Timestamps have two bits.
 #![cfg(kcas_loom)]
 
 mod small;
@@ -15,7 +15,7 @@ use loom::thread::JoinHandle;
 use small::{Caller, explained};
 use small_growing::{Growing, holding, key};
 
-/// A thread of a model that makes calls and writes them down.
+/// Spawns a thread of a model that makes calls and records them.
 fn caller(
     filter: &Arc<Growing>,
     number: usize,
@@ -34,7 +34,7 @@ fn all_present(filter: &Growing, keys: &[u64]) {
     }
 }
 
-/// Keys that fill the only bucket; half of them are in either half when it is split.
+/// Returns keys that fill the only bucket; when it is split, half of them go to each half.
 fn residents() -> [u64; 4] {
     [key(0, 0, 0), key(0, 1, 1), key(0, 2, 0), key(0, 3, 1)]
 }
@@ -58,7 +58,7 @@ fn lookup_while_a_table_is_split() {
     }
 }
 
-/// A remove, by a thread that may know the old table only, while the table is split.
+/// A remove, by a thread that may know only the old table, while the table is split.
 #[test]
 fn remove_while_a_table_is_split() {
     explore("remove_while_a_table_is_split", 3, 2_900, move || {
@@ -92,7 +92,7 @@ fn two_inserts_that_split_a_table() {
     });
 }
 
-/// Two unique inserts of one key into a full table: one is told `true`.
+/// Two unique inserts of one key into a full table: one gets `true`.
 #[test]
 fn two_unique_inserts_that_split_a_table() {
     explore(
@@ -114,14 +114,16 @@ fn two_unique_inserts_that_split_a_table() {
     );
 }
 
-/// A table of two buckets that has been split, of which some of the new one's buckets are not born.
+/// Returns a table of two buckets that has been split, with some of the new table's buckets not
+/// born yet.
 fn half_taken_over() -> (Arc<Growing>, Vec<u64>) {
     let mut keys: Vec<u64> = (0..8).map(|nth| key(nth % 2, nth, nth / 2 % 2)).collect();
     keys.push(key(0, 8, 1));
     (holding(2, &keys), keys)
 }
 
-/// A copy changes buckets by an insert and a remove, in buckets that are not born, while it is looked up.
+/// A copy changes buckets by an insert and a remove, in buckets that are not born yet, while it is
+/// looked up.
 #[test]
 fn hops_in_a_table_that_takes_over() {
     for looked_up in 0..2 {
@@ -157,14 +159,15 @@ fn two_threads_that_take_over_a_bucket() {
     });
 }
 
-/// Keys that fill the only bucket, and stay together when it is split: the next one that would go there begins a new
-/// generation.
+/// Returns keys that fill the only bucket, and stay together when it is split: the next one that
+/// would go there begins a new generation.
 fn together() -> [u64; 4] {
     [0, 1, 2, 3].map(|nth| key(0, nth, 0))
 }
 
-/// Two unique inserts of one key, one of which may begin a new generation while the other still takes the old one for
-/// the newest; a remove makes room there. (With at most 3 preemptions there are 387,745 executions, in two minutes.)
+/// Two unique inserts of one key, one of which may begin a new generation while the other still
+/// takes the old one for the newest; a remove makes room there. (With at most 3 preemptions there
+/// are 387,745 executions, in two minutes.)
 #[test]
 fn two_unique_inserts_while_a_generation_is_added() {
     explore(
@@ -190,8 +193,8 @@ fn two_unique_inserts_while_a_generation_is_added() {
     );
 }
 
-/// A copy is added in a new generation, and then one is removed from the old one, by a thread that looked into the
-/// new one before: a lookup that looks there first must not miss both.
+/// A copy is added in a new generation, and then one is removed from the old generation by a thread
+/// that looked into the new one earlier: a lookup that looks there first must not miss both.
 #[test]
 fn lookup_of_a_key_that_changes_generations() {
     explore(
@@ -223,18 +226,19 @@ fn lookup_of_a_key_that_changes_generations() {
     );
 }
 
-/// The copy of a key moves to the key's other bucket and back, and so much is added to that one that its timestamp comes round:
-/// a lookup that reads the same word before and after must learn of it from the number of wraps.
+/// The copy of a key moves to the key's other bucket and back, and so much is added to that bucket
+/// that its timestamp comes round: a lookup that reads the same word before and after must notice
+/// this by the number of wraps.
 #[test]
 fn lookup_while_a_timestamp_wraps() {
     explore("lookup_while_a_timestamp_wraps", 3, 2_000, || {
-        // A fingerprint that has two buckets, and another one.
+        // A fingerprint with two buckets, and another one.
         let filter = holding(2, &[]);
         let both = |&nth: &u64| filter.class(&key(0, nth, 0)) == filter.class(&key(1, nth, 0));
         let nth = (0..9).find(both).expect("half of them have");
         let [here, there, other] = [key(0, nth, 0), key(1, nth, 0), key(0, 9, 0)];
         filter.insert(&there).unwrap();
-        // The timestamp of the first bucket is one; it is zero only while it is turned over.
+        // The timestamp of the first bucket is one; it is zero only while it wraps.
         filter.insert(&other).unwrap();
         assert!(filter.remove(&other));
         let writer = caller(&filter, 1, move |writer| {

@@ -1,11 +1,11 @@
-//! A mixed hasher hashes as its hasher does, whichever of the two ways of hashing is taken, and mixes the result.
+//! A mixed hasher hashes as its own hasher does, in both ways of hashing, and mixes the result.
 #![cfg(not(kcas_loom))]
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use filter::hashing::{Mixed, mix};
 
-/// A hasher to which each function of [`Hasher`] is another one.
+/// A hasher for which each function of [`Hasher`] does something different.
 #[derive(Default)]
 struct TellsFunctionsApart(u64);
 

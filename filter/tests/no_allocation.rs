@@ -1,5 +1,5 @@
-//! What allocates, and what does not: lookups never, inserts and removes at first uses alone; the filter that grows
-//! when it grows.
+//! What allocates and what does not: lookups never, inserts and removes only on first use; a
+//! growing filter when it grows.
 #![cfg(not(kcas_loom))]
 
 use std::sync::Mutex;
@@ -8,15 +8,15 @@ use std::thread;
 use filter::growing::GrowingCuckooFilter;
 use filter::{CuckooFilter, InsertError};
 
-/// First uses happen once in a process, so tests take turns.
+/// First uses happen once in a process, so the tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn allocations(action: impl FnOnce()) -> u64 {
     allocation_counter::measure(action).count_total
 }
 
-/// Fills the filter until it refuses, looks everything up and empties it again: plain inserts, inserts
-/// with chains, and `Full` are all among it.
+/// Fills the filter until it refuses, looks everything up and empties it again: this includes plain
+/// inserts, inserts with chains, and `Full`.
 fn fill_and_empty(filter: &CuckooFilter) {
     let refused = (0u64..)
         .find(|key| filter.insert(key) == Err(InsertError::Full))
@@ -41,14 +41,15 @@ fn fill_and_empty(filter: &CuckooFilter) {
 fn operations_do_not_allocate() {
     let _turn = TURN.lock().unwrap();
     let filter = CuckooFilter::builder().buckets(2_000).build().unwrap();
-    // The thread's first use: its id, its counter, and the first K-CAS's record.
+    // Covers all first uses: the thread's id, its counter, and the first K-CAS's record.
     fill_and_empty(&filter);
     assert_eq!(allocations(|| fill_and_empty(&filter)), 0);
     let control = allocations(|| drop(std::hint::black_box(Box::new(1))));
     assert_eq!(control, 1, "the counter counts");
 }
 
-/// Two allocations when a thread is the first with its kind of id to count in a filter, one for 32 ids in the process.
+/// A thread that is the first of its chunk of ids to count in a filter makes two allocations; each
+/// 32 ids in the process take one.
 #[test]
 fn first_uses_allocate() {
     let _turn = TURN.lock().unwrap();
@@ -67,7 +68,8 @@ fn first_uses_allocate() {
     assert_eq!(in_a_new_thread(&fill), 0, "the same id");
 }
 
-/// A lookup in a filter that grows allocates in no thread but a new one, and an insert when it grows.
+/// In a growing filter, a lookup allocates only on a thread's first call, and an insert only when
+/// it grows.
 #[test]
 fn a_growing_filter_allocates_when_it_grows() {
     let _turn = TURN.lock().unwrap();

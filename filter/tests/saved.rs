@@ -1,5 +1,5 @@
-//! Saved filters that were damaged, cut off, or made up: an error that names the cause, never another filter, and
-//! never more memory than the bytes account for.
+//! Saved filters that were damaged, cut off, or made up: an error that names the cause, never
+//! another filter, and never more memory than the bytes justify.
 #![cfg(not(kcas_loom))]
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher, RandomState};
@@ -25,8 +25,8 @@ fn load(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
     CuckooFilter::from_bytes(bytes)
 }
 
-/// Loads by both ways, which must agree but for what follows the filter; and asks for no more memory than there
-/// are bytes.
+/// Loads in both ways, which must agree except about what follows the filter; neither may request
+/// more memory than there are bytes.
 fn load_measured(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
     let mut read = None;
     let measured = allocation_counter::measure(|| read = Some(CuckooFilter::read_from(bytes)));
@@ -57,13 +57,13 @@ fn load_measured(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
     loaded
 }
 
-/// What the smallest filter takes besides its table.
+/// Returns what the smallest filter takes besides its table.
 fn overhead() -> u64 {
     let build = || drop(CuckooFilter::builder().buckets(1).build());
     allocation_counter::measure(build).bytes_max
 }
 
-/// Makes the checksums right again, as somebody would who forges a filter.
+/// Makes the checksums right again, as somebody who forges a filter would.
 fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
     let crc = Crc::<u64>::new(&CRC_64_XZ);
     let mut digest = crc.digest();
@@ -88,7 +88,7 @@ proptest! {
             prop_assert_eq!(loaded.count(&key), filter.count(&key));
         }
         prop_assert_eq!(loaded.to_bytes().unwrap(), bytes);
-        // It goes on as the saved one would have.
+        // It continues as the saved one would have.
         loaded.insert(&asked).unwrap();
         prop_assert_eq!(loaded.len(), filter.len() + 1);
         prop_assert!((0..keys).all(|key| loaded.remove(&key)) && loaded.remove(&asked));
@@ -96,7 +96,7 @@ proptest! {
     }
 }
 
-/// The format is written down: what was saved once can be loaded later.
+/// The format is fixed: what was saved once can be loaded later.
 #[test]
 fn the_format_stays() {
     let filter: CuckooFilter<2, 24, Plain> = CuckooFilter::builder()
@@ -126,7 +126,7 @@ fn the_format_stays() {
     assert!(loaded.contains_hash(0x0000_0000_00ab_cdef));
 }
 
-/// A hasher that gives the same everywhere.
+/// A hasher that gives the same hashes everywhere.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plain;
 
@@ -158,7 +158,7 @@ fn every_length_but_the_right_one_is_an_error() {
         }
     }
     println!("{} lengths, all refused", bytes.len() + 99);
-    // A reader may go on with something else.
+    // A reader may continue with something else.
     let mut rest = &longer[..];
     CuckooFilter::read_from(&mut rest).unwrap();
     assert_eq!(rest.len(), 99);
@@ -216,7 +216,7 @@ fn random_damage_is_an_error() {
     );
 }
 
-/// Headers with right checksums that claim anything: what they claim is not believed.
+/// Headers with right checksums that claim anything: their claims are not trusted.
 #[test]
 fn forged_headers_are_errors() {
     const HEADERS: usize = 40_000;
@@ -225,7 +225,7 @@ fn forged_headers_are_errors() {
     let buckets = (bytes.len() - HEADER - 8) as u64 / 8;
     for _ in 0..HEADERS {
         let mut forged = bytes.clone();
-        // Most of them are huge, and some just wrong.
+        // Most of the claims are huge, and some just wrong.
         let claimed = match rng.random_range(0..3) {
             0 => rng.random::<u64>() >> rng.random_range(0..64),
             1 => 1 << rng.random_range(0..=32),
@@ -244,7 +244,7 @@ fn forged_headers_are_errors() {
     println!("{HEADERS} forged headers, none believed");
 }
 
-/// What has the right checksums and still cannot be.
+/// Impossible contents with right checksums.
 #[test]
 fn forged_contents_are_errors() {
     let bytes = filter_of(500).to_bytes().unwrap();
@@ -253,7 +253,7 @@ fn forged_contents_are_errors() {
         bytes[offset] = change(bytes[offset]);
         load_measured(&with_right_checksums(bytes)).unwrap_err()
     };
-    // Bits 48 to 63 of a word are those of the timestamp, and of nobody.
+    // Bits 48 to 63 of a word belong to the timestamp or to nobody.
     for bit in 48..64 {
         let mut bytes = bytes.clone();
         bytes[HEADER + 8 * 7 + bit / 8] |= 1 << (bit % 8);
@@ -292,7 +292,8 @@ fn another_layout_is_an_error() {
     assert!(other.to_string().contains(advice), "{other}");
 }
 
-/// What was saved is loaded by a builder with the same hasher, given in the same way, and by no other.
+/// A saved filter is loaded by a builder with the same hasher, given in the same way, and by no
+/// other.
 #[test]
 fn another_hasher_is_an_error() {
     let default = CuckooFilter::with_capacity(10);
@@ -331,7 +332,7 @@ fn another_hasher_is_an_error() {
     assert!(matches!(other, Err(LoadError::Hasher)));
 }
 
-/// A filter that was saved by an earlier release: its hasher was tried with fewer keys.
+/// A filter saved by an earlier release, whose hasher was probed with fewer keys.
 #[test]
 fn another_version_is_an_error() {
     let mut bytes = filter_of(5).to_bytes().unwrap();
@@ -344,7 +345,7 @@ fn another_version_is_an_error() {
     }
 }
 
-/// Hashes as the default hasher, but for what reaches it by this one of `Hasher`'s methods.
+/// Hashes like the default hasher, except for what reaches it through this method of `Hasher`.
 struct Differs(&'static str);
 
 struct Hashes {
@@ -396,7 +397,7 @@ hashes! {
     write_isize: isize,
 }
 
-/// A hasher that differs for one kind of keys only is another one.
+/// A hasher that differs only for one kind of keys is another hasher.
 #[test]
 fn a_hasher_that_differs_for_some_keys_is_another_one() {
     let bytes = filter_of(5).to_bytes().unwrap();
@@ -412,8 +413,8 @@ fn a_hasher_that_differs_for_some_keys_is_another_one() {
     assert_eq!(known, Vec::from_iter(METHODS));
 }
 
-/// What a 32-bit machine makes of lengths, of numbers as wide as its pointers, and of which variant an enum is: the keys
-/// of a filter that was saved on a 64-bit one would all be denied there.
+/// The hashes a 32-bit machine makes of lengths, of numbers as wide as its pointers, and of enum
+/// variants: with a filter saved on a 64-bit machine, such keys would all be denied there.
 #[test]
 fn a_filter_of_a_machine_of_another_width_is_refused() {
     #[derive(Clone, Default)]
@@ -450,7 +451,8 @@ fn a_filter_of_a_machine_of_another_width_is_refused() {
     assert!(matches!(there, Err(LoadError::Hasher)));
 }
 
-/// What is shorter than the first field and begins differently is no filter that was cut off.
+/// Bytes that are shorter than the first field and begin differently are not a filter that was cut
+/// off.
 #[test]
 fn what_begins_differently_is_not_a_filter() {
     let filter = filter_of(5).to_bytes().unwrap();
@@ -464,7 +466,7 @@ fn what_begins_differently_is_not_a_filter() {
     }
 }
 
-/// Gives a byte or two at a time, and fails when it has given all.
+/// Returns a byte or two at a time, and fails after the last one.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

@@ -22,7 +22,8 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Runs the calls on a filter and on its specification; after each, every key must look the same in both.
+/// Runs the calls on a filter and on its specification; after each, every key must look the same in
+/// both.
 fn agrees<const SLOTS: usize, const BITS: usize, S: BuildHasher>(
     filter: &CuckooFilter<SLOTS, BITS, S>,
     calls: &[Call],
@@ -117,7 +118,8 @@ fn a_key_may_be_held_as_often_as_its_buckets_have_slots() {
     assert!(filter.is_empty());
 }
 
-/// Of a key whose buckets are the same one, half as many; and a filter that is full of other keys says so.
+/// For a key whose two buckets are the same one, half as many; and a filter that is full of other
+/// keys says so.
 #[test]
 fn what_is_full_is_told_apart() {
     let filter = CuckooFilter::builder().buckets(1).build().unwrap();

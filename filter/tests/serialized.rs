@@ -1,4 +1,4 @@
-//! A filter as a part of something that is serialized.
+//! A filter as part of a larger value that is serialized.
 
 use filter::CuckooFilter;
 use std::hash::RandomState;

@@ -13,12 +13,12 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use small::Identity;
 
-/// How long each test goes on.
+/// Duration of each test.
 const DURATION: Duration = Duration::from_secs(2);
 
 const WRITERS: u64 = 3;
 
-/// Ends the writers, also when the copying thread panics.
+/// Ends the writers, even if the copying thread panics.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -27,7 +27,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Runs `write` on several threads, again and again, and `copy` on this one, until the time is over.
+/// Runs `write` on several threads and `copy` on this one, again and again, until the time is up.
 fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl FnMut()) -> u64 {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -51,8 +51,8 @@ fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl Fn
     })
 }
 
-/// Keys of as many classes, for a table of `buckets` buckets: of each class one that prefers its one bucket, and one
-/// that prefers the other.
+/// Returns keys of `classes` classes, for a table of `buckets` buckets: for each class one key that
+/// prefers one of its buckets, and one that prefers the other.
 fn pairs_of_keys(buckets: usize, classes: usize) -> Vec<[u64; 2]> {
     let geometry = Geometry::<4, 12>::new(buckets);
     let key = |bucket: usize, fingerprint: u64| {
@@ -68,8 +68,8 @@ fn pairs_of_keys(buckets: usize, classes: usize) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// Keys hop between their buckets, by an insert into the one and a remove, and by chains, in a table so small that
-/// everyone meets everyone: a copy holds each of them once or twice.
+/// Keys hop between their buckets, by an insert into one and a remove, and by chains, in a table so
+/// small that all threads meet: a copy holds each of them once or twice.
 #[test]
 fn keys_that_hop_are_in_every_copy() {
     for buckets in [3, 5, 16] {
@@ -78,13 +78,13 @@ fn keys_that_hop_are_in_every_copy() {
             .unmixed_hasher(Identity::default())
             .build()
             .unwrap();
-        // So many that chains are needed now and then.
+        // Enough that chains are needed now and then.
         let pairs = pairs_of_keys(buckets, buckets * 3);
         for [here, _] in &pairs {
             filter.insert(here).unwrap();
         }
         let hop = |rng: &mut StdRng, thread: u64| {
-            // Each class is one thread's, so that it has one or two copies at any time.
+            // Each class belongs to one thread, so it has one or two copies at any time.
             for pair in pairs
                 .iter()
                 .skip(thread as usize - 1)
@@ -120,8 +120,8 @@ fn keys_that_hop_are_in_every_copy() {
     }
 }
 
-/// At a high load, churned keys shift keys that stay all over the table: the latter are in every copy, saved and
-/// loaded; what nobody has inserted is not.
+/// At a high load, churned keys shift keys that stay all over the table: the latter are in every
+/// copy, saved and loaded; keys that nobody has inserted are not.
 #[test]
 fn keys_that_stay_are_in_every_copy() {
     const BUCKETS: usize = 2_000;
@@ -166,9 +166,9 @@ fn keys_that_stay_are_in_every_copy() {
     assert_eq!(filter.len(), STAYING as usize);
 }
 
-/// What copies take in a filter for so many keys, half of which are there and stay, while writers insert and remove hot keys:
-/// each has its share of them, inserts all of it and removes it, again and again. At least one copy is made, and then as many as
-/// in that time.
+/// Measures copies of a filter for `keys` keys, half of which are there and stay, while writers
+/// insert and remove hot keys: each writer inserts all of its share and removes it, again and
+/// again. At least `copies` copies are made, and as many as fit into `time`.
 fn copies_under_churn(keys: usize, churn: &[(u64, u64)], copies: usize, time: Duration) {
     let staying = keys as u64 / 2;
     let filter = CuckooFilter::with_capacity(keys);
@@ -219,14 +219,15 @@ fn copies_under_churn(keys: usize, churn: &[(u64, u64)], copies: usize, time: Du
             ms(times[times.len() - 1]),
             memory as f64 / table as f64,
         );
-        // Of lists in small tables, and of the counters that every filter has.
+        // For lists in small tables, and for the counters that every filter has.
         let small = 32 << 10;
         assert!(memory <= 3 * table as u64 + small, "{memory} bytes");
         assert_eq!(filter.len() as u64, staying);
     }
 }
 
-/// With writers on every core, and hot keys in a few buckets, in many and in all: no copy takes more than three tables.
+/// With writers on every core, and hot keys in a few buckets, in many and in all: no copy takes
+/// more than three tables.
 #[test]
 fn copies_under_churn_are_limited_in_memory() {
     let cores = thread::available_parallelism().map_or(2, usize::from) as u64;
@@ -234,7 +235,7 @@ fn copies_under_churn_are_limited_in_memory() {
     copies_under_churn(200_000, &churn, usize::MAX, DURATION / 3);
 }
 
-/// A measurement, which the README sums up.
+/// A measurement, which the README summarises.
 #[test]
 #[ignore = "takes a minute or two, and a release build"]
 fn the_cost_of_a_copy_under_churn() {

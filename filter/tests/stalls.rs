@@ -1,8 +1,9 @@
-//! Lock-freedom: threads are stopped, for as long as the others work, before every single atomic access of
-//! every operation, and the others do not notice.
+//! Lock-freedom: threads are stopped before every single atomic access of every operation, for as
+//! long as the others work, and the others do not notice.
 //!
-//! "Do not notice" is counted in steps, not in time: whoever waits for a stopped thread goes round and round
-//! and passes any bound. And what everyone was told is held against the specification.
+//! "Do not notice" is counted in steps, not in time: a thread that waits for a stopped one goes
+//! round and round and exceeds any bound. Every thread's answers are also checked against the
+//! specification.
 
 mod small;
 
@@ -11,15 +12,16 @@ use std::sync::Arc;
 use kcas::steps::{freeze, with_hook, within};
 use small::{Caller, Small, explained, holding, key, residents};
 
-/// Steps of a lookup while nobody moves: three peeks, and if an operation was seen, three loads, each of which
-/// reads a record: of its three entries at most the indices, the two values, and four steps about it. Before that, where a
-/// helper has put its installation over the owner's tag, four steps to read the installation.
+/// Steps of a lookup while nobody moves: three peeks, and if an operation was seen, three loads,
+/// each of which reads a record: at most the indices of its three entries, the two values, and four
+/// further steps. Before that, if a helper has put its installation over the owner's tag, four
+/// steps to read the installation.
 const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
 /// More steps than any insert or remove takes here, with two stopped operations to help.
 const UPDATE: u64 = 2_000;
 
-/// What the others do while someone is stopped: so many times each of what [`work`] does.
+/// How often the others do their [`work`] while a thread is stopped.
 const ROUNDS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,7 @@ fn run_on(
     }
 }
 
-/// The others: lookups of keys that nobody moves and of one that somebody may be moving, a plain insert, an
+/// The others: lookups of keys that nobody moves and of one that may be moving, a plain insert, an
 /// insert that may need a chain, and removes. `settled` are present throughout.
 fn work(filter: &Arc<Small>, settled: &[u64]) -> Caller {
     let mut others = Caller::new(filter, 0);
@@ -134,8 +136,8 @@ fn one_thread_stopped_at_every_step() {
     println!("one thread stopped: {steps} steps, all survived");
 }
 
-/// Two inserts whose chains overlap, and removes of what they move: the second operation meets the first one,
-/// stopped at each of its steps, and is itself stopped at each step of what it then does.
+/// Two inserts whose chains overlap, and removes of what they move: the second operation meets the
+/// first, stopped at each of its steps, and is itself stopped at each step of what it then does.
 #[test]
 fn two_threads_stopped_at_every_pair_of_steps() {
     // Bucket 1 is empty, the others are full, and either can give it both its keys.
@@ -175,7 +177,7 @@ fn two_threads_stopped_at_every_pair_of_steps() {
                 };
                 count += 1;
                 let others = work(&filter, settled);
-                // Who goes on first may make a difference.
+                // It may matter who goes on first.
                 let (one, other) = if count % 2 == 0 {
                     (one.thaw(), other.thaw())
                 } else {
@@ -190,8 +192,9 @@ fn two_threads_stopped_at_every_pair_of_steps() {
     println!("two threads stopped: {count} pairs of steps, all survived");
 }
 
-/// There is room for one more key at every moment, now in one of its buckets and now in the other: it
-/// changes sides before any of the insert's steps, in every combination. The insert is never told `Full`.
+/// There is always room for one more key, now in one of its buckets and now in the other: the room
+/// changes sides before any of the insert's steps, in every combination. The insert never gets
+/// `Full`.
 #[test]
 fn no_full_while_there_is_always_room() {
     const STEPS: u32 = 12;
@@ -216,8 +219,8 @@ fn no_full_while_there_is_always_room() {
     }
 }
 
-/// Lookups in a handler of a signal, which comes at any step of an operation of the same thread: they end, allocate
-/// nothing, and find what is there throughout.
+/// Lookups in a signal handler, which runs at any step of an operation of the same thread: they
+/// end, allocate nothing, and find what is there throughout.
 #[test]
 fn lookups_may_interrupt_an_operation_of_their_thread() {
     let new = key(0, 2, 0);
@@ -236,10 +239,10 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
             let look = || {
                 assert!(stay.iter().all(|key| interrupted.contains(key)));
                 assert!(stay.iter().all(|key| interrupted.count(key) == 1));
-                // As it was before or after, whichever.
+                // As before the operation or as after it.
                 assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
             };
-            // Bounded, since nobody can end the operation meanwhile.
+            // Bounded, although nobody can end the operation meanwhile.
             within(4 * stay.len() as u64 * LOOKUP + UPDATE, look);
             assert_eq!(allocation_counter::measure(look).count_total, 0);
         };

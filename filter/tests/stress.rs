@@ -1,4 +1,4 @@
-//! Real threads on a crowded table: no key is lost, no phantom is left.
+//! Real threads on a crowded table: no key is lost, and no phantom is left.
 #![cfg(not(kcas_loom))]
 
 use std::collections::HashSet;
@@ -9,9 +9,9 @@ use filter::{Class, CuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Threads that churn their own keys at a high load, while others look up keys that stay. A key that is
-/// there throughout is never denied, a thread's own keys are there exactly while they should be, and when
-/// everything is removed nothing is left.
+/// Threads churn their own keys at a high load, while others look up keys that stay. A key that is
+/// there throughout is never denied, a thread's own keys are there exactly while they should be,
+/// and when everything is removed nothing is left.
 #[test]
 fn churn_loses_nothing_and_leaves_nothing() {
     const BUCKETS: usize = 128;
@@ -79,8 +79,8 @@ fn churn_loses_nothing_and_leaves_nothing() {
     assert!((0..1_000_000u64).all(|key| !filter.contains(&key)));
 }
 
-/// Copies of few classes in few buckets, inserted and removed at random by all threads: what they were
-/// told adds up class by class.
+/// All threads insert and remove at random copies of few classes in few buckets: their results add
+/// up class by class.
 #[test]
 fn copies_of_shared_keys_add_up() {
     const KEYS: usize = 24;
@@ -137,8 +137,8 @@ fn unique_inserts_of_a_million_keys_are_told_once() {
     race_to_insert(1_000_000);
 }
 
-/// Eight threads race to insert the same keys uniquely, each in an order of its own: of each class exactly
-/// one of them is told `true`, and one copy is held.
+/// Eight threads race to insert the same keys uniquely, each in an order of its own: for each class
+/// exactly one of them gets `true`, and one copy is held.
 fn race_to_insert(keys: u64) {
     const THREADS: u64 = 8;
     // Room for all, but chains are needed.

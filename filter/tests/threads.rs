@@ -1,28 +1,43 @@
-//! More live threads than may insert and remove: the first of them are served, the others are told, and nothing is lost.
+//! More live threads than may insert and remove: the first ones are served, the others get an
+//! error, and nothing is lost.
 #![cfg(not(kcas_loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Barrier, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::{self, GrowingCuckooFilter};
 use filter::{CuckooFilter, FittedFilter, InsertError, MAX_THREADS, TooManyThreads};
 
-/// Live threads of the whole process count, so tests take turns.
+/// The live threads of the whole process count, so the tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 const THREADS: usize = 5_000;
 
+/// Threads with small stacks. Each is to be joined: the end of the scope alone does not wait until a thread has given its
+/// id back, and the next test would find some still taken.
+fn spawn_small<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    number: usize,
+    run: impl Fn() + Clone + Send + 'scope,
+) -> Vec<ScopedJoinHandle<'scope, ()>> {
+    let spawn = |_| {
+        let small = thread::Builder::new().stack_size(128 * 1024);
+        small.spawn_scoped(scope, run.clone()).unwrap()
+    };
+    (0..number).map(spawn).collect()
+}
+
 const TOLD: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
 
-/// In all of them fingerprints are so long that no two of the keys here are of one class.
+/// In all of them fingerprints are long enough that no two of the keys here are of one class.
 struct Filters {
     fixed: CuckooFilter<2, 24>,
     fitted: FittedFilter,
     growing: GrowingCuckooFilter,
 }
 
-/// The keys that a thread inserts: one by each way.
+/// Returns the keys that a thread inserts, each in its own way.
 fn keys(thread: usize) -> [usize; 4] {
     [0, 1, 2, 3].map(|way| 4 * thread + way)
 }
@@ -37,7 +52,8 @@ impl Filters {
         }
     }
 
-    /// Inserts four keys into each filter, each in another way: whether this thread was served. It is in all or none.
+    /// Inserts four keys into each filter, each in its own way; true if this thread was served. A
+    /// thread is served by all filters or by none.
     fn insert(&self, thread: usize) -> bool {
         let [plain, unique, batch, unique_batch] = keys(thread);
         let mut told = vec![self.fixed.insert(&plain), self.fitted.insert(&plain)];
@@ -72,7 +88,7 @@ impl Filters {
         fixed && fitted && self.growing.contains(&key)
     }
 
-    /// Removes the keys of a thread, as it may: it is not one too many.
+    /// Removes the keys of a thread that was served, so it is not one too many.
     fn remove(&self, thread: usize) {
         let [plain, unique, batches @ ..] = keys(thread);
         let mut removed = [false; 4];
@@ -96,10 +112,11 @@ fn more_threads_than_there_are_ids_are_told() {
             .map(|number| {
                 let (filters, all_tried) = (&filters, &all_tried);
                 let run = move || {
-                    let served = filters.insert(number);
+                    let served = catch_unwind(AssertUnwindSafe(|| filters.insert(number)));
+                    // Also after a panic, or the others wait for ever.
                     all_tried.wait();
                     // All ids are held from here on, until the first thread ends.
-                    served
+                    served.unwrap()
                 };
                 let small = thread::Builder::new().stack_size(128 * 1024);
                 small.spawn_scoped(scope, run).unwrap()
@@ -115,7 +132,7 @@ fn more_threads_than_there_are_ids_are_told() {
     for thread in of_served.clone() {
         assert!(keys(thread).into_iter().all(|key| filters.has(key)));
     }
-    // Ids have come back.
+    // Ids have been given back.
     thread::scope(|scope| {
         for thread in (0..THREADS).filter(|&thread| !served[thread]) {
             let filters = &filters;
@@ -147,10 +164,7 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
             // This thread is sure of its id.
             assert!(!filters.fixed.remove("absent"));
         };
-        for _ in 0..MAX_THREADS {
-            let small = thread::Builder::new().stack_size(128 * 1024);
-            small.spawn_scoped(scope, hold).unwrap();
-        }
+        let holders = spawn_small(scope, MAX_THREADS, hold);
         registered.wait();
         let one_too_many = scope.spawn(|| {
             assert_eq!(filter::register_thread(), Err(TooManyThreads));
@@ -169,12 +183,15 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
         });
         let result = one_too_many.join();
         tried.wait();
+        holders
+            .into_iter()
+            .for_each(|holder| holder.join().unwrap());
         result.unwrap();
     });
 }
 
-/// A thread that is being torn down has no id of its own, and claims one for each call: one alone, also for an insert
-/// that takes a chain of shifts.
+/// A thread that is being torn down has no id of its own, and claims one for each call: only one,
+/// even for an insert that takes a chain of shifts.
 #[test]
 fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,23 +211,23 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
     }
     let (registered, ended) = (Barrier::new(MAX_THREADS), Barrier::new(MAX_THREADS));
     thread::scope(|scope| {
-        for _ in 0..MAX_THREADS - 1 {
-            let hold = || {
-                assert_eq!(filter::register_thread(), Ok(()));
-                registered.wait();
-                ended.wait();
-            };
-            let small = thread::Builder::new().stack_size(128 * 1024);
-            small.spawn_scoped(scope, hold).unwrap();
-        }
+        let hold = || {
+            assert_eq!(filter::register_thread(), Ok(()));
+            registered.wait();
+            ended.wait();
+        };
+        let holders = spawn_small(scope, MAX_THREADS - 1, hold);
         registered.wait();
         let ending = scope.spawn(|| {
-            // Registered first, so that its id is given back first.
+            // Registered first, so its id is given back first.
             AT_EXIT.with(|_| ());
             assert_eq!(filter::register_thread(), Ok(()));
         });
         let result = ending.join();
         ended.wait();
+        holders
+            .into_iter()
+            .for_each(|holder| holder.join().unwrap());
         result.unwrap();
     });
     let told = TOLD.lock().unwrap();

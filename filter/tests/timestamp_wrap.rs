@@ -1,5 +1,6 @@
-//! A timestamp wraps. How many additions to one bucket must fall inside one lookup before it is fooled is
-//! shown exactly: one less, and it is not. Lookups of a filter that grows are not fooled at all.
+//! Timestamps wrap. These tests show exactly how many additions to one bucket must fall within one
+//! lookup to fool it: with one fewer, it is not fooled. Lookups of a growing filter are never
+//! fooled.
 
 mod small;
 mod small_growing;
@@ -22,9 +23,9 @@ fn built<const SLOTS: usize, const BITS: usize>() -> CuckooFilter<SLOTS, BITS, I
     builder.build().unwrap()
 }
 
-/// Looks up a key whose copy, always there, is first in its second bucket. Before the lookup reads that,
-/// the copy moves to the first bucket, and before it reads that again, back, with `additions` to the first
-/// bucket in all.
+/// Looks up a key whose copy, always there, is first in its second bucket. Before the lookup reads
+/// that bucket, the copy moves to the first one, and before it reads the first one again, back,
+/// with `additions` to the first bucket in all.
 fn found_after<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
     let key = |first, second, nth| key_of::<SLOTS, BITS>(first, second, nth);
     let (here, there, other) = (key(0, 1, 0), key(1, 0, 0), key(0, 1, 1));
@@ -75,34 +76,35 @@ fn a_lookup_is_fooled_by_a_whole_turn_of_the_timestamp_and_nothing_less() {
     is_fooled_by_a_whole_turn_only::<2, 24>(); // 15
 }
 
-/// A growing filter that began with two buckets, in its table whose fingerprints have so many bits. What made it grow is not in
-/// the slice of keys whose tail is [`TAIL`]. Either the table has taken over everything, or nothing there.
+/// Returns a growing filter that began with two buckets, now in its table with fingerprints of
+/// `bits` bits. The keys that made it grow are not in the slice of keys whose tail is [`TAIL`]. The
+/// table has taken over either everything, or nothing in that slice.
 fn grown_to(bits: u32, all_taken_over: bool) -> Arc<Growing> {
     let mut filter = small_growing::holding(2, &[]);
     for nth in 100.. {
-        let splits = 26 - filter.tables()[0].bits;
-        if splits == 26 - bits {
+        let splits = 25 - filter.tables()[0].bits;
+        if splits == 25 - bits {
             break;
         }
-        // Those in the slice 0 part at the next split.
+        // Those in slice 0 part at the next split.
         filter.insert(&key(0, nth, (nth % 2) << splits)).unwrap();
     }
     if all_taken_over {
         let alone = Arc::get_mut(&mut filter).expect("nobody else has it");
         alone.shrink_to_fit().unwrap();
     }
-    // Of the smallest tables, an insert takes over everything at once.
-    let takes_over = !all_taken_over && bits < 20;
+    // In the smallest tables, one insert takes over everything at once.
+    let takes_over = !all_taken_over && bits < 19;
     assert_eq!(filter.tables()[0].takes_over, takes_over);
     filter
 }
 
 const TAIL: u64 = 0b11;
 
-/// As [`found_after`], in a filter that grows, and with the interruptions before any two steps of the lookup; `None` when it was over
-/// before the second one.
+/// Like [`found_after`], but in a growing filter, and with the interruptions before any two steps
+/// of the lookup; `None` if it was over before the second one.
 fn found_in(filter: &Arc<Growing>, additions: u64, [away, back]: [u64; 2]) -> Option<bool> {
-    // A fingerprint that has two buckets, and one more in the first of them.
+    // A fingerprint with two buckets, and one more in the first of them.
     let both = |&nth: &u64| filter.class(&key(0, nth, TAIL)) == filter.class(&key(1, nth, TAIL));
     let nth = (0..99).find(both).expect("half of them have");
     let (here, there, other) = (key(0, nth, TAIL), key(1, nth, TAIL), key(0, 99, TAIL));
@@ -130,13 +132,21 @@ fn found_in(filter: &Arc<Growing>, additions: u64, [away, back]: [u64; 2]) -> Op
     was_back.get().then_some(found)
 }
 
-/// In every format whose timestamps are so short that they can be turned over here.
+/// In every format whose timestamps are short enough to wrap here.
 #[test]
 fn a_lookup_of_a_filter_that_grows_is_not_fooled_by_a_whole_turn_either() {
-    for (bits, slots) in [(26, 2), (24, 2), (17, 3), (16, 3), (13, 4), (12, 4)] {
+    for (bits, slots) in [
+        (25, 2),
+        (18, 3),
+        (17, 3),
+        (16, 3),
+        (14, 4),
+        (13, 4),
+        (12, 4),
+    ] {
         // Two bits are flags.
         let turn = 1_u64 << (63 - 2 - slots * bits);
-        // A whole turn is one addition less: a step of it is the turning over.
+        // A whole turn takes one addition less, since wrapping itself is a step of it.
         for (additions, all_taken_over) in [
             (turn, true),
             (2 * turn, true),
@@ -163,8 +173,9 @@ fn a_lookup_of_a_filter_that_grows_is_not_fooled_by_a_whole_turn_either() {
     }
 }
 
-/// One key hops between its buckets, its bucket is hammered with additions, and lookups lose their cores:
-/// how many are fooled, with 7 bits of timestamp? Says so, and asserts nothing: chance decides.
+/// One key hops between its buckets, its bucket is hammered with additions, and lookups lose their
+/// cores: how many are fooled, with 7 bits of timestamp? Prints the number and asserts nothing,
+/// since chance decides.
 #[test]
 #[ignore = "takes a minute, and a release build"]
 fn lookups_beside_a_hammered_bucket() {

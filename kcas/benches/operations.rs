@@ -1,23 +1,23 @@
-//! Single operations on words that nobody else touches, each in a cache line of its own: what K-CAS costs
-//! where it meets no other. Contention is measured by the harness.
+//! Single operations on words that no other thread touches, each in a cache line of its own: the
+//! cost of K-CAS without contention. The harness measures contention.
 //!
 //! ```sh
-//! cargo bench -p kcas                      # all of it, a minute
+//! cargo bench -p kcas                      # all of them, a minute
 //! cargo bench -p kcas -- kcas/2            # one of them
 //! cargo bench -p kcas -- --test            # each once, without timing it
 //! ```
 //!
 //! # What was tried
 //!
-//! Nothing since these benches exist. Who tries something adds a row, also where it did not help: the change, what was
-//! expected of it, what came out.
+//! Nothing yet, since these benches were added. Add a row for whatever you try, even if it did not
+//! help: the change, what you expected, what came out.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use kcas::{Op, WordArray};
 
-/// Words of a cache line.
+/// Words per cache line.
 const LINE: usize = 8;
 
 fn words() -> WordArray {
@@ -43,7 +43,7 @@ fn compare_exchange(criterion: &mut Criterion) {
     });
 }
 
-/// Each entry replaces the value that the operation before it left.
+/// Each entry replaces the value left by the operation before it.
 fn kcas(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("kcas");
     for entries in [1, 2, 3, 4, 8] {

@@ -1,6 +1,6 @@
 //! Install → decide → release: the K-CAS protocol, and helping.
 //!
-//! The crate's docs tell the protocol as a whole; here each step says why it is safe where it is.
+//! The crate's docs describe the protocol as a whole; the comments here say why each step is safe.
 
 use crate::descriptor::{self, Own, State};
 use crate::op::Op;
@@ -8,24 +8,25 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
 
-/// The word at `index` as it stands: a value or a tag.
+/// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
 pub(crate) fn peek(words: &[AtomicU64], index: usize) -> u64 {
     look(&words[index])
 }
 
-/// A word as it stands.
+/// Returns a word as it stands.
 #[inline]
 fn look(word: &AtomicU64) -> u64 {
-    // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a word: the record of what is
-    // found is about to be read.
+    // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a
+    // word, because the record of what is found is read next.
     word.load(Ordering::SeqCst)
 }
 
-/// The logical value of the word at `index`. Writes nothing.
+/// Returns the logical value of the word at `index`. Writes nothing.
 ///
-/// Linearization point: the decision of the operation found there, or the load, whichever is later, when it has
-/// succeeded and the word stands for what it left; otherwise the load of the word.
+/// Linearization point: if an operation found there has succeeded and the word stands for the value
+/// it wrote, the operation's decision or the load of the word, whichever is later; otherwise the
+/// load of the word.
 #[inline]
 pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
     let raw = peek(words, index);
@@ -36,30 +37,32 @@ pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
     }
 }
 
-/// [`load`], of a word on which an operation was seen.
+/// The slow path of [`load`]: an operation was seen on the word.
 #[cold]
 fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
     loop {
         if let Some(value) = meaning(index, raw) {
             return value;
         }
-        // The record moved on, so its tag has left the word: whoever reused it is a step further.
+        // The record has moved on, so its tag has left the word: whoever reused it has made
+        // progress.
         raw = peek(words, index);
     }
 }
 
-/// What the word at `index` stood for when it was read as `raw`; `None` when the operation found there is over.
+/// Returns what the word at `index` stood for when it was read as `raw`, or `None` if the operation
+/// found there is over.
 fn meaning(index: usize, raw: u64) -> Option<u64> {
     match Word::from(raw) {
         Word::Value(value) => Some(value),
         Word::Kcas(tag) => descriptor::read_entry(tag, index, State::confirmed),
         Word::Owner(tag) => descriptor::read_entry(tag, index, State::owned),
-        // What it replaces is a value or an owner's tag, and no installation again.
+        // It replaces a value or an owner's tag, never another installation.
         Word::Install(tag) => meaning(index, descriptor::read_install(tag)?.1),
     }
 }
 
-/// The logical value of the word at `index`, after helping whatever is under way on it.
+/// Returns the logical value of the word at `index`, after helping any operation under way on it.
 ///
 /// Linearization point: the last load of the word.
 #[inline]
@@ -72,7 +75,7 @@ pub(crate) fn load_helping(words: &[AtomicU64], index: usize) -> Result<u64, Too
     }
 }
 
-/// [`load_helping`], of a word on which an operation was seen.
+/// The slow path of [`load_helping`]: an operation was seen on the word.
 #[cold]
 fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64, TooManyThreads> {
     while !tagged::is_value(raw) {
@@ -84,7 +87,8 @@ fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64,
 
 /// Exchanges one word as if no operation were under way on it.
 ///
-/// Linearization point: the successful exchange of the word, or the [`load`] that differs.
+/// Linearization point: the successful exchange of the word, or that of the [`load`] that found
+/// another value.
 pub(crate) fn compare_exchange(
     words: &[AtomicU64],
     index: usize,
@@ -92,8 +96,8 @@ pub(crate) fn compare_exchange(
     new: u64,
 ) -> Result<u64, CompareExchangeError> {
     loop {
-        // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of the
-        // word, as an Acquire with the exchanges before it.
+        // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
+        // the word; as an Acquire, with the exchanges before it.
         match words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => return Ok(current),
             Err(raw) if tagged::is_value(raw) => return Err(CompareExchangeError::Differs(raw)),
@@ -108,11 +112,11 @@ pub(crate) fn compare_exchange(
     }
 }
 
-/// Why one word was not exchanged.
+/// Why a word was not exchanged.
 pub(crate) enum CompareExchangeError {
     /// It held this value.
     Differs(u64),
-    /// An operation is under way on it, and there is no id left to help it with.
+    /// An operation is under way on it, and no id is left to help it with.
     TooManyThreads,
 }
 
@@ -122,21 +126,23 @@ impl From<TooManyThreads> for CompareExchangeError {
     }
 }
 
-/// Runs the K-CAS `ops` (one or more, ascending indices, all in range) to its end; true when it succeeded.
+/// Runs the K-CAS `ops` (one or more, ascending indices, all in range) to completion; true if it
+/// succeeded.
 ///
-/// Linearization point: the decision ([`descriptor::decide`]) if it succeeds, else the access that found
-/// a word to differ.
+/// Linearization point: the decision ([`descriptor::decide`]) on success, otherwise the access that
+/// found a word to differ.
 #[inline]
 pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bool {
     let own = descriptor::begin_kcas(me, ops);
-    // Nobody knows of an operation whose first word differs: it needs no decision.
+    // No other thread sees an operation whose first word differs: it needs no decision.
     match place(words, me, own, &ops[0]) {
         Placed::Differs => false,
         Placed::Yes | Placed::Decided => finish_own(words, me, own, ops),
     }
 }
 
-/// Runs this thread's own K-CAS, which has its first word, to its end, and leaves its record ready for the next one.
+/// Completes this thread's own K-CAS, which has its first word, and leaves its record ready for the
+/// next one.
 #[inline]
 pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> bool {
     let state = own.decide(place_rest(words, me, own, ops));
@@ -146,7 +152,8 @@ pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op
     state.succeeded()
 }
 
-/// Puts the owner's tag into all words but the first. Returns the verdict, which counts for nothing when a helper has decided.
+/// Puts the owner's tag into every word but the first. Returns the verdict, which is void if a
+/// helper has decided.
 #[inline]
 fn place_rest(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> State {
     for op in &ops[1..] {
@@ -159,22 +166,24 @@ fn place_rest(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> State
     State::SucceededByOwner
 }
 
-/// What the owner found when it put its tag into a word.
+/// What the owner found when it tried to put its tag into a word.
 pub(crate) enum Placed {
     /// The word holds a tag of the operation, or held one and the operation is decided.
     Yes,
-    /// The word holds another value than the operation expects.
+    /// The word holds a value other than the expected one.
     Differs,
     /// A helper has decided the operation.
     Decided,
 }
 
-/// Puts the owner's tag into a word that holds what the operation expects: unconditionally, so perhaps after a helper
-/// decided. Then the word was released before, and the tag stands for the value that it replaced ([`State::owned`]).
+/// Puts the owner's tag into a word that holds the expected value: unconditionally, so perhaps
+/// after a helper has decided. In that case the word was released before, and the tag stands for
+/// the value it replaced ([`State::owned`]).
 #[inline]
 pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, op: &Op) -> Placed {
     loop {
-        // SeqCst, both: as in `compare_exchange`. The Acquire of a failure is for the record of what is found.
+        // SeqCst, both: as in `compare_exchange`. Acquire on failure: the record of what is found
+        // is read next.
         match words[op.index].compare_exchange(
             op.expected,
             own.tag.owner_raw(),
@@ -192,7 +201,8 @@ pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, op: &Op) -> Pl
     }
 }
 
-/// Gets what was seen on the word at `index` out of the owner's way, unless that is its own operation or it need not.
+/// Gets what was seen on the word at `index` out of the owner's way, unless it is the owner's own
+/// operation, or that operation is already decided.
 #[cold]
 fn make_way(
     words: &[AtomicU64],
@@ -203,8 +213,8 @@ fn make_way(
 ) -> Option<Placed> {
     match Word::from(raw) {
         Word::Kcas(tag) | Word::Owner(tag) if tag == own.tag => return Some(Placed::Yes),
-        // A decided operation waits for nobody: its early words may be released and owned by operations that in turn wait
-        // for its late words.
+        // A decided operation waits for nobody: its early words may be released and owned by
+        // operations that in turn wait for its late words.
         Word::Kcas(_) | Word::Owner(_) if own.state() != State::Undecided => {
             return Some(Placed::Decided);
         }
@@ -213,7 +223,7 @@ fn make_way(
     None
 }
 
-/// [`kcas`] as Harris, Fraser and Pratt have it: the owner installs by DCSS, like its helpers.
+/// [`kcas`] as Harris, Fraser & Pratt describe it: the owner installs by DCSS, as its helpers do.
 pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bool {
     let own = descriptor::begin_kcas(me, ops);
     while let Some(other) = install_and_decide(words, me, own.tag, ops) {
@@ -230,7 +240,7 @@ pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bo
     state.succeeded()
 }
 
-/// Gets the operation that was seen on the word at `index` out of the way.
+/// Gets the operation seen on the word at `index` out of the way.
 fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
     match Word::from(raw) {
         Word::Value(_) => {}
@@ -239,17 +249,17 @@ fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
     }
 }
 
-/// Runs the K-CAS `met` to its end, and before it whatever stands in its way.
+/// Runs the K-CAS `met` to completion, and before it whatever stands in its way.
 ///
-/// Undecided operations that wait for one another form a chain of ascending indices, because tags are
-/// installed in the order of the indices, and a decided operation waits for nobody: the chain ends. It
-/// is walked without recursion, so no stack grows with it.
+/// Undecided operations that wait for one another form a chain of ascending indices, because tags
+/// are installed in index order, and a decided operation waits for nobody: so the chain ends. It is
+/// walked without recursion, so the stack does not grow with it.
 fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
-        // When its owner has moved on, there is nothing left to help. A decided operation is released, and nothing of it
-        // installed: two helpers who put their installations over a tag of its owner, each in turn, would undo and meet
-        // one another's, and never end.
+        // If its owner has moved on, there is nothing left to help. A decided operation is
+        // released, and nothing of it is installed: two helpers that put their installations over a
+        // tag of its owner in turn would keep meeting and undoing each other's for ever.
         if let Some((ops, state)) = descriptor::read_kcas(current) {
             if state == State::Undecided
                 && let Some(other) = install_and_decide(words, me, current, &ops)
@@ -268,8 +278,8 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     }
 }
 
-/// Installs the confirmed tag of a K-CAS in each of its words and decides it. Returns the K-CAS that stands in its
-/// way, if one does; otherwise it is decided.
+/// Installs the confirmed tag of a K-CAS in each of its words and decides it. Returns the K-CAS
+/// that stands in its way, if there is one; otherwise it is decided.
 fn install_and_decide(
     words: &[AtomicU64],
     me: &ThreadId,
@@ -290,29 +300,30 @@ fn install_and_decide(
             Installed::Blocked(_) => return None,
         }
     }
-    // When somebody decided before, this changes nothing.
+    // Has no effect if somebody has decided already.
     descriptor::decide(tag, verdict);
     None
 }
 
-/// What became of an attempt to put a K-CAS tag into one word.
+/// Outcome of an attempt to put a K-CAS tag into one word.
 pub(crate) enum Installed {
     /// The word holds the confirmed tag, or held it and the operation is decided.
     Yes,
-    /// The operation was decided before.
+    /// The operation was already decided.
     Decided,
-    /// The word holds another value than the operation expects.
+    /// The word holds a value other than the expected one.
     Differs,
     /// Another K-CAS owns the word.
     Blocked(KcasTag),
 }
 
-/// Puts `target`'s confirmed tag into a word that holds `expected`, or the tag of `target`'s owner, on condition that
-/// `target` is undecided: a double-compare-single-swap (DCSS).
+/// Puts `target`'s confirmed tag into a word that holds `expected`, or the tag of `target`'s owner,
+/// provided that `target` is undecided: a double-compare-single-swap (DCSS).
 ///
-/// The word first gets a tag of this thread's own, made for this one installation. Whoever sees that
-/// tag can finish the installation, and because no other installation ever bears it, a finisher that
-/// slept since it read "undecided" finds the tag gone and does no harm.
+/// The word first gets a tag of this thread's own, made for this one installation. Any thread that
+/// sees this tag can finish the installation. No other installation ever has the same tag, so a
+/// thread that finishes it late, having slept since it read "undecided", finds the tag gone and
+/// does no harm.
 pub(crate) fn install(
     word: &AtomicU64,
     me: &ThreadId,
@@ -335,8 +346,8 @@ pub(crate) fn install(
         }
         let mine = descriptor::begin_install(me, target, old);
         // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
-        // `finish_install`: whoever takes a word after `leave` or `release` went over it must read
-        // the decision that came before; and whoever takes a late tag of the owner, too.
+        // `finish_install`: a thread that takes a word after `leave` or `release` went over it must
+        // read the decision that came before; so must one that takes a late tag of the owner.
         match word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes,
             Ok(_) => return Installed::Decided,
@@ -345,9 +356,9 @@ pub(crate) fn install(
     }
 }
 
-/// Finishes an installation that was met in `word`.
+/// Finishes an installation found in `word`.
 fn complete_install(word: &AtomicU64, tag: InstallTag) {
-    // When the installer has moved on, its tag has left the word: there is nothing to finish.
+    // If the installer has moved on, its tag has left the word: there is nothing to finish.
     if let Some((target, old)) = descriptor::read_install(tag) {
         finish_install(word, tag, target, old);
     }
@@ -357,17 +368,17 @@ fn is_undecided(tag: KcasTag) -> bool {
     descriptor::state(tag) == Some(State::Undecided)
 }
 
-/// Turns an installation into its target's confirmed tag while the target is undecided (true), else back into
-/// what it replaced (false).
+/// Turns an installation into its target's confirmed tag if the target is undecided (true),
+/// otherwise back into what it replaced (false).
 fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) -> bool {
     let undecided = is_undecided(target);
     let next = if undecided { target.raw() } else { old };
-    // SeqCst: as in `compare_exchange`. A failure means that somebody else finished it.
+    // SeqCst: as in `compare_exchange`. A failure means that another thread finished it.
     let _ = word.compare_exchange(tag.raw(), next, Ordering::SeqCst, Ordering::Relaxed);
     undecided
 }
 
-/// Replaces the tags of a decided operation by what the decision says, wherever they still stand.
+/// Replaces the tags of a decided operation, wherever they still stand, by what the decision says.
 fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
     for op in ops {
         let word = &words[op.index];
@@ -377,22 +388,24 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
             Word::Owner(found) if found == tag => state.owned(op.expected, op.new),
             _ => continue,
         };
-        // SeqCst: as in `compare_exchange`. A failure means that somebody else released it, or is at work on a
-        // late tag of the owner, who sees to it.
+        // SeqCst: as in `compare_exchange`. A failure means that another thread released it, or is
+        // working on a late tag of the owner, which the owner sees to.
         let _ = word.compare_exchange(raw, value, Ordering::SeqCst, Ordering::Relaxed);
     }
 }
 
-/// Takes every tag of the owner's decided operation out of `word`, before its record is reused, so that none is there any
-/// more, nor can come there again.
+/// Takes every tag of the owner's decided operation out of `word` before its record is reused, so
+/// that none is left there and none can come back.
 ///
-/// If the owner decided for success, each word held one of its tags at that moment, or an installation over one, and none
-/// comes back once it is released. Otherwise there may be a tag that the owner put there too late, and over that the installation of a helper who
-/// has not heard of the decision: it would put the owner's tag back when it hears of it. So the owner ends such an
-/// installation itself. It does not write what the installation's record says that it replaced, which is that tag.
+/// If the owner decided for success, each word held one of its tags at that moment, or an
+/// installation over one, and none comes back once it is released. Otherwise the word may hold a
+/// tag that the owner put there too late, and over it the installation of a helper that has not
+/// learned of the decision: when it does, it puts the owner's tag back. So the owner finishes such
+/// an installation itself. It does not write back what the installation's record says was replaced,
+/// since that is the late tag.
 ///
-/// After a *failure* there may be such an installation over a value as well, which began before the decision, and whose
-/// helper slept since it read "undecided":
+/// After a *failure* there may also be such an installation over a value: it began before the
+/// decision, and its helper has slept since it read "undecided":
 ///
 /// ```text
 /// owner   sees a word differ, is about to decide "failed"
@@ -401,17 +414,20 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
 /// helper  wakes, and puts the tag of the dead operation into w, where nobody can ever resolve it
 /// ```
 ///
-/// So the owner ends that, too. And it leaves each word of a failed operation by a successful exchange, if only of the
-/// word for itself: any installation that takes the word later reads from a chain of exchanges that starts here,
-/// synchronises with it (Release here, Acquire in [`install`]), and so reads the decision. A plain load would not do: the
-/// installation's exchange and its load of the status could both miss the owner's (store buffering).
+/// So the owner finishes that one, too. And it leaves each word of a failed operation by a
+/// successful exchange, even if it only exchanges the word for itself: any later installation on
+/// the word reads from a chain of exchanges that starts here, synchronises with it (Release here,
+/// Acquire in [`install`]), and so reads the decision. A plain load would not be enough: it could
+/// miss the installation's exchange while the helper's load of the status misses the owner's
+/// decision (store buffering).
 ///
-/// A *success* needs none of that: each word held a tag when it was decided, so every earlier installation over a value
-/// had ended, and every later one starts from the release of the word.
+/// A *success* needs none of this: each word held a tag when it was decided, so every earlier
+/// installation over a value had ended, and every later one starts from the release of the word.
 #[inline]
 fn leave(word: &AtomicU64, tag: KcasTag, state: State, op: &Op) {
     if state == State::SucceededByOwner {
-        // SeqCst: as in `compare_exchange`. The Acquire of a failure is for the record of what is found.
+        // SeqCst: as in `compare_exchange`. Acquire on failure: the record of what is found is read
+        // next.
         match word.compare_exchange(tag.owner_raw(), op.new, Ordering::SeqCst, Ordering::Acquire) {
             Ok(_) => {}
             Err(raw) => leave_what_is_there(word, tag, state, op, raw),
@@ -422,7 +438,7 @@ fn leave(word: &AtomicU64, tag: KcasTag, state: State, op: &Op) {
     }
 }
 
-/// [`leave`], of a word that holds something else than the tag of an owner in time.
+/// The rest of [`leave`], for a word that holds anything but an owner tag placed in time.
 #[cold]
 fn leave_what_is_there(word: &AtomicU64, tag: KcasTag, state: State, op: &Op, mut raw: u64) {
     loop {
@@ -435,7 +451,8 @@ fn leave_what_is_there(word: &AtomicU64, tag: KcasTag, state: State, op: &Op, mu
                     _ => Some(state.owned(op.expected, op.new)),
                 },
                 Some(_) => None,
-                // It has left the word, and may have left a tag of this operation there.
+                // The installation has left the word, and may have left a tag of this operation
+                // there.
                 None if state != State::Failed => {
                     // Acquire: as in `leave`.
                     raw = word.load(Ordering::Acquire);
@@ -447,11 +464,11 @@ fn leave_what_is_there(word: &AtomicU64, tag: KcasTag, state: State, op: &Op, mu
         };
         let next = match left {
             Some(value) => value,
-            // For itself: see `leave`. When it has changed, it is looked at again.
+            // Exchanged for itself: see `leave`. If it has changed, it is examined again.
             None if state == State::Failed => raw,
             None => return,
         };
-        // SeqCst: as in `compare_exchange`. Acquire of a failure: as in `leave`.
+        // SeqCst: as in `compare_exchange`. Acquire on failure: as in `leave`.
         match word.compare_exchange(raw, next, Ordering::SeqCst, Ordering::Acquire) {
             Ok(_) => return,
             Err(now) => raw = now,

@@ -1,5 +1,5 @@
-//! Models of [`commit`](crate::commit) that start in the middle of an operation, so that few preemptions
-//! reach far.
+//! Models of [`commit`](crate::commit) that start in the middle of an operation, so that a few
+//! preemptions reach far.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::thread_id::{self, ThreadId};
 use crate::{Error, WordArray};
 
 /// Two helpers of one operation at the same word: one reads "undecided" for its installation and
-/// sleeps, the other installs late, after the operation was decided and released and its result was
-/// taken back. When the first one wakes, it must not take the other's installation for its own.
+/// sleeps; the other installs late, after the operation was decided and released and its result
+/// undone. When the first helper wakes, it must not take the other's installation for its own.
 #[test]
 fn an_installation_is_finished_only_as_what_it_is() {
     explore(
@@ -41,11 +41,11 @@ fn an_installation_is_finished_only_as_what_it_is() {
     );
 }
 
-/// A failed operation, a helper whose installation comes late, and the owner's record in use again:
-/// the owner sees word 1 differ; the other thread repairs word 1 and begins an installation there; the
-/// owner decides "failed" and goes on to its next operation. The word must not be left with the tag of
-/// the operation that is no more. (Found by the model on the way: the record of an installation that
-/// had not been acquired.)
+/// A failed operation, a helper that installs late, and the owner's record in use again: the owner
+/// sees word 1 differ; the other thread repairs word 1 and begins an installation there; the owner
+/// decides "failed" and goes on to its next operation. The word must not be left with the tag of an
+/// operation that no longer exists. (The model also found the record of an installation that had
+/// not been acquired.)
 #[test]
 fn late_installation_and_reused_record() {
     explore("late_installation_and_reused_record", 5, 55_000, || {
@@ -73,9 +73,9 @@ fn late_installation_and_reused_record() {
     });
 }
 
-/// A thread ends and the next one takes its id over, while a helper is still at work on the first
-/// one's operation. The second thread runs as many operations as the first one had: if its sequence
-/// numbers began again, the helper would take one of them for the operation that it helps.
+/// A thread ends and the next one takes over its id while a helper is still working on the first
+/// one's operation. The second thread runs as many operations as the first: if its sequence numbers
+/// started afresh, the helper would take one of them for the operation it is helping.
 #[test]
 fn thread_id_is_reused() {
     explore("thread_id_is_reused", 3, 63_000, || {
@@ -97,8 +97,9 @@ fn thread_id_is_reused() {
     });
 }
 
-/// The owner is late: a helper decides before it has put its tag into the second word, and the result is taken back there,
-/// so that the tag goes in after all. It must be out again when the record is used for the next operation.
+/// The owner is late: a helper decides before the owner has put its tag into the second word, and
+/// the result there is undone, so that the tag goes in after all. It must be out again by the time
+/// the record is used for the next operation.
 #[test]
 fn an_owner_that_comes_late() {
     explore("an_owner_that_comes_late", 2, 16_000, || {
@@ -117,8 +118,9 @@ fn an_owner_that_comes_late() {
     });
 }
 
-/// The owner sees a word differ, which then gets the expected value, so that a helper decides for success. The owner, which
-/// is told so instead of its own decision, must find the tags that were put there meanwhile.
+/// The owner sees a word differ; the word then gets the expected value, and a helper decides for
+/// success. The owner learns of that when its own decision comes too late, and must find the tags
+/// that were put there meanwhile.
 #[test]
 fn an_owner_that_is_told_of_a_success() {
     explore("an_owner_that_is_told_of_a_success", 3, 16_000, || {
@@ -146,8 +148,8 @@ fn an_owner_that_is_told_of_a_success() {
     });
 }
 
-/// A tag that the owner puts into a word after a helper decided changes nothing there: not for who reads, nor for who
-/// takes it out.
+/// A tag that the owner puts into a word after a helper has decided changes nothing there, neither
+/// for a reader nor for a thread that takes it out.
 #[test]
 fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
     explore(
@@ -168,8 +170,8 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
     );
 }
 
-/// A helper that began before the decision takes a late tag of the owner for its installation. It will put the tag
-/// back, or its own, unless the owner ends the installation before it uses its record again.
+/// A helper that began before the decision installs over a late tag of the owner. It will put the
+/// tag back, or its own, unless the owner finishes the installation before reusing its record.
 #[test]
 fn an_installation_over_a_late_tag_of_the_owner() {
     explore(
@@ -192,8 +194,9 @@ fn an_installation_over_a_late_tag_of_the_owner() {
     );
 }
 
-/// The owner leaves a word in which it found an installation, whose helper has confirmed its tag meanwhile and gone on
-/// to the next word: the installation cannot be read any more, and the tag is there.
+/// The owner leaves a word in which it found an installation, but the helper has meanwhile
+/// confirmed its tag and gone on to the next word: the installation can no longer be read, and the
+/// tag is there.
 #[test]
 fn an_installation_that_cannot_be_read_any_more() {
     explore(
@@ -219,8 +222,8 @@ fn an_installation_that_cannot_be_read_any_more() {
     );
 }
 
-/// The same, and another installation is in the word by the time that the owner looks again: one of the same thread, for
-/// another operation. It is not taken for the first one.
+/// The same, but by the time the owner looks again another installation is in the word: one by the
+/// same thread, for another operation. It must not be taken for the first one.
 #[test]
 fn an_installation_in_the_place_of_one_that_cannot_be_read() {
     explore(
@@ -247,8 +250,8 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
     );
 }
 
-/// A helper takes the tag of an owner who was in time for its installation, and hears of the decision before it confirms:
-/// the word stands for the new value all the while, as the other one does.
+/// A helper installs over an owner tag placed in time, and learns of the decision before it
+/// confirms: the word stands for the new value throughout, as the other one does.
 #[test]
 fn an_installation_over_the_tag_of_an_owner_in_time() {
     explore(
@@ -271,10 +274,11 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
     );
 }
 
-/// Who meets an operation that is decided takes its tags out, and installs nothing: helpers who put installations over a
-/// tag of its owner, each in turn, would undo and meet one another's for ever. (Such a loop takes more preemptions than can
-/// be explored, and `two_helpers_in_any_rhythm` in `kcas/tests/helpers_in_turns.rs` goes round in it. That nothing is installed can
-/// be seen here.)
+/// A thread that meets a decided operation takes its tags out and installs nothing: helpers that
+/// put installations over a tag of its owner in turn would keep meeting and undoing each other's
+/// for ever. (Such a loop takes more preemptions than can be explored; `two_helpers_in_any_rhythm`
+/// in `kcas/tests/helpers_in_turns.rs` goes through it. Here it can be seen that nothing is
+/// installed.)
 #[test]
 fn nothing_is_installed_for_a_decided_operation() {
     explore(
@@ -298,8 +302,9 @@ fn nothing_is_installed_for_a_decided_operation() {
     );
 }
 
-/// A word is taken from a helper at the last moment, by an operation of a thread that has had none before. Helping that one
-/// first, it reads what the operation consists of, not what its record held before.
+/// A helper loses a word at the last moment to an operation of a thread that has had none before.
+/// Helping that operation first, it reads what the operation consists of, not what its record held
+/// before.
 #[test]
 fn a_helper_that_comes_too_late_for_a_word() {
     explore("a_helper_that_comes_too_late_for_a_word", 3, 7_800, || {
@@ -319,8 +324,8 @@ fn a_helper_that_comes_too_late_for_a_word() {
     });
 }
 
-/// As `two_writers_that_load_the_others_word` in `kcas/tests/loom.rs`, of an operation that a helper brings to its end, or of
-/// which the owner finds a word confirmed.
+/// As `two_writers_that_load_the_others_word` in `kcas/tests/loom.rs`, with an operation that a
+/// helper completes, or of which the owner finds a word confirmed.
 #[test]
 fn two_writers_of_whom_one_is_helped() {
     for confirmed in [false, true] {
@@ -363,7 +368,7 @@ fn op(index: usize, expected: u64, new: u64) -> Op {
     }
 }
 
-/// A K-CAS of the current thread that has its first word.
+/// Starts a K-CAS of the current thread, up to having its first word.
 fn begun(array: &WordArray, ops: &[Op]) -> Own {
     as_me(|me| {
         let own = descriptor::begin_kcas(me, ops);
@@ -373,7 +378,8 @@ fn begun(array: &WordArray, ops: &[Op]) -> Own {
     })
 }
 
-/// A K-CAS of the current thread that has the first of the first two words of a new array, which are to become 1.
+/// Starts a K-CAS of the current thread that is to set the first two words of a new array to 1, up
+/// to having the first of them.
 fn begun_in(words: usize) -> (Arc<WordArray>, Ops, Own) {
     let array = Arc::new(WordArray::new(words));
     let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
@@ -381,14 +387,15 @@ fn begun_in(words: usize) -> (Arc<WordArray>, Ops, Own) {
     (array, ops, own)
 }
 
-/// Puts the owner's tag into one word more.
+/// Puts the owner's tag into one more word.
 fn put(array: &WordArray, own: Own, op: &Op) {
     let put = as_me(|me| place(array.words(), me, own, op));
     assert!(matches!(put, Placed::Yes));
 }
 
-/// Helps the operation of which the first word has the tag to its end, and takes its result in the second one back: its
-/// owner does not know of that yet. (Any thread can do so. This one has a record for installations of its own.)
+/// Helps the operation whose tag is in the first word to completion, and undoes its result in the
+/// second: its owner does not know of that yet. (Any thread can do this. This one has a record of
+/// its own for installations.)
 fn run_by_a_helper(array: &WordArray) {
     assert_eq!(array.load_helping(0), 1);
     assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));

@@ -1,16 +1,16 @@
 //! A thread's reusable record of one operation, read safely by helpers.
 //!
-//! Each thread id owns one [`Record`] for ever: the K-CAS it is running, and the one installation
-//! (DCSS) it has under way. Records are *reused, not recycled* (Arbel-Raviv & Brown 2017): nothing is
-//! allocated per operation and nothing has to be reclaimed. A helper reads fields that the owner may
-//! be overwriting for its next operation, and then asks whether the sequence number is still the one
-//! in the tag it came from. If so, the fields belong to that operation; if not, that operation is
-//! over and the helper forgets what it read.
+//! Each thread id owns one [`Record`] for ever: for the K-CAS it is running, and for the one
+//! installation (DCSS) it has under way. Records are *reused, not recycled* (Arbel-Raviv & Brown
+//! 2017): nothing is allocated per operation and nothing has to be reclaimed. A helper reads fields
+//! that the owner may be overwriting for its next operation, and then checks that the sequence
+//! number is still the one in the tag it came from. If so, the fields belong to that operation; if
+//! not, that operation is over and the helper discards what it read.
 //!
-//! **Why the check is sound.** The owner first advances the sequence number and then writes the fields
-//! (Release). A reader loads the fields (Acquire) and then the sequence number. If any field it loaded
-//! was of a later operation, that load synchronises with the owner's store, and the sequence number
-//! that the reader loads afterwards is at least as new: it differs from the tag's.
+//! **Why the check is sound.** The owner first advances the sequence number and then writes the
+//! fields (Release). A reader loads the fields (Acquire) and then the sequence number. If any field
+//! it loaded belonged to a later operation, that load synchronises with the owner's store, and the
+//! sequence number loaded afterwards is at least as new: it differs from the tag's.
 
 use crossbeam_utils::CachePadded;
 
@@ -19,13 +19,13 @@ use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
-/// Where an operation stands. It leaves `Undecided` once, and never comes back.
+/// State of an operation. It leaves `Undecided` once and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Undecided = 0,
-    /// By its owner: a word that has the owner's tag got it in time.
+    /// By its owner: a word that holds the owner's tag got it in time.
     SucceededByOwner = 1,
-    /// By a helper: a word that has the owner's tag got it too late.
+    /// By a helper: a word that holds the owner's tag got it too late.
     SucceededByHelper = 2,
     Failed = 3,
 }
@@ -40,19 +40,19 @@ impl State {
         }
     }
 
-    /// Whether the words have changed.
+    /// True if the words have changed.
     #[inline]
     pub(crate) fn succeeded(self) -> bool {
         matches!(self, State::SucceededByOwner | State::SucceededByHelper)
     }
 
-    /// What a word stands for that has the confirmed tag, when these are the expected value and the new one.
+    /// What a word with the confirmed tag stands for, given its expected and its new value.
     #[inline]
     pub(crate) fn confirmed(self, expected: u64, new: u64) -> u64 {
         if self.succeeded() { new } else { expected }
     }
 
-    /// What a word stands for that has the owner's tag.
+    /// What a word with the owner's tag stands for.
     #[inline]
     pub(crate) fn owned(self, expected: u64, new: u64) -> u64 {
         if self == State::SucceededByOwner {
@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// The sequence number and the state of the owner's current K-CAS, as one number.
+/// Packs the sequence number and the state of the owner's current K-CAS into one number.
 fn status(tag: KcasTag, state: State) -> u64 {
     tag.sequence() << 2 | state as u64
 }
@@ -77,9 +77,9 @@ pub(crate) struct Record {
     entries: [Entry; MAX_OPS],
     /// Sequence number of the owner's installation.
     install_sequence: AtomicU64,
-    /// The K-CAS on whose behalf the owner installs: its raw tag.
+    /// Raw tag of the K-CAS on whose behalf the owner installs.
     install_target: AtomicU64,
-    /// The word that the installation replaces: a value, or the owner's tag of the K-CAS.
+    /// The word that the installation replaces: a value, or the owner's tag of that K-CAS.
     install_old: AtomicU64,
 }
 
@@ -93,12 +93,12 @@ struct Entry {
 const RECORDS_PER_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 32 };
 const CHUNKS: usize = MAX_THREADS / RECORDS_PER_CHUNK;
 
-/// Neighbouring threads' records share no cache line.
+/// Records of neighbouring threads share no cache line.
 type Chunk = [CachePadded<Record>; RECORDS_PER_CHUNK];
 
 shared_static! {
-    /// Every thread's record, made in chunks as thread ids grow, never freed: memory is bounded by
-    /// the largest number of threads that were ever alive together.
+    /// Every thread's record, made in chunks as thread ids grow and never freed: memory is bounded
+    /// by the largest number of threads that were ever alive at the same time.
     static RECORDS: [OnFirstUse<Chunk>; CHUNKS] = each OnFirstUse::new(new_chunk, ());
 }
 
@@ -128,11 +128,11 @@ impl Record {
         &chunk[thread % RECORDS_PER_CHUNK]
     }
 
-    /// [`status`] as it stands.
+    /// Loads the [`status`].
     fn status(&self) -> u64 {
         // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
-        // "Orderings"). As an Acquire it pairs with `decide`: who sees the decision also sees every tag
-        // that was installed before it.
+        // "Orderings"). As an Acquire it pairs with `decide`: a thread that sees the decision also
+        // sees every tag that was installed before it.
         self.status.load(Ordering::SeqCst)
     }
 }
@@ -145,12 +145,12 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// [`state`]; the owner has not moved on.
+    /// The [`state`]; the owner has not moved on.
     pub(crate) fn state(self) -> State {
         State::of(self.record.status())
     }
 
-    /// [`decide`]s, and tells what has been decided, by whomever.
+    /// [`decide`]s, and returns what has been decided, by whichever thread.
     #[inline]
     pub(crate) fn decide(self, verdict: State) -> State {
         match decide_in(self.record, self.tag, verdict) {
@@ -162,17 +162,17 @@ impl Own {
 
 /// Starts the owner's next K-CAS: its record now describes `ops`, undecided.
 ///
-/// The former operation must be over: its tag is in no word, and nobody can put it there again.
+/// The previous operation must be over: its tag is in no word, and nobody can put it there again.
 #[inline]
 pub(crate) fn begin_kcas(owner: &ThreadId, ops: &[Op]) -> Own {
     let record = Record::of(owner.index());
-    // Relaxed: a helper can only have changed the state of the former operation, and whatever state
+    // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
     let last = record.status.load(Ordering::Relaxed) >> 2;
     let tag = KcasTag::new(owner.index(), next_sequence(last));
-    // Release pairs with the load in `Record::status`: who finds that the former operation is over also finds
-    // its words released, and does not meet its tag again. (For who sees a field, the field's own
-    // Release orders this store.)
+    // Release pairs with the load in `Record::status`: a thread that finds the previous operation
+    // over also finds its words released, and does not meet its tag again. (For a thread that sees
+    // one of the fields, that field's own Release orders this store.)
     record
         .status
         .store(status(tag, State::Undecided), Ordering::Release);
@@ -186,7 +186,8 @@ pub(crate) fn begin_kcas(owner: &ThreadId, ops: &[Op]) -> Own {
     Own { tag, record }
 }
 
-/// The entries and the state of the K-CAS that `tag` names, or `None` when its owner has moved on.
+/// Returns the entries and the state of the K-CAS that `tag` names, or `None` if its owner has
+/// moved on.
 pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Ops, State)> {
     let record = Record::of(tag.thread());
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
@@ -202,17 +203,17 @@ pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Ops, State)> {
     state(tag).map(|state| (ops, state))
 }
 
-/// The logical value of the word at `index`, where a tag of the K-CAS `tag` was seen: what that K-CAS
-/// expects or leaves there, as `meaning` ([`State::confirmed`] or [`State::owned`]) says. `None` when its owner has
-/// moved on.
+/// Returns the logical value of the word at `index`, where a tag of the K-CAS `tag` was seen: the
+/// expected or the new value, as `meaning` ([`State::confirmed`] or [`State::owned`]) says. `None`
+/// if its owner has moved on.
 pub(crate) fn read_entry(
     tag: KcasTag,
     index: usize,
     meaning: fn(State, u64, u64) -> u64,
 ) -> Option<u64> {
     let record = Record::of(tag.thread());
-    // Relaxed: the operation's own entries come first, and each says by its index which word it is for. The
-    // length of a later operation can only hide the entry, and then the owner has moved on indeed.
+    // Relaxed: the operation's own entries come first, and each names its word by the index. The
+    // length of a later operation can only hide the entry, and then the owner has indeed moved on.
     let len = record.len.load(Ordering::Relaxed) as usize;
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let entry = record.entries[..len]
@@ -223,22 +224,22 @@ pub(crate) fn read_entry(
     state(tag).map(|state| meaning(state, expected, new))
 }
 
-/// The state of the K-CAS that `tag` names, or `None` when its owner has moved on.
+/// Returns the state of the K-CAS that `tag` names, or `None` if its owner has moved on.
 pub(crate) fn state(tag: KcasTag) -> Option<State> {
     let status = Record::of(tag.thread()).status();
     (status >> 2 == tag.sequence()).then(|| State::of(status))
 }
 
-/// Decides the K-CAS that `tag` names, unless somebody has.
+/// Decides the K-CAS that `tag` names, unless it is decided already.
 pub(crate) fn decide(tag: KcasTag, verdict: State) {
     let _ = decide_in(Record::of(tag.thread()), tag, verdict);
 }
 
 #[inline]
 fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
-    // SeqCst: as in `Record::status`. As a Release it publishes the tags that this thread installed or saw
-    // installed. Acquire of a failure: the owner learns who decided, and must find the tags that were put into its
-    // words before that.
+    // SeqCst: as in `Record::status`. As a Release it publishes the tags that this thread installed
+    // or saw installed. Acquire on failure: the owner learns who decided, and must find the tags
+    // that were put into its words before that.
     record.status.compare_exchange(
         status(tag, State::Undecided),
         status(tag, verdict),
@@ -247,9 +248,10 @@ fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> 
     )
 }
 
-/// Starts the installer's next installation: of `target`'s tag, over `old`: a value, or the tag of `target`'s owner.
+/// Starts the installer's next installation, of `target`'s tag over `old`: a value, or the tag of
+/// `target`'s owner.
 ///
-/// Its former installation must be over: its tag is in no word.
+/// The previous installation must be over: its tag is in no word.
 pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
     let record = Record::of(installer.index());
     // Relaxed: only the owner of a record writes this field.
@@ -263,8 +265,8 @@ pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> 
     InstallTag::new(installer.index(), sequence)
 }
 
-/// What an installation is for: the K-CAS it serves and the word that it replaces; `None` when its
-/// installer has moved on.
+/// Returns what an installation is for (the K-CAS it serves and the word it replaces), or `None` if
+/// its installer has moved on.
 pub(crate) fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
     let record = Record::of(tag.thread());
     // Acquire, both: pairs with the Release stores in `begin_install`.

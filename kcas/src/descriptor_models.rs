@@ -1,4 +1,4 @@
-//! Models of [`descriptor`](crate::descriptor): a record is read while its owner uses it again.
+//! Models of [`descriptor`](crate::descriptor): a record is read while its owner reuses it.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::sync::Ordering;
 use crate::tagged::KcasTag;
 use crate::thread_id::{self, ThreadId};
 
-/// What is read of an operation is what its owner wrote for it, whole, or nothing. Each field of the next
-/// operation differs, so that none can be taken for the other's.
+/// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
+/// operation differs, so that none can pass for the first one's.
 #[test]
 fn an_operation_is_read_whole_or_not_at_all() {
     let operation = op(0, 1, 2);
@@ -40,7 +40,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
     }
 }
 
-/// The same of an installation.
+/// The same for an installation.
 #[test]
 fn an_installation_is_read_whole_or_not_at_all() {
     explore(
@@ -59,8 +59,8 @@ fn an_installation_is_read_whole_or_not_at_all() {
     );
 }
 
-/// Who finds that an operation is over finds its tag gone from the word, at the first look. (By a relaxed
-/// load: loom does not let a `SeqCst` one look back.)
+/// A thread that finds an operation over finds its tag gone from the word, at the first look. (With
+/// a relaxed load: loom does not let a `SeqCst` one return an older value.)
 #[test]
 fn an_operation_that_is_over_has_left_its_words() {
     explore(
@@ -90,7 +90,7 @@ fn an_operation_that_is_over_has_left_its_words() {
     );
 }
 
-/// The same of an installation.
+/// The same for an installation.
 #[test]
 fn an_installation_that_is_over_has_left_its_word() {
     explore(

@@ -1,8 +1,9 @@
-//! How a model is explored, and how much of it: shared by the loom tests of `kcas` and of `filter`.
+//! Exploring models under loom and counting their executions, for the loom tests of `kcas` and of
+//! `filter`.
 
 use std::cell::Cell;
 use std::sync::Arc;
-// Counts executions from outside the model, so it must not be one of loom's.
+// Counts executions from outside the model, so it must not be loom's.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -10,20 +11,21 @@ use crate::thread_id;
 use crate::{Op, WordArray};
 
 std::thread_local! {
-    /// Threads of the current execution. Loom runs them all on one thread of the system.
+    /// Number of threads in the current execution. Loom runs them all on one system thread.
     static THREADS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`: all
-/// executions), and prints how many there were.
+/// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`:
+/// all executions), and prints how many there were.
 ///
 /// The main thread runs one operation first, so that it holds the lowest thread id and the statics
 /// exist before any other thread looks at them.
 ///
 /// # Panics
-/// When an execution panics or does not end within the bound on its length; and when there were fewer
-/// than `at_least` executions: a model that explores less than it says is no evidence. (Where a bug is planted, another
-/// number says nothing, and the rest of the test is still to be run: with `MODEL_FLOORS=off` fewer are enough.)
+/// When an execution panics or exceeds the bound on its length, or when there were fewer than
+/// `at_least` executions: a model that explores less than it claims is no evidence. (With a planted
+/// bug, a smaller number says nothing, and the rest of the test must still run: `MODEL_FLOORS=off`
+/// allows it.)
 pub fn explore(
     name: &str,
     preemptions: impl Into<Option<usize>>,
@@ -34,7 +36,7 @@ pub fn explore(
     let counter = Arc::clone(&executions);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions.into();
-    // A word that nobody can resolve makes its reader spin: it is found by this bound.
+    // A word that nobody can resolve makes its reader spin: this bound catches it.
     builder.max_branches = 3_000;
     let start = Instant::now();
     builder.check(move || {
@@ -61,7 +63,7 @@ pub fn explore(
     );
 }
 
-/// A thread of a model; its id is free again once it can be joined.
+/// Spawns a thread of a model; its id is free again by the time it can be joined.
 pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
     THREADS.set(THREADS.get() + 1);
     loom::thread::spawn(move || {

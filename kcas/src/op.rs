@@ -1,16 +1,16 @@
-//! What one operation consists of.
+//! An entry of an operation, and the list of all its entries.
 
 use arrayvec::ArrayVec;
 
-/// Most entries of one operation.
-// The model checker needs short operations, and pays for every atomic of a record.
+/// Maximum number of entries in one operation.
+// The model checker needs short operations, and every atomic of a record slows it down.
 pub(crate) const MAX_OPS: usize = if cfg!(kcas_loom) { 3 } else { 8 };
 
-/// One entry of a [`kcas`](crate::WordArray::kcas): the word at `index` must hold `expected`, and holds `new`
-/// afterwards. With `expected == new` the entry only compares.
+/// One entry of a [`kcas`](crate::WordArray::kcas): the word at `index` must hold `expected`, and
+/// then holds `new`. If `expected == new`, the entry only compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Which word, below [`WordArray::len`](crate::WordArray::len).
+    /// Index of the word, below [`WordArray::len`](crate::WordArray::len).
     pub index: usize,
     /// The value it must hold, at most 63 bits wide.
     pub expected: u64,

@@ -1,14 +1,13 @@
-//! A place before every atomic access where a test can stop the thread, for ever if it likes, or let
-//! something else happen first.
+//! Hooks before every atomic access: a test can stop the thread there, for ever if it likes, or do
+//! something else first.
 //!
-//! Only with the feature `steps`, which is for tests and for `harness check`: it makes every access
-//! dearer. Without it, [`step`] is nothing and there are no hooks.
+//! They exist only with the feature `steps`, which is for tests and for `harness check`: it slows
+//! every access down. Without it, [`step`] does nothing.
 //!
-//! A *step* is one access to an atomic of [`sync`](crate::sync) (or a place where other code calls
-//! [`step`] itself). A thread that is stopped by its hook has done all the steps before this one, and
-//! nothing of this one.
+//! A *step* is one access to an atomic of [`sync`](crate::sync), or a call of [`step`] by other
+//! code. A thread stopped by its hook has done all steps before this one, and nothing of this one.
 //!
-//! A hook may ask what kind of [`Access`] a step is; `count` adds them up.
+//! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 pub use hooks::{Counts, Frozen, count, freeze, step, with_access_hook, with_hook, within};
@@ -19,23 +18,24 @@ pub(crate) use hooks::access;
 /// What a step does to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It reads.
+    /// Reads.
     Load,
-    /// It writes, whatever was there.
+    /// Writes, whatever was there.
     Store,
-    /// It reads and writes at one moment: a compare-and-swap, whether it succeeds or fails, or another
+    /// Reads and writes at one moment: a compare-and-swap, whether it succeeds or fails, or another
     /// read-modify-write.
     Exchange,
-    /// It is for other code to know, which called [`step`].
+    /// Known only to the other code, which called [`step`].
     Other,
 }
 
-/// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
+/// One step of the current thread: runs its hook, if it has one. Does nothing without the feature
+/// `steps`.
 #[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
 pub fn step() {}
 
-/// [`step`], of a known kind.
+/// [`step`] of a known kind.
 #[cfg(not(any(feature = "steps", kcas_loom)))]
 #[inline(always)]
 pub(crate) fn access(_: Access) {}
@@ -58,23 +58,25 @@ mod hooks {
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
     }
 
-    /// One step of the current thread: runs its hook, if it has one. Nothing without the feature `steps`.
+    /// One step of the current thread: runs its hook, if it has one. Nothing without the feature
+    /// `steps`.
     #[inline]
     pub fn step() {
         access(Access::Other);
     }
 
-    /// [`step`], of a known kind.
+    /// [`step`] of a known kind.
     #[inline]
     pub(crate) fn access(access: Access) {
-        // A thread that is being torn down has no hook any more.
+        // A thread that is being torn down no longer has a hook.
         let hook = HOOK.try_with(|hook| hook.borrow_mut().take());
         if let Ok(Some(hook)) = hook {
             run(hook, access);
         }
     }
 
-    /// While the hook runs, the thread has none: what the hook does itself are not steps.
+    /// Runs the hook. The thread has none meanwhile: what the hook does itself does not count as
+    /// steps.
     #[cold]
     fn run(mut hook: Hook, access: Access) {
         (hook.run)(hook.steps, access);
@@ -82,13 +84,13 @@ mod hooks {
         HOOK.set(Some(hook));
     }
 
-    /// Runs `action`, and before each step of it `hook`, which gets the number of the step, from 0.
-    /// The hook that the thread had before, if any, rests meanwhile.
+    /// Runs `action`, and before each of its steps `hook`, which gets the number of the step, from
+    /// 0. If the thread already had a hook, it is suspended meanwhile.
     pub fn with_hook<R>(mut hook: impl FnMut(u64) + 'static, action: impl FnOnce() -> R) -> R {
         with_access_hook(move |step, _| hook(step), action)
     }
 
-    /// [`with_hook`], whose hook is told the kind of the step, too.
+    /// [`with_hook`] for a hook that also gets the kind of the step.
     pub fn with_access_hook<R>(
         hook: impl FnMut(u64, Access) + 'static,
         action: impl FnOnce() -> R,
@@ -104,7 +106,7 @@ mod hooks {
         action()
     }
 
-    /// How many steps of each kind there were.
+    /// Number of steps of each kind.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Counts {
         /// [`Access::Load`].
@@ -117,7 +119,7 @@ mod hooks {
         pub others: u64,
     }
 
-    /// Runs `action`, and counts its steps.
+    /// Runs `action` and counts its steps.
     pub fn count<R>(action: impl FnOnce() -> R) -> (R, Counts) {
         let counts = Rc::new(Cell::new(Counts::default()));
         let counter = Rc::clone(&counts);
@@ -135,30 +137,31 @@ mod hooks {
         (result, counts.get())
     }
 
-    /// Runs `action`, which must end after `limit` steps at most.
+    /// Runs `action`, which must finish within `limit` steps.
     ///
     /// # Panics
-    /// When it takes more: it waits for somebody, or does more and more.
+    /// When it takes more: it waits for another thread, or never ends.
     pub fn within<R>(limit: u64, action: impl FnOnce() -> R) -> R {
         let check = move |step| assert!(step < limit, "not done after {limit} steps");
         with_hook(check, action)
     }
 
-    /// A thread that is stopped in the middle of an action.
+    /// A thread stopped in the middle of an action.
     #[derive(Debug)]
     pub struct Frozen<R> {
         thread: JoinHandle<R>,
         go_on: Sender<()>,
     }
 
-    /// Steps after which a frozen thread's action is taken to have no end.
+    /// Number of steps after which a frozen thread's action is considered endless.
     const NO_END: u64 = 100_000;
 
-    /// Runs `action` in a thread of its own and stops it before the step of this number, for as long
-    /// as is wanted; or returns the result of the action, if it has no such step.
+    /// Runs `action` in a thread of its own and stops it before the step with this number, for as
+    /// long as needed; or returns the result of the action, if it has no such step.
     ///
     /// # Panics
-    /// When the action panics, or takes more than 100,000 steps: it waits for somebody.
+    /// When the action panics, or takes more than 100,000 steps, because it waits for another
+    /// thread.
     pub fn freeze<R: Send + 'static>(
         step: u64,
         action: impl FnOnce() -> R + Send + 'static,
@@ -169,7 +172,7 @@ mod hooks {
             let hook = move |at| {
                 assert!(at < NO_END, "not done after {NO_END} steps");
                 if at == step && stopped.send(()).is_ok() {
-                    // An error says that nobody wants the thread any more: let it end.
+                    // An error means that nobody needs the thread any more: let it finish.
                     let _ = goes_on.recv();
                 }
             };
@@ -183,7 +186,7 @@ mod hooks {
     }
 
     impl<R> Frozen<R> {
-        /// Lets the thread go on to its end; returns the result of the action.
+        /// Lets the thread finish; returns the result of the action.
         ///
         /// # Panics
         /// When the action panics.
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!(count(|| ()), ((), Counts::default()));
     }
 
-    /// What the docs of [`WordArray::kcas`] promise.
+    /// The cost that the docs of [`WordArray::kcas`] promise.
     #[test]
     fn undisturbed_operations_cost_2k_plus_1_exchanges() {
         let words = WordArray::new(WordArray::MAX_OPS);
@@ -266,7 +269,7 @@ mod tests {
             };
             (0..entries).map(op).collect()
         };
-        // The thread's first operation also claims an id.
+        // A thread's first operation also claims an id.
         words.kcas(&ops(2, 0, 0)).unwrap();
         for entries in 1..=WordArray::MAX_OPS {
             let exchanges = |kcas: &dyn Fn() -> Result<(), Error>| {

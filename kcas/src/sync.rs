@@ -1,9 +1,9 @@
-//! The one door to atomics: the standard library's normally, loom's under the model checker.
+//! The only source of atomics: the standard library's normally, loom's under the model checker.
 //!
 //! Every atomic of `kcas` and of `filter` is named through this module, so that a model built with
-//! `--cfg kcas_loom` sees each access, and so does a test that stops threads ([`steps`](crate::steps)).
-//! What else differs between these worlds is hidden here, too: how a static and a thread-local are
-//! declared, and how a value that is made at first use is kept ([`OnFirstUse`]).
+//! `--cfg kcas_loom` sees each access, as does a test that stops threads ([`steps`](crate::steps)).
+//! It also hides what else differs between these builds: how a static and a thread-local are
+//! declared, and how a value made on first use is kept ([`OnFirstUse`]).
 
 #[cfg(kcas_loom)]
 pub use loom::sync::atomic::Ordering;
@@ -17,16 +17,16 @@ pub use std::sync::atomic::Ordering;
 #[cfg(not(kcas_loom))]
 use crate::steps::{Access, access};
 
-/// An atomic with something done before each access: a [step](crate::steps) with the feature `steps`,
-/// and what follows under loom.
+/// An atomic that does something before each access: a [step](crate::steps) with the feature
+/// `steps`, and the following under loom.
 ///
-/// Loom (0.7.2) decides which executions to explore from the *last* access to an atomic alone. When a
-/// thread loads an atomic and then writes it, its own load hides that another thread loaded it before,
-/// and the execution in which the write comes first is never explored (loom's issues 166 and 392). A
-/// compare-and-swap loop begins just so. Here every access is preceded by a relaxed
-/// read-modify-write of a companion, which loom takes for dependent on every other one: no order of
-/// accesses is left out. It orders nothing and publishes nothing, so what a load may return is as weak as
-/// before. `kcas/tests/loom.rs` shows what is missed without it.
+/// Loom (0.7.2) decides which executions to explore from the *last* access to an atomic alone. When
+/// a thread loads an atomic and then writes it, its own load hides an earlier load by another
+/// thread, and the execution in which the write comes first is never explored (loom's issues 166
+/// and 392). Every compare-and-swap loop begins like this. So every access here is preceded by a
+/// relaxed read-modify-write of a companion, which loom takes to be dependent on every other one:
+/// no order of accesses is left out. It orders nothing and publishes nothing, so loads may return
+/// the same values as without it. `kcas/tests/loom.rs` shows what would be missed.
 #[cfg(any(kcas_loom, feature = "steps"))]
 mod observed {
     #[cfg(kcas_loom)]
@@ -38,7 +38,7 @@ mod observed {
 
     use crate::steps::Access;
 
-    /// A 64-bit atomic with the operations of the standard one that are used here.
+    /// A 64-bit atomic with those operations of the standard one that are used here.
     #[derive(Debug)]
     pub struct AtomicU64 {
         value: atomic::AtomicU64,
@@ -47,7 +47,7 @@ mod observed {
     }
 
     impl AtomicU64 {
-        /// An atomic that holds `value`.
+        /// Makes an atomic that holds `value`.
         #[cfg(kcas_loom)]
         pub fn new(value: u64) -> Self {
             AtomicU64 {
@@ -56,7 +56,7 @@ mod observed {
             }
         }
 
-        /// An atomic that holds `value`.
+        /// Makes an atomic that holds `value`.
         #[cfg(not(kcas_loom))]
         pub const fn new(value: u64) -> Self {
             AtomicU64 {
@@ -72,7 +72,7 @@ mod observed {
             &self.value
         }
 
-        /// The current value, or an older one that `order` still allows.
+        /// Returns the current value, or an older one that `order` still allows.
         pub fn load(&self, order: Ordering) -> u64 {
             self.before(Access::Load).load(order)
         }
@@ -82,17 +82,17 @@ mod observed {
             self.before(Access::Store).store(value, order);
         }
 
-        /// Ands `value` in, and returns what was there.
+        /// Replaces the value by its bitwise and with `value`; returns the old value.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
             self.before(Access::Exchange).fetch_and(value, order)
         }
 
-        /// Subtracts `value`, wrapping, and returns what was there.
+        /// Subtracts `value`, wrapping; returns the old value.
         pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
             self.before(Access::Exchange).fetch_sub(value, order)
         }
 
-        /// Replaces `current` by `new`; returns what was there.
+        /// Replaces the value by `new` if it is `current`; returns the old value.
         pub fn compare_exchange(
             &self,
             current: u64,
@@ -106,16 +106,16 @@ mod observed {
     }
 }
 
-/// So many zeros, or nothing when the allocator refuses the memory.
+/// Returns `len` zeros, or `None` when the allocator refuses the memory.
 ///
-/// The memory comes zeroed from the system, which gives a large piece page by page when it is first
-/// written: a table that is never filled costs what was filled of it.
+/// The memory comes zeroed from the system, which supplies a large piece page by page on first
+/// write: a table that is never filled takes only the pages that were written.
 #[cfg(not(any(kcas_loom, feature = "steps")))]
 pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     bytemuck::try_zeroed_slice_box(len).ok()
 }
 
-/// So many zeros, or nothing when the allocator refuses the memory.
+/// Returns `len` zeros, or `None` when the allocator refuses the memory.
 #[cfg(any(kcas_loom, feature = "steps"))]
 pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     let mut zeros = Vec::new();
@@ -124,8 +124,8 @@ pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     Some(zeros.into_boxed_slice())
 }
 
-/// A value made when it is first asked for, without a lock: racing makers each build one, the first
-/// to publish it wins and the others drop theirs.
+/// A value made on first use, without a lock: racing makers each build one, the first to publish
+/// its value wins, and the others drop theirs.
 ///
 /// Under loom the value is made at once, so that no publication is hidden from the model.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ pub struct OnFirstUse<T, A = ()> {
 
 #[cfg(not(kcas_loom))]
 impl<T, A: Copy> OnFirstUse<T, A> {
-    /// A place for a value that `make` builds of this argument.
+    /// Makes a place for the value that `make` builds from this argument.
     pub const fn new(make: fn(A) -> T, of: A) -> Self {
         OnFirstUse {
             made: once_cell::race::OnceBox::new(),
@@ -153,13 +153,14 @@ impl<T, A: Copy> OnFirstUse<T, A> {
         }
     }
 
-    /// The value, if someone has asked for it before. Wait-free: one load.
+    /// Returns the value, if it has been made. Wait-free: one load.
     pub fn get(&self) -> Option<&T> {
         access(Access::Load);
         self.made.get()
     }
 
-    /// The value; the first caller makes it. Wait-free, but for the allocator at first use.
+    /// Returns the value; the first caller makes it. Wait-free, except for the allocator on first
+    /// use.
     pub fn get_or_make(&self) -> &T {
         access(Access::Load);
         self.made.get_or_init(|| Box::new((self.make)(self.of)))
@@ -168,7 +169,7 @@ impl<T, A: Copy> OnFirstUse<T, A> {
 
 #[cfg(kcas_loom)]
 impl<T, A> OnFirstUse<T, A> {
-    /// A value that `make` builds of this argument.
+    /// Makes the value that `make` builds from this argument.
     pub fn new(make: fn(A) -> T, of: A) -> Self {
         OnFirstUse {
             made: make(of),
@@ -176,19 +177,19 @@ impl<T, A> OnFirstUse<T, A> {
         }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn get(&self) -> Option<&T> {
         Some(&self.made)
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn get_or_make(&self) -> &T {
         &self.made
     }
 }
 
-/// Declares a static that holds atomics, or an array of them that are all made alike: an ordinary one
-/// normally, one that is made anew for each execution under loom.
+/// Declares a static that holds atomics, or an array of atomics that are all made alike: an
+/// ordinary one normally, one made anew for each execution under loom.
 macro_rules! shared_static {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         #[cfg(not(kcas_loom))]
@@ -215,7 +216,7 @@ macro_rules! shared_static {
 }
 pub(crate) use shared_static;
 
-/// Declares a thread-local: the standard library's, or that of loom's threads.
+/// Declares a thread-local: the standard library's, or loom's under loom.
 macro_rules! thread_static {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         #[cfg(not(kcas_loom))]

@@ -1,4 +1,4 @@
-//! What the 64 bits of a word mean: a value of 63 bits, or a tag that names an operation.
+//! The meaning of a word's 64 bits: a value of 63 bits, or a tag that names an operation.
 //!
 //! ```text
 //! bit  63   62   61   60..49    48..0
@@ -8,8 +8,9 @@
 //!      1    1    0    thread    sequence number      an installation in progress (DCSS)
 //! ```
 //!
-//! A tag names one operation for ever: until the 49-bit sequence number wraps, which takes one thread
-//! more than a year at 10^7 tags a second, and does harm only to a helper that slept for exactly one whole turn.
+//! A tag names one operation for ever, or rather until the 49-bit sequence number wraps. That takes
+//! one thread more than a year at 10^7 tags a second, and harms only a helper that slept for
+//! exactly one whole turn.
 
 use crate::thread_id::MAX_THREADS;
 
@@ -21,7 +22,7 @@ const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
 const _: () = assert!(MAX_THREADS <= 1 << (61 - SEQUENCE_BITS));
 
-/// Number of bits of a value.
+/// Width of a value in bits.
 pub(crate) const VALUE_BITS: u32 = 63;
 
 /// True when the word holds a value and no operation is under way on it.
@@ -30,16 +31,17 @@ pub(crate) fn is_value(raw: u64) -> bool {
     raw & TAG == 0
 }
 
-/// A word, understood.
+/// A decoded word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// No operation is under way here.
     Value(u64),
     /// Owned by this K-CAS until it is decided and released.
     Kcas(KcasTag),
-    /// Owned by this K-CAS, too, as its owner says; whether it came in time, its decision tells.
+    /// Owned by this K-CAS, too, according to its owner; the decision shows whether it came in
+    /// time.
     Owner(KcasTag),
-    /// Somebody is installing a K-CAS tag here, if its operation is still undecided.
+    /// A K-CAS tag is being installed here, provided its operation is still undecided.
     Install(InstallTag),
 }
 
@@ -70,17 +72,17 @@ impl KcasTag {
         KcasTag(TAG | (thread as u64) << SEQUENCE_BITS | sequence)
     }
 
-    /// The tag whose bits these are, taken from a record that keeps it as a plain number.
+    /// Returns the tag with these bits, taken from a record that keeps it as a plain number.
     pub(crate) fn from_raw(raw: u64) -> KcasTag {
         KcasTag(raw)
     }
 
-    /// The word of a helper that confirmed it.
+    /// Returns the confirmed tag, as a word.
     pub(crate) fn raw(self) -> u64 {
         self.0
     }
 
-    /// The word of its owner.
+    /// Returns the owner tag, as a word.
     pub(crate) fn owner_raw(self) -> u64 {
         self.0 | OWNER
     }
@@ -112,7 +114,7 @@ impl InstallTag {
     }
 }
 
-/// The sequence number after this one.
+/// Returns the sequence number after this one.
 pub(crate) fn next_sequence(sequence: u64) -> u64 {
     (sequence + 1) & SEQUENCE_MASK
 }

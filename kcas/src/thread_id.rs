@@ -1,37 +1,39 @@
-//! Small dense ids for live threads, reused after a thread ends, without a lock.
+//! Small dense ids for live threads, claimed and given back without a lock.
 //!
-//! A thread claims a free id, a low one, at its first use and gives it back when it ends. Whatever is
-//! kept per id (a descriptor, a counter) is inherited by the next thread that claims the same id,
-//! together with everything its former owner wrote.
+//! A thread claims a free, low id on first use and gives it back when it ends. Whatever is kept per
+//! id (a descriptor, a counter) passes to the next thread that claims the same id, together with
+//! everything its former owner wrote.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
 use crate::sync::{AtomicU64, Ordering, shared_static, thread_static};
 
-/// How many threads may hold an id at one moment: 4,096. A thread holds one from its first operation
-/// that needs it until it ends.
+/// Maximum number of threads that may hold an id at one moment: 4,096. A thread holds one from its
+/// first operation that needs it until it ends.
 pub const MAX_THREADS: usize = WORDS * BITS_PER_WORD;
 
-// The model checker never runs more than four threads, and pays for every atomic.
+// The model checker never runs more than four threads, and every atomic slows it down.
 const WORDS: usize = if cfg!(kcas_loom) { 1 } else { 64 };
 const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
 const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
 
 shared_static! {
-    /// How many ids are held or promised: never more than there are. A thread that was promised one is
-    /// sure to find it, which a single look at all the bits, one word after the other, could not tell.
+    /// Number of ids that are held or promised, never more than there are. A thread that was
+    /// promised one is sure to find it, which a single scan of all the bits, one word after the
+    /// other, could not guarantee.
     static HELD: AtomicU64 = AtomicU64::new(0);
 }
 
 shared_static! {
-    /// One bit an id, set while a live thread holds it.
+    /// One bit per id, set while a live thread holds it.
     static CLAIMED: [AtomicU64; WORDS] = each AtomicU64::new(0);
 }
 
 thread_static! {
-    /// The id that the current thread holds, until it ends or, where it is being torn down, for one call. It needs no drop:
-    /// it outlives the thread's other locals, and no access asks whether it still does.
+    /// The id that the current thread holds: until it ends or, if it is being torn down, for one
+    /// call. It needs no drop, so it outlives the thread's other locals, and no access checks
+    /// whether it still exists.
     static HELD_HERE: Cell<Option<usize>> = Cell::new(None);
 }
 
@@ -40,26 +42,28 @@ thread_static! {
     static AT_THE_END: GiveBack = GiveBack;
 }
 
-/// The id that the current thread holds: below [`MAX_THREADS`], and no other live thread's.
+/// The id of the current thread: below [`MAX_THREADS`], and different from every other live
+/// thread's.
 ///
-/// It cannot leave its thread, so a function that gets one may write what is kept under it.
+/// It cannot leave its thread, so a function that gets one may write the data kept under it.
 #[derive(Debug)]
 pub struct ThreadId {
     index: usize,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
-/// More than [`MAX_THREADS`] live threads have used K-CAS at one moment.
+/// More than [`MAX_THREADS`] live threads take part in K-CAS at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "more than {MAX_THREADS} live threads take part in K-CAS: let some end, or share a pool of threads"
 )]
 pub struct TooManyThreads;
 
-/// Claims an id for the current thread, unless it has one, and keeps it until the thread ends: after that, nothing that
-/// the thread calls lacks one. Call this before a function that panics for want of an id.
+/// Claims an id for the current thread, unless it has one, and keeps it until the thread ends, so
+/// that no later call lacks one. Call this before a function that panics for lack of an id.
 ///
-/// Progress: as [`with`]. In a thread that is being torn down (its thread-locals are gone) nothing is kept.
+/// Progress: as [`with`]. In a thread that is being torn down (its thread-locals are gone) the id
+/// is not kept.
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held.
@@ -67,13 +71,13 @@ pub fn register() -> Result<(), TooManyThreads> {
     with(|_| ())
 }
 
-/// Runs `action` with the current thread's id, claiming one at the thread's first use.
+/// Runs `action` with the current thread's id, claiming one on the thread's first use.
 ///
 /// Progress: wait-free after the first use; the claim is lock-free. In a thread that is being torn
 /// down (its thread-locals are gone) an id is claimed for this one call and the calls inside it.
 ///
 /// # Errors
-/// [`TooManyThreads`] when every id is held; `action` has not run then.
+/// [`TooManyThreads`] when every id is held; then `action` has not run.
 #[inline]
 pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
     match HELD_HERE.with(Cell::get) {
@@ -82,7 +86,7 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
     }
 }
 
-/// [`with`], in a thread that holds no id.
+/// [`with`] in a thread that holds no id.
 #[cold]
 fn with_new<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
     let id = ThreadId::claim()?;
@@ -92,20 +96,21 @@ fn with_new<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
     Ok(action(&id))
 }
 
-/// Sees to it that the id of the current thread is given back when the thread ends; false when it is ending.
+/// Makes sure that the current thread's id is given back when the thread ends; false if it is
+/// already ending.
 #[cfg(not(kcas_loom))]
 fn keep_until_the_end() -> bool {
     AT_THE_END.try_with(|_| ()).is_ok()
 }
 
-/// Loom drops a thread's locals only after the thread can be joined, and perhaps after the statics are gone; so a model's
-/// threads end with a call of [`end_of_thread`].
+/// Loom drops a thread's locals only after the thread can be joined, and perhaps after the statics
+/// are gone, so the threads of a model end with a call to [`end_of_thread`].
 #[cfg(kcas_loom)]
 fn keep_until_the_end() -> bool {
     true
 }
 
-/// Gives the id of the current thread back when it is dropped.
+/// Gives back the current thread's id when dropped.
 struct GiveBack;
 
 impl Drop for GiveBack {
@@ -116,7 +121,7 @@ impl Drop for GiveBack {
     }
 }
 
-/// Gives the current thread's id back.
+/// Gives back the current thread's id.
 #[cfg(kcas_loom)]
 pub(crate) fn end_of_thread() {
     drop(GiveBack);
@@ -130,7 +135,7 @@ impl ThreadId {
         }
     }
 
-    /// The id as a number, below [`MAX_THREADS`].
+    /// Returns the id as a number below [`MAX_THREADS`].
     #[inline]
     pub fn index(&self) -> usize {
         self.index
@@ -142,8 +147,8 @@ impl ThreadId {
             if let Some(index) = (0..WORDS).find_map(claim_in) {
                 return Ok(ThreadId::of(index));
             }
-            // Every bit was set when it was looked at, and yet one was free at each moment: others
-            // claimed and gave back meanwhile.
+            // Every bit was set when examined, although one was free at each moment: others claimed
+            // and gave back ids meanwhile.
         }
     }
 
@@ -151,8 +156,8 @@ impl ThreadId {
         let bit = 1 << (self.index % BITS_PER_WORD);
         // Release pairs with the Acquire in `claim`.
         CLAIMED[self.index / BITS_PER_WORD].fetch_and(!bit, Ordering::Release);
-        // After the bit, so that no id is promised before it is free. Release pairs with the Acquire on
-        // the same counter in `claim`.
+        // After the bit, so that no id is promised before it is free. Release pairs with the
+        // Acquire on the same counter in `claim`.
         HELD.fetch_sub(1, Ordering::Release);
     }
 }
@@ -162,8 +167,8 @@ fn promise() -> Result<(), TooManyThreads> {
     // Relaxed: only a hint; the exchange below decides.
     let mut held = HELD.load(Ordering::Relaxed);
     while held < MAX_THREADS as u64 {
-        // Acquire pairs with the Release in `give_back`: the bit that was cleared before is seen. Nothing
-        // is read from a failure.
+        // Acquire pairs with the Release in `give_back`, so the bit that was cleared before it is
+        // seen. A failure needs no ordering: nothing is read because of it.
         match HELD.compare_exchange(held, held + 1, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => return Ok(()),
             Err(now) => held = now,
@@ -172,15 +177,15 @@ fn promise() -> Result<(), TooManyThreads> {
     Err(TooManyThreads)
 }
 
-/// Claims an id among those of one word of bits.
+/// Claims an id from one word of bits.
 fn claim_in(word: usize) -> Option<usize> {
     // Relaxed: only a hint; the exchange below decides.
     let mut seen = CLAIMED[word].load(Ordering::Relaxed);
     while seen != ALL_CLAIMED {
         let bit = (!seen).trailing_zeros() as usize;
-        // Acquire pairs with the Release in `give_back`: all that the id's former owner wrote (sequence
-        // numbers, counters) is visible to the new one. Nothing is published by the claim itself, so
-        // Release is not needed.
+        // Acquire pairs with the Release in `give_back`: all that the id's former owner wrote
+        // (sequence numbers, counters) is visible to the new one. Nothing is published by the claim
+        // itself, so Release is not needed.
         match CLAIMED[word].compare_exchange(
             seen,
             seen | 1 << bit,

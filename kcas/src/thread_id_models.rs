@@ -5,9 +5,9 @@ use crate::model::{explore, spawn};
 use crate::op::Op;
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
-/// A thread gives its id back and another one, which nothing else synchronises with it, claims it: it goes on
-/// with the sequence numbers where the first one left them. Begun again, they would give two operations, or
-/// two installations, the same tag.
+/// A thread gives its id back, and another one, which nothing else synchronises with it, claims it:
+/// it continues the sequence numbers where the first one left off. If they started afresh, two
+/// operations or two installations would get the same tag.
 #[test]
 fn an_id_changes_hands_with_what_is_kept_under_it() {
     explore(
@@ -36,8 +36,8 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
     );
 }
 
-/// Every id is held when one is given back: whoever is promised an id finds it at once, and does not search
-/// for a bit that it cannot see yet.
+/// All ids are held when one is given back: a thread that is promised an id finds it at once,
+/// rather than searching for a bit that it cannot see yet.
 #[test]
 fn a_promised_id_is_found() {
     explore("a_promised_id_is_found", None, 10, || {
@@ -46,7 +46,7 @@ fn a_promised_id_is_found() {
             .collect();
         let claimer = spawn(|| ThreadId::claim().map(|id| id.give_back()));
         held[0].give_back();
-        // Too late or not, it is told so.
+        // In time or not, it gets a clear answer.
         let _ = claimer.join().unwrap();
         held[1..].iter().for_each(ThreadId::give_back);
     });

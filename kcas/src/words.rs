@@ -1,4 +1,4 @@
-//! The public face: [`WordArray`].
+//! The public type [`WordArray`], and the errors of its operations.
 
 use crate::commit::{self, CompareExchangeError};
 use crate::op::{MAX_OPS, Op, Ops};
@@ -6,22 +6,23 @@ use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
 
-/// Why a [`kcas`](WordArray::kcas) did not happen. No word has changed.
+/// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Some word did not hold its expected value. This and [`TooManyThreads`](Error::TooManyThreads) are no misuse.
+    /// A word did not hold its expected value. This and
+    /// [`TooManyThreads`](Error::TooManyThreads) are the errors that are not misuse.
     #[error("a word does not hold its expected value")]
     Mismatch,
     /// More entries than [`WordArray::MAX_OPS`].
     #[error("{given} entries in one operation; at most {MAX_OPS} are possible")]
     TooManyOps {
-        /// How many entries were given.
+        /// Number of entries given.
         given: usize,
     },
     /// Two entries name the same word.
     #[error("index {index} is named twice in one operation")]
     DuplicateIndex {
-        /// The index that is named twice.
+        /// The index named twice.
         index: usize,
     },
     /// An entry names a word past the end.
@@ -47,19 +48,19 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no memory for {len} words of 8 bytes")]
 pub struct OutOfMemory {
-    /// How many words were asked for.
+    /// Number of words asked for.
     pub len: usize,
 }
 
-/// A fixed-length array of 63-bit words that can be compared and swapped several at a time.
+/// A fixed-length array of 63-bit words, several of which can be compared and swapped at once.
 ///
 /// Every operation is linearizable. [`load`](Self::load) never writes shared memory;
-/// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a thread that
-/// stops anywhere inside them stops nobody else.
+/// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a thread
+/// that stops anywhere inside them stops nobody else.
 ///
-/// A word is 8 bytes, aligned to 8 bytes, so none lies across the border of two cache lines or pages, wherever
-/// the array begins. A large array gets its memory from the system page by page, when words are first
-/// written; with the feature `huge-pages`, by pages of 2 MiB where Linux has them.
+/// A word is 8 bytes long and aligned to 8 bytes, so none straddles two cache lines or pages,
+/// wherever the array begins. A large array gets its memory from the system page by page, when
+/// words are first written; with the feature `huge-pages`, in pages of 2 MiB where Linux has them.
 ///
 /// ```
 /// use kcas::{Op, WordArray};
@@ -82,13 +83,13 @@ pub struct WordArray {
 }
 
 impl WordArray {
-    /// Most entries of one [`kcas`](Self::kcas): 8.
+    /// Maximum number of entries of one [`kcas`](Self::kcas): 8.
     pub const MAX_OPS: usize = MAX_OPS;
 
     /// Width of a value in bits: 63.
     pub const VALUE_BITS: u32 = tagged::VALUE_BITS;
 
-    /// An array of `len` words, all zero.
+    /// Makes an array of `len` words, all zero.
     ///
     /// # Panics
     /// When the allocator refuses `8 × len` bytes. See [`try_new`](Self::try_new).
@@ -99,11 +100,11 @@ impl WordArray {
         }
     }
 
-    /// An array of `len` words, all zero, or the reason why there is no memory for it.
+    /// Makes an array of `len` words, all zero, if there is memory for it.
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes. (A system that promises more memory than it has may not
-    /// refuse, and end the process when the words are written.)
+    /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may not
+    /// refuse, but kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
             Some(words) => Ok(WordArray::of(words)),
@@ -111,7 +112,7 @@ impl WordArray {
         }
     }
 
-    /// An array of these values, in their memory.
+    /// Makes an array of these values, reusing their memory.
     ///
     /// # Panics
     /// When a value is wider than 63 bits.
@@ -132,23 +133,24 @@ impl WordArray {
         WordArray { words }
     }
 
-    /// Number of words.
+    /// Returns the number of words.
     #[inline]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// True when there is no word.
+    /// True if there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The value of the word at `index`. Never writes shared memory and never helps: a writer that stalls
-    /// inside an operation costs readers of its words a few loads more, until another writer helps it.
+    /// Returns the value of the word at `index`. Never writes shared memory and never helps: a
+    /// writer that stalls inside an operation costs readers of its words a few more loads, until
+    /// another writer helps it.
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
-    /// again only when another thread's operation, or a step of one, ended meanwhile). Linearization point: the load of
-    /// the word, or the decision of the operation found on it.
+    /// again only if another thread's operation, or a step of one, completed meanwhile).
+    /// Linearization point: the load of the word, or the decision of the operation found on it.
     ///
     /// # Panics
     /// When `index` is out of range.
@@ -157,8 +159,9 @@ impl WordArray {
         commit::load(&self.words, index)
     }
 
-    /// The word at `index` as it stands: its value, or a number of 2^63 or more when an operation is under
-    /// way on it. One load, for a fast path that falls back on [`load`](Self::load).
+    /// Returns the word at `index` as it stands: its value, or a number of 2^63 or more when an
+    /// operation is under way on it. This is a single load, for a fast path that falls back on
+    /// [`load`](Self::load).
     ///
     /// Progress: wait-free. Linearization point of a value: the load.
     ///
@@ -169,17 +172,18 @@ impl WordArray {
         commit::peek(&self.words, index)
     }
 
-    /// [`load`](Self::load), but an operation that is found on the word is first helped to its end, as Harris, Fraser
-    /// and Pratt read. There is no reason to prefer it but to compare: a reader writes what it need not, and waits
-    /// for as many compare-and-swaps as the operation still has to make.
+    /// [`load`](Self::load), but an operation found on the word is first helped to completion, as
+    /// in Harris, Fraser & Pratt. It exists only for comparison: a reader writes needlessly, and
+    /// waits for all the compare-and-swaps that the operation still has to make.
     ///
-    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads again after
-    /// every step of an operation that it helped there). Linearization point: the last load of the word.
+    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
+    /// again after every step of an operation that it helped there). Linearization point: the last
+    /// load of the word.
     ///
     /// # Panics
     /// When `index` is out of range, or when an operation must be helped and more than
-    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part (not in a thread that has
-    /// [registered](thread_id::register)).
+    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part (the latter never in a thread
+    /// that has [registered](thread_id::register)).
     #[inline]
     pub fn load_helping(&self, index: usize) -> u64 {
         match commit::load_helping(&self.words, index) {
@@ -188,17 +192,18 @@ impl WordArray {
         }
     }
 
-    /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the
-    /// value that it holds instead.
+    /// Replaces the word at `index` by `new` if it holds `current`. Returns `Ok(current)`, or `Err`
+    /// with the value that it holds instead.
     ///
-    /// Progress: lock-free. Linearization point: the exchange, or, of a value that differs, that of the [`load`](Self::load)
-    /// that finds it.
+    /// Progress: lock-free. Linearization point: the exchange, or, for a value that differs, that
+    /// of the [`load`](Self::load) that finds it.
     ///
     /// # Panics
-    /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than 63
-    /// bits, or when another operation must be helped and more than
-    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part. (Not in a thread that has
-    /// [registered](thread_id::register). [`kcas`](Self::kcas) with one entry makes an error of all of these.)
+    /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than
+    /// 63 bits, or when another operation must be helped and more than
+    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part. (The last never happens in a
+    /// thread that has [registered](thread_id::register). [`kcas`](Self::kcas) with one entry
+    /// returns all of these as errors.)
     #[inline]
     pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
         assert!(
@@ -212,26 +217,30 @@ impl WordArray {
         }
     }
 
-    /// Replaces all the words that `ops` names, if each holds its expected value at one moment;
-    /// otherwise none. The order of the entries does not matter; no entries succeed at once.
+    /// Replaces all the words that `ops` names if each holds its expected value at one moment;
+    /// otherwise replaces none. The order of the entries does not matter; an empty `ops` succeeds
+    /// at once.
     ///
-    /// Costs 2k + 1 compare-and-swaps for k > 1 entries when nobody interferes, and one for one entry. When the word of the
-    /// lowest index differs, it costs one. Entries in ascending order of index are not copied.
+    /// Costs 2k + 1 compare-and-swaps for k > 1 entries without interference, and one for a single
+    /// entry. If the word with the lowest index differs, it costs one. Entries in ascending order
+    /// of index are not copied.
     ///
     /// Progress: lock-free. Linearization point of a success: the compare-and-swap that decides the
-    /// operation's status, by whichever thread; of a mismatch: the load of the word that differed, by
-    /// whichever thread (of one entry: as for [`compare_exchange`](Self::compare_exchange)).
+    /// operation's status, by whichever thread; of a mismatch: the load of the word that differed,
+    /// by whichever thread (for a single entry, as for
+    /// [`compare_exchange`](Self::compare_exchange)).
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when some word differs. The others are found before any word changes:
+    /// [`Error::Mismatch`] if some word differs. The others are found before any word changes:
     /// [`Error::TooManyThreads`], and misuse.
     #[inline]
     pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
         self.run(ops, commit::kcas)
     }
 
-    /// [`kcas`](Self::kcas) as Harris, Fraser and Pratt have it: the owner of an operation installs by DCSS, as helpers do. There is
-    /// no reason to prefer it but to compare: it costs 3k + 1 compare-and-swaps when nobody interferes.
+    /// [`kcas`](Self::kcas) as Harris, Fraser & Pratt describe it: the owner of an operation
+    /// installs by DCSS, as helpers do. It exists only for comparison: it costs 3k + 1
+    /// compare-and-swaps without interference.
     ///
     /// # Errors
     /// As for [`kcas`](Self::kcas).
@@ -269,20 +278,21 @@ impl WordArray {
     /// Sets every word to 0.
     pub fn clear(&mut self) {
         for word in &self.words {
-            // Relaxed: nobody else has access meanwhile, and what hands the array on synchronises. No tag
-            // comes back: an operation that is under way borrows the array.
+            // Relaxed: nobody else has access meanwhile, and handing the array on synchronises. No
+            // tag comes back: an operation under way borrows the array.
             word.store(0, Ordering::Relaxed);
         }
     }
 
-    /// For models that start in the middle of an operation.
+    /// The words themselves, for models that start in the middle of an operation.
     #[cfg(all(test, kcas_loom))]
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.words
     }
 }
 
-/// Whether the entries can be run as they stand: [`ascending`] would change nothing, and find no misuse.
+/// True if the entries can be run as they stand: [`ascending`] would change nothing and find no
+/// misuse.
 #[inline]
 fn are_in_order(ops: &[Op], len: usize) -> bool {
     let wide = ops.iter().fold(0, |all, op| all | op.expected | op.new);
@@ -292,11 +302,11 @@ fn are_in_order(ops: &[Op], len: usize) -> bool {
         && tagged::is_value(wide)
 }
 
-/// The entries in ascending order of index, if they can be run at all on an array of `len` words: what
-/// [`kcas`](WordArray::kcas) begins with, for an engine of another kind, too.
+/// Returns the entries in ascending order of index, if they can be run at all on an array of `len`
+/// words. [`kcas`](WordArray::kcas) begins with this, and so can other implementations.
 ///
 /// # Errors
-/// All of [`Error`] that is misuse: not [`Error::Mismatch`] and [`Error::TooManyThreads`].
+/// Every [`Error`] that is misuse: all but [`Error::Mismatch`] and [`Error::TooManyThreads`].
 #[inline]
 pub fn ascending(ops: &[Op], len: usize) -> Result<Ops, Error> {
     let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;

@@ -1,4 +1,4 @@
-//! Two helpers of one operation, in turns.
+//! Two helpers of one operation that take turns never undo each other's work for ever.
 #![cfg(feature = "steps")]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn op(index: usize, expected: u64, new: u64) -> Op {
     }
 }
 
-/// A thread that goes on for so many exchanges as it is told, and stops before the next one.
+/// A thread that runs for a given number of exchanges and stops before the next one.
 struct InTurns<R> {
     thread: JoinHandle<R>,
     go_on: Sender<u32>,
@@ -32,7 +32,7 @@ impl<R: Send + 'static> InTurns<R> {
         let hook = move |_, access| {
             if access == Access::Exchange {
                 while left == 0 {
-                    // An error says that it is to end.
+                    // An error means that it should run to its end.
                     let _ = stopped.send(());
                     left = goes_on.recv().unwrap_or(u32::MAX);
                 }
@@ -52,12 +52,12 @@ impl<R: Send + 'static> InTurns<R> {
         turns
     }
 
-    /// Whether it has stopped again; else it is over.
+    /// True if it has stopped again, false if it has finished.
     fn stopped(&self) -> bool {
         self.stops.recv().is_ok()
     }
 
-    /// Lets it go on for so many exchanges; false when it is over.
+    /// Lets it run for this many exchanges; false if it has finished.
     fn go_on(&self, exchanges: u32) -> bool {
         self.go_on.send(exchanges).is_ok() && self.stopped()
     }
@@ -68,8 +68,9 @@ impl<R: Send + 'static> InTurns<R> {
     }
 }
 
-/// The owner stops after it has decided, before it takes its tag out. Two others who meet it take turns, in every rhythm of a
-/// few exchanges: they do not undo each other's work for ever.
+/// The owner stops after it has decided, before it takes its tag out. Two other threads that meet
+/// the operation take turns, in every rhythm of a few exchanges: they do not undo each other's work
+/// for ever.
 #[test]
 fn two_helpers_in_any_rhythm() {
     const LONGEST: u32 = 5;

@@ -1,12 +1,12 @@
-//! Readers that help: what they read on the way of an operation that was stopped at any of its steps, and what they
-//! leave.
+//! Readers that help: what they read when an operation was stopped at any of its steps, and what
+//! they leave behind.
 
 use std::sync::Arc;
 
 use kcas::steps::{freeze, within};
 use kcas::{Op, WordArray};
 
-/// The greatest value.
+/// The greatest value of a word.
 const GREATEST: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
 /// More steps than it takes to help an operation on three words.
@@ -20,7 +20,8 @@ fn op(index: usize, expected: u64) -> Op {
     }
 }
 
-/// Stops an operation at every step. Returns how often a reader met it, and it had been stopped before it was decided.
+/// Stops an operation at every step. Returns how often a reader met it when it had been stopped
+/// before it was decided.
 fn helped(ops: [Op; 3], outcome: bool) -> usize {
     let mut helped = 0;
     for step in 0.. {

@@ -1,6 +1,6 @@
 //! A large array takes memory from the system as its words are written, not when it is made.
 //!
-//! In a process of its own, and one test: whatever else runs would be counted, too.
+//! A single test in a process of its own, since anything else that runs would be counted, too.
 #![cfg(not(any(kcas_loom, feature = "steps")))]
 
 use kcas::WordArray;
@@ -8,7 +8,7 @@ use memory_stats::memory_stats;
 
 const LEN: usize = 1 << 27;
 
-/// What the process may grow by besides: some pages for the allocator and for the test itself.
+/// What else the process may grow by: a few pages for the allocator and for the test itself.
 const SLACK: usize = 4 << 20;
 
 fn resident_bytes() -> usize {

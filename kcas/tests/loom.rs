@@ -1,8 +1,8 @@
 //! The K-CAS protocol under the model checker.
 //!
-//! Run with `scripts/loom.sh`, which prints for each model its threads, its bound on preemptions, and how
-//! many executions that was. The changes to the code that each model must catch are kept under
-//! `kcas/tests/planted/`, and `scripts/planted.sh` shows that it does.
+//! Run with `scripts/loom.sh`, which prints each model's threads, its bound on preemptions, and its
+//! number of executions. The bugs that each model must catch are kept under `kcas/tests/planted/`,
+//! and `scripts/planted.sh` shows that it does.
 #![cfg(kcas_loom)]
 
 use std::sync::Arc;
@@ -32,7 +32,8 @@ fn contents(words: &WordArray) -> Vec<u64> {
     (0..words.len()).map(|index| words.load(index)).collect()
 }
 
-/// Two operations on the same two words, named in opposite order: exactly one succeeds, whole.
+/// Two operations on the same two words, named in opposite order: exactly one succeeds, and
+/// completely.
 #[test]
 fn opposite_order() {
     explore("opposite_order", 3, 9_300, || {
@@ -51,7 +52,7 @@ fn opposite_order() {
     });
 }
 
-/// A reader of both words, in either order, never sees the second one older than the first one.
+/// A reader of both words, in either order, never sees the second one older than the first.
 #[test]
 fn operation_against_reader() {
     for [first, second] in [[0, 1], [1, 0]] {
@@ -87,8 +88,8 @@ fn operation_against_helping_reader() {
     }
 }
 
-/// Values that come back to what they were: the owner takes its own result back while a helper that
-/// met the operation is still at work on it. The helper must not do it a second time.
+/// Values that return to what they were: the owner undoes its own result while a helper that met
+/// the operation is still working on it. The helper must not carry it out a second time.
 #[test]
 fn values_that_return() {
     explore("values_that_return", 4, 97_000, || {
@@ -109,8 +110,9 @@ fn values_that_return() {
     });
 }
 
-/// A failing operation, a helper that repairs the word it fails on, and the owner's record in use again.
-/// (The hazard in it is explored further by `late_installation_and_reused_record` in `commit`.)
+/// A failing operation, a helper that repairs the word it fails on, and the owner's record in use
+/// again. (The hazard in it is explored further by `late_installation_and_reused_record` in
+/// `commit`.)
 #[test]
 fn failed_operation_and_reused_record() {
     explore("failed_operation_and_reused_record", 2, 100_000, || {
@@ -136,7 +138,7 @@ fn failed_operation_and_reused_record() {
 }
 
 /// Each operation writes one word on condition that the other is unchanged: if both succeeded, the
-/// comparisons would be worth nothing (write skew); if none, one failed without a reason.
+/// comparisons would be worth nothing (write skew); if neither did, one failed without a reason.
 #[test]
 fn compare_only_entries() {
     explore("compare_only_entries", 3, 9_900, || {
@@ -154,10 +156,10 @@ fn compare_only_entries() {
     });
 }
 
-/// An operation that is decided and has released its first word, which the next operation takes before
-/// it meets the first one's tag in the second word. Helping must release that word, not wait for the
-/// owner of the first word: that is the helper itself. (Found by the model: both helped each other for
-/// ever.)
+/// An operation is decided and has released its first word; the next operation takes that word
+/// before it meets the first one's tag in the second word. Helping must release that word, not wait
+/// for the owner of the first word, which is the helper itself. (Found by the model: both
+/// operations helped each other for ever.)
 #[test]
 fn helping_a_decided_operation() {
     explore("helping_a_decided_operation", 3, 13_000, || {
@@ -178,8 +180,8 @@ fn helping_a_decided_operation() {
     });
 }
 
-/// A reader and an owner that goes on to its next operation, which fails: what the reader was told is
-/// what some word held, never what the next operation merely expected or what another word holds.
+/// A reader, and an owner that goes on to its next operation, which fails: the reader gets what
+/// some word held, never what the next operation merely expected or what another word holds.
 #[test]
 fn reader_of_a_record_in_use_again() {
     explore("reader_of_a_record_in_use_again", 4, 29_000, || {
@@ -202,8 +204,8 @@ fn reader_of_a_record_in_use_again() {
     });
 }
 
-/// A reader and an owner that goes on to an operation in which the word is the first one and not the second:
-/// the reader is not told of the word whose place it took.
+/// A reader, and an owner that goes on to an operation in which the word comes first instead of
+/// second: the reader does not get the value of the word now in its former place.
 #[test]
 fn reader_of_a_record_in_use_for_other_words() {
     explore(
@@ -227,8 +229,8 @@ fn reader_of_a_record_in_use_for_other_words() {
     );
 }
 
-/// A helper of an operation whose owner goes on to an operation on a larger array: the helper must not
-/// take the new indices for those of its own array.
+/// A helper of an operation whose owner goes on to an operation on a larger array: the helper must
+/// not take the new indices for indices of its own array.
 #[test]
 fn helper_of_a_record_in_use_for_another_array() {
     explore(
@@ -253,8 +255,8 @@ fn helper_of_a_record_in_use_for_another_array() {
     );
 }
 
-/// Single exchanges: who sees the second of a thread's two writes, by a load or by an exchange that succeeds
-/// or fails, sees the first one, too.
+/// Single exchanges: a thread that sees the second of another's two writes, by a load or by an
+/// exchange that succeeds or fails, sees the first one, too.
 #[test]
 fn single_exchanges_in_order() {
     let looks: [fn(&WordArray) -> bool; 3] = [
@@ -284,9 +286,10 @@ fn single_exchanges_in_order() {
     }
 }
 
-/// Two threads that each change a word, by an exchange or by an operation on two words, and then load the
-/// other's: one of them sees what the other one did. With less than `SeqCst` both could miss it (store
-/// buffering). The words are written before, as loom knows no order among the first values of words.
+/// Two threads that each change a word, by an exchange or by an operation on two words, and then
+/// load the other's: at least one sees what the other did. With less than `SeqCst` both could miss
+/// it (store buffering). The words are written once before, since loom knows no order among the
+/// initial values of words.
 #[test]
 fn two_writers_that_load_the_others_word() {
     for whole in [false, true] {
@@ -310,9 +313,9 @@ fn two_writers_that_load_the_others_word() {
     }
 }
 
-/// The checker itself: a load in one thread against a load and then a write in another. The write may
-/// come before the first load. (Loom alone explores one execution here, in which it does not: with its
-/// atomics used directly in `sync`, this test fails.)
+/// The checker itself: a load in one thread against a load followed by a write in another. The
+/// write may come before the first load. (Loom by itself explores only one execution here, in which
+/// it does not: with loom's atomics used directly in `sync`, this test fails.)
 #[test]
 fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};

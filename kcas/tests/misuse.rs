@@ -1,4 +1,4 @@
-//! Misuse is told by a typed error or a documented panic, before any word changes.
+//! Misuse is reported by a typed error or a documented panic, before any word changes.
 #![cfg(not(kcas_loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! No operation allocates, once a thread has been through its first.
+//! No operation allocates, except a thread's first.
 #![cfg(not(kcas_loom))]
 
 use kcas::{Error, Op, WordArray};
@@ -14,7 +14,7 @@ fn ops(expected: u64, new: u64) -> [Op; WordArray::MAX_OPS] {
 #[test]
 fn operations_do_not_allocate() {
     let words = WordArray::new(WordArray::MAX_OPS);
-    // The thread's first use: its id, and perhaps a chunk of records.
+    // The thread's first operation makes its id, and perhaps a chunk of records.
     words.kcas(&ops(0, 1)).unwrap();
     let measured = allocation_counter::measure(|| {
         for value in 1..1_000 {

@@ -16,7 +16,7 @@ enum Call {
     Kcas(Vec<Op>),
 }
 
-/// Few different values, so that comparisons often succeed; the greatest one among them.
+/// Few different values, so that comparisons often succeed; the greatest value is one of them.
 fn value() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0u64..2, 1 => Just(u64::MAX >> 1)]
 }
@@ -79,7 +79,7 @@ proptest! {
                     prop_assert_eq!(words.compare_exchange(index, current, new), expected);
                 }
                 Call::Kcas(ops) => {
-                    // Half of the operations are made to fit, so that long ones succeed, too.
+                    // Half of the operations are made to match, so that long ones succeed, too.
                     let fitting: Vec<Op> = ops
                         .iter()
                         .map(|op| Op { expected: plain[op.index], ..*op })
@@ -91,7 +91,7 @@ proptest! {
             }
             let contents: Vec<u64> = (0..LEN).map(|index| words.load(index)).collect();
             prop_assert_eq!(&contents[..], &plain[..], "after {:?}", call);
-            // Nothing is under way.
+            // No operation is under way.
             let peeked: Vec<u64> = (0..LEN).map(|index| words.peek(index)).collect();
             prop_assert_eq!(peeked, contents);
         }

@@ -1,8 +1,8 @@
-//! Lock-freedom: threads are stopped, for as long as the others work, before every single atomic access of
-//! every operation, and the others do not notice.
+//! Lock-freedom: threads are stopped before every single atomic access of every operation, for as
+//! long as the others work, and the others do not notice.
 //!
-//! "Do not notice" is counted in steps, not in time: whoever waits for a stopped thread goes round and round
-//! and passes any bound.
+//! "Do not notice" is counted in steps, not in time: a thread that waits for a stopped one goes
+//! round and round and exceeds any bound.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use kcas::{Error, Op, WordArray};
 
 const WORDS: usize = WordArray::MAX_OPS;
 
-/// What the others do while someone is stopped: so many times a K-CAS over all words, and an exchange of
-/// each.
+/// How often the others do their work while a thread is stopped: each time a K-CAS over all words,
+/// and an exchange of each.
 const ROUNDS: u64 = 3;
 
-/// Steps of a load while nobody moves: the word; of an installation that is found there the record, what it is for, what it
-/// replaces, and its number; then of the operation the record, its length, the indices, the two values; the record again, and
-/// the state.
+/// Steps of a load while nobody moves: the word; if an installation is found there, the record,
+/// what it is for, what it replaces, and its number; then, of the operation, the record, its
+/// length, the indices, and the two values; the record again, and the state.
 const LOAD: u64 = 1 + (1 + 3) + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
 
-/// More steps than any K-CAS takes here, with two stopped operations to help: each over eight words, each
-/// word a few attempts.
+/// More steps than any K-CAS takes here, even with two stopped operations to help, each over eight
+/// words with a few attempts per word.
 const KCAS: u64 = 2_000;
 
-/// An operation on words that were all 0 when it was thought of.
+/// An operation on words that were all 0 when it was planned.
 #[derive(Clone, Debug)]
 enum Operation {
     Load(usize),
     CompareExchange(usize, u64),
-    /// Adds one to each of these words; 9 stands for an expectation that is wrong.
+    /// Adds one to each of these words; 9 stands for a wrong expectation.
     Kcas(&'static [(usize, u64)]),
     /// Adds one to the first word on condition that the others are unchanged.
     Condition(&'static [usize]),
@@ -88,7 +88,8 @@ const ALL: &[(usize, u64)] = &[
     (7, 0),
 ];
 
-/// Every kind of operation: with one word to eight, succeeding, failing at the first word, at the last.
+/// Every kind of operation: with one to eight words, succeeding, failing at the first word, failing
+/// at the last.
 fn operations() -> Vec<Operation> {
     vec![
         Load(0),
@@ -108,8 +109,9 @@ fn contents(words: &WordArray) -> [u64; WORDS] {
     std::array::from_fn(|index| within(LOAD, || words.load(index)))
 }
 
-/// The others: they read, add one to every word as often as is stated, together and singly, and read what
-/// they wrote. Only what `stopped` threads had begun can come between, once for each of them.
+/// What the others do: they read, add one to every word `ROUNDS` times, all together and one by
+/// one, and read what they wrote. Only what the `stopped` threads had begun can intervene, once for
+/// each of them.
 fn work(words: &WordArray, stopped: usize) {
     let mut refused = 0;
     let mut add_one = |indices: &[usize]| {
@@ -147,7 +149,7 @@ fn work(words: &WordArray, stopped: usize) {
     }
 }
 
-/// What was added by those that were stopped, and by the others, is all there, once.
+/// Everything that the stopped threads and the others added is there, exactly once.
 fn accounts_balance(words: &WordArray, added: &[[u64; WORDS]]) {
     let sum = |index: usize| added.iter().map(|added| added[index]).sum::<u64>();
     let expected: [u64; WORDS] = std::array::from_fn(|index| 2 * ROUNDS + sum(index));
@@ -172,7 +174,7 @@ fn one_thread_stopped_at_every_step() {
                 steps += step;
                 break;
             };
-            // Stopped before or after its moment, but not in between.
+            // Stopped before or after it takes effect, but not in between.
             let seen = contents(&words);
             work(&words, 1);
             let added = frozen.thaw();
@@ -186,8 +188,8 @@ fn one_thread_stopped_at_every_step() {
     println!("one thread stopped: {steps} steps, all survived");
 }
 
-/// The second operation meets the first one, stopped at each of its steps, helps it, and is itself
-/// stopped at each step of that.
+/// The second operation meets the first, stopped at each of its steps, helps it, and is itself
+/// stopped at each step of doing so.
 #[test]
 fn two_threads_stopped_at_every_pair_of_steps() {
     let pairs: &[(Operation, Operation)] = &[
@@ -227,7 +229,7 @@ fn two_threads_stopped_at_every_pair_of_steps() {
                 };
                 count += 1;
                 work(&words, 2);
-                // Who goes on first may make a difference.
+                // It may matter who goes on first.
                 let added = if count % 2 == 0 {
                     [one.thaw(), other.thaw()]
                 } else {

@@ -1,4 +1,4 @@
-//! Real threads: what they were told adds up, and the words say the same.
+//! Real threads: the results they got add up to what the words say.
 #![cfg(not(kcas_loom))]
 
 use std::thread;
@@ -9,8 +9,9 @@ use rand::{RngExt, SeedableRng};
 
 const THREADS: usize = 4;
 
-/// Accounts that pay each other by operations of two to eight words: the total never changes, neither at
-/// the end nor for any reader that sees all words at one moment (a compare-only operation).
+/// Accounts that pay each other by operations of two to eight words: the total never changes,
+/// neither at the end nor for any reader that sees all words at one moment (a compare-only
+/// operation).
 #[test]
 fn transfers_conserve_the_sum() {
     const ACCOUNTS: usize = 10;
@@ -65,7 +66,7 @@ fn transfers_conserve_the_sum() {
     }
 }
 
-/// Every word counts how many operations that named it succeeded; single exchanges mixed in.
+/// Every word counts the successful operations that named it, with single exchanges mixed in.
 #[test]
 fn successes_are_counted_once() {
     const WORDS: usize = 4;
@@ -109,8 +110,8 @@ fn successes_are_counted_once() {
     }
 }
 
-/// Readers run beside writers that always advance two words together: no reader ever sees the second
-/// word behind the first one.
+/// Readers run beside a writer that always advances two words together: no reader ever sees the
+/// second word behind the first.
 #[test]
 fn readers_never_see_half_an_operation() {
     const STEPS: u64 = 200_000;
@@ -135,7 +136,8 @@ fn readers_never_see_half_an_operation() {
             });
             words.kcas(&ops).unwrap();
         }
-        // Joined one by one, because ThreadSanitizer does not see what the end of a scope waits for.
+        // Joined one by one, because ThreadSanitizer does not see what the end of a scope waits
+        // for.
         for reader in readers {
             reader.join().unwrap();
         }

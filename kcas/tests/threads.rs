@@ -1,14 +1,14 @@
-//! Threads that come and go: ids are reused, many may live together, and past the limit the failure is
-//! clear and passes when threads end.
+//! Threads that come and go: ids are reused, many threads may live at once, and beyond the limit
+//! there is a clear error, which goes away when threads end.
 #![cfg(not(kcas_loom))]
 
 use std::sync::{Barrier, Mutex, PoisonError};
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use kcas::thread_id::{self, MAX_THREADS, TooManyThreads};
 use kcas::{Error, Op, WordArray};
 
-/// The tests count live threads of the whole process, so they take turns.
+/// The tests count the live threads of the whole process, so they take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn my_index() -> usize {
@@ -61,8 +61,8 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
             })
             .collect();
         claimed.wait();
-        // All ids are held. A newcomer is told, for what needs an id, and nothing has changed; loads and
-        // single words need none.
+        // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
+        // loads and single words need none.
         let newcomer = scope.spawn(|| {
             assert_eq!(thread_id::with(|_| ()), Err(TooManyThreads));
             assert_eq!(
@@ -80,28 +80,36 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     let mut ids: Vec<usize> = outcomes.into_iter().flatten().collect();
     ids.sort_unstable();
     ids.dedup();
-    // The test runner's own threads hold no id: they ran nothing.
+    // The test runner's own threads hold no id, since they ran no operation.
     assert_eq!(ids.len(), MAX_THREADS);
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
-/// Threads that hold so many ids until they have met at the barrier twice.
-fn hold<'s>(scope: &'s Scope<'s, '_>, ids: usize, barrier: &'s Barrier) {
-    for _ in 0..ids {
+/// Spawns a thread for each of `ids` ids, which holds it until all have met at the barrier twice.
+///
+/// Join each: the end of a scope does not wait until its threads have given their ids back, and the
+/// next test would find some of them taken.
+fn hold<'s>(
+    scope: &'s Scope<'s, '_>,
+    ids: usize,
+    barrier: &'s Barrier,
+) -> Vec<ScopedJoinHandle<'s, ()>> {
+    let holder = |_| {
         let small = thread::Builder::new().stack_size(64 * 1024);
         let hold = || {
             assert_eq!(thread_id::register(), Ok(()));
             barrier.wait();
             barrier.wait();
-            // It has an id for as long as it lives.
+            // A thread keeps its id for as long as it lives.
             assert_eq!(thread_id::register(), Ok(()));
         };
-        small.spawn_scoped(scope, hold).unwrap();
-    }
+        small.spawn_scoped(scope, hold).unwrap()
+    };
+    (0..ids).map(holder).collect()
 }
 
-/// One thread is stopped in the middle of an operation, and others hold all other ids: one more can load the word, and is
-/// told when it would have to help.
+/// One thread is stopped in the middle of an operation, and others hold all other ids: one more
+/// thread can load the word, and gets an error when it would have to help.
 #[cfg(feature = "steps")]
 #[test]
 fn who_cannot_help_is_told() {
@@ -115,7 +123,7 @@ fn who_cannot_help_is_told() {
     assert!(words.peek(0) >> 63 == 1, "it is in the middle");
     let barrier = Barrier::new(MAX_THREADS);
     thread::scope(|scope| {
-        hold(scope, MAX_THREADS - 1, &barrier);
+        let holders = hold(scope, MAX_THREADS - 1, &barrier);
         barrier.wait();
         let one_too_many = scope.spawn(|| {
             assert_eq!(thread_id::register(), Err(TooManyThreads));
@@ -136,13 +144,15 @@ fn who_cannot_help_is_told() {
         });
         let result = one_too_many.join();
         barrier.wait();
+        holders.into_iter().for_each(|t| t.join().unwrap());
         result.unwrap();
     });
     assert_eq!(stopped.thaw(), Ok(()));
     assert_eq!((words.load(0), words.load(1)), (1, 1));
 }
 
-/// A thread that has lost its id, as it is being torn down, claims one for a call and all calls inside it.
+/// A thread that has lost its id because it is being torn down claims one for a call and all calls
+/// inside it.
 #[test]
 fn calls_inside_calls_share_an_id() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,15 +176,16 @@ fn calls_inside_calls_share_an_id() {
         Mutex::new(Err(TooManyThreads));
     let barrier = Barrier::new(MAX_THREADS);
     thread::scope(|scope| {
-        hold(scope, MAX_THREADS - 1, &barrier);
+        let holders = hold(scope, MAX_THREADS - 1, &barrier);
         barrier.wait();
-        // The id is claimed last, so that it is given back first.
+        // The id is claimed last, so it is given back first.
         let ending = scope.spawn(|| {
             AT_EXIT.with(|_| ());
             thread_id::register().unwrap();
         });
         let result = ending.join();
         barrier.wait();
+        holders.into_iter().for_each(|t| t.join().unwrap());
         result.unwrap();
     });
     assert_eq!(*SHARED.lock().unwrap(), Ok(vec![Ok(true); 3]));
@@ -193,7 +204,8 @@ fn an_operation_in_a_thread_that_is_torn_down_works() {
     thread_local! {
         static AT_EXIT: AtExit = const { AtExit };
     }
-    // Whichever of the two thread-locals is destroyed first, in one of the two orders the id is gone.
+    // Whichever of the two thread-locals is destroyed first, the id is gone in one of the two
+    // orders.
     for id_first in [true, false] {
         let ending = thread::spawn(move || {
             if !id_first {

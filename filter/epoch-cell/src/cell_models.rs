@@ -1,4 +1,4 @@
-//! Models of an [`EpochCell`]: what is known of a value that is in it, or not.
+//! Models of an [`EpochCell`]: which values a thread may find in it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kcas::sync::{AtomicU64, Ordering};
 
 use super::{EpochCell, pin};
 
-/// Whoever finds a value finds it as it was when it was put in.
+/// A thread that finds a value finds it as it was when it was put in.
 #[test]
 fn a_value_is_found_as_it_was_put_in() {
     explore("a_value_is_found_as_it_was_put_in", None, 10, || {
@@ -15,7 +15,7 @@ fn a_value_is_found_as_it_was_put_in() {
         let other = Arc::clone(&cell);
         let writer = spawn(move || {
             let new = Box::new(AtomicU64::new(0));
-            // Relaxed, twice: the cell alone is to make it visible.
+            // Relaxed, twice: only the cell is to make it visible.
             new.store(1, Ordering::Relaxed);
             put_in(&other, new);
         });
@@ -25,9 +25,10 @@ fn a_value_is_found_as_it_was_put_in() {
     });
 }
 
-/// Two threads that each replace the value of a cell, and then look at the other one's, which they had found before: one of
-/// them sees what the other one did. With less than `SeqCst` both could miss it (store buffering). Both values were
-/// replaced before, as loom knows no order among the first values.
+/// Two threads each replace the value of a cell and then look at the other's cell, whose value they
+/// had found before: one of them sees what the other did. With less than `SeqCst` both could miss
+/// it (store buffering). Both values were replaced once before, since loom knows no order among
+/// initial values.
 #[test]
 fn two_threads_that_replace_a_value_and_look_at_the_others() {
     let looks: [fn(&EpochCell<u64>, &u64) -> bool; 2] = [

@@ -1,23 +1,25 @@
-//! A value that threads read without a lock while others replace it as a whole: what was replaced is freed when nobody
-//! reads it any more ([`crossbeam_epoch`]). With it, a structure that replaces parts of itself needs no `unsafe` of
-//! its own: the unsafe lines are here, with the reasons beside them.
+//! A value that threads read without a lock while others replace it as a whole; a replaced value is
+//! freed when nobody reads it any more ([`crossbeam_epoch`]). A structure that replaces parts of
+//! itself this way needs no `unsafe` of its own: the unsafe lines are here, each with its reason.
 //!
-//! Whoever reads holds a [`Pinned`]: for as long as it does, nothing that it could have read is freed. A thread that
-//! stops while it holds one stops nobody, but memory that was replaced meanwhile is kept. Any other guard of the process's
-//! default collector keeps it, too.
+//! A reader holds a [`Pinned`]: while it does, nothing that it could have read from a cell is
+//! freed. A thread that stops while holding one stops nobody else, but memory that is replaced
+//! meanwhile is kept. Any other guard of the process's default collector has the same effect.
 //!
 //! # Orderings
 //!
-//! The address of the value is accessed with `SeqCst`, as the words of `kcas` are, and for the same reason: one thread
-//! replaces the value and then loads a word, another one changes the word and then loads the value. With release and acquire
-//! alone both could miss what the other one did (store buffering), where the second one is pinned already, so that no fence
-//! of the collector comes between. In a filter that grows: the one begins a generation, inserts x there, and does not find y
-//! in the older one; the other one inserts y there, and does not find x, since it does not know the newer one. On x86-64 it
-//! costs nothing: a load is a plain load and an exchange a full barrier either way.
+//! The address of the value is accessed with `SeqCst`, like the words of `kcas` and for the same
+//! reason: one thread replaces the value and then loads a word; another changes the word and then
+//! loads the value. With release and acquire alone, both could miss what the other did (store
+//! buffering) if the second one is already pinned, so that no fence of the collector intervenes. In
+//! a growing filter: one thread begins a generation, inserts x there, and does not find y in the
+//! older one; the other inserts y into the older one, and does not find x because it does not know
+//! the newer one. On x86-64 `SeqCst` costs nothing: a load is a plain load and an exchange a full
+//! barrier either way.
 //!
-//! Under the model checker nothing is freed before the cell itself, and what [`Pinned::after_all`] was given never
-//! runs: loom explores in which order values are replaced and read, and not when memory is reclaimed, which is
-//! `crossbeam-epoch`'s business and checked there.
+//! Under the model checker nothing is freed before the cell itself, and the action given to
+//! [`Pinned::after_all`] never runs: loom explores the order in which values are replaced and read,
+//! not when memory is reclaimed, which is `crossbeam-epoch`'s business and checked there.
 
 use std::marker::PhantomData;
 
@@ -56,7 +58,7 @@ pub struct EpochCell<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
-    /// A cell that holds `value`.
+    /// Makes a cell that holds `value`.
     pub fn new(value: T) -> Self {
         EpochCell {
             address: AtomicU64::new(address_of(Box::new(value))),
@@ -65,35 +67,40 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         }
     }
 
-    /// The value. Wait-free: one load, which is the linearization point.
+    /// Returns the value. Wait-free: one load, which is the linearization point.
     #[inline]
     pub fn load<'a>(&'a self, _: &'a Pinned) -> &'a T {
-        // SeqCst: see the crate's docs. It acquires with `replace`, or with what handed the cell to this thread.
+        // SeqCst: see the crate's docs. As an Acquire it pairs with `replace`, or with whatever
+        // handed the cell to this thread.
         let address = self.address.load(Ordering::SeqCst);
-        // SAFETY: the address is of a `T` that the cell owned at the load. Should it be replaced, it is freed when all
-        // who were pinned then are no more; this thread is one of them, since its load came before. It is the default
-        // collector's `Pinned`, like that of the thread that replaces it. The cell cannot be dropped while it is borrowed.
+        // SAFETY: the address is of a `T` that the cell owned at the load. If it is replaced, it is
+        // freed only after every thread pinned at that moment has let go; this thread is one of
+        // them, since its load came first. The `Pinned` belongs to the default collector, like that
+        // of the replacing thread. The cell cannot be dropped while it is borrowed.
         unsafe { &*to_pointer(address) }
     }
 
-    /// Whether this is the value in the cell at this moment. Wait-free: one load, which is the linearization point.
+    /// True if this is the value in the cell at this moment. Wait-free: one load, which is the
+    /// linearization point.
     ///
-    /// `value` was loaded from the cell under a `Pinned` that is still held, so no other value can have its address.
+    /// `value` was loaded from the cell under a `Pinned` that is still held, so no other value can
+    /// have its address.
     #[inline]
     pub fn holds(&self, value: &T) -> bool {
         // SeqCst: as in `load`.
         self.address.load(Ordering::SeqCst) == address_of_ref(value)
     }
 
-    /// Replaces the value by `new` if it is still `current`, one that was loaded under this `Pinned`.
+    /// Replaces the value by `new` if it is still `current`, which was loaded under this `Pinned`.
     ///
-    /// Lock-free, but for the allocator; linearization point: the compare-and-swap.
+    /// Lock-free, except for the allocator. Linearization point: the compare-and-swap.
     ///
     /// # Errors
-    /// Gives `new` back when the value is another one meanwhile.
+    /// Gives `new` back if the value has been replaced meanwhile.
     pub fn replace(&self, current: &T, new: Box<T>, pinned: &Pinned) -> Result<(), Box<T>> {
         let (old, new) = (address_of_ref(current), address_of(new));
-        // SeqCst: see the crate's docs. It releases the new value to `load`, and acquires the old one for whoever frees it.
+        // SeqCst: see the crate's docs. It releases the new value to `load`, and acquires the old
+        // one for the thread that frees it.
         let exchanged =
             self.address
                 .compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed);
@@ -103,8 +110,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
                     address,
                     owns: PhantomData,
                 };
-                // It was in the cell, and was taken out of it by this exchange alone. It is dropped when all who are
-                // pinned now are no more; and whoever pins later does not find it in the cell.
+                // It was in the cell, and only this exchange took it out. It is dropped after every
+                // thread pinned now has let go; a thread that pins later does not find it in the
+                // cell.
                 pinned.retire(&self.retired, replaced);
                 Ok(())
             }
@@ -113,25 +121,25 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         }
     }
 
-    /// The value, for who has the cell alone.
+    /// Gives exclusive access to the value.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: the cell owns it, and `&mut self` says that nobody else has a reference: those that `load` gave
-        // borrow the cell.
-        // Relaxed: whatever gave this thread the cell alone ordered all that others did with it before.
+        // SAFETY: the cell owns it, and `&mut self` rules out any other reference: those from
+        // `load` borrow the cell. Relaxed: whatever gave this thread exclusive access to the cell
+        // ordered everything that others did with it before.
         unsafe { &mut *to_pointer(self.address.load(Ordering::Relaxed)) }
     }
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
     fn drop(&mut self) {
-        // SAFETY: the cell owns it, and references that `load` gave cannot outlive the cell.
-        // Relaxed: as in `get_mut`.
+        // SAFETY: the cell owns it, and references from `load` cannot outlive the cell. Relaxed: as
+        // in `get_mut`.
         drop(unsafe { Box::from_raw(to_pointer::<T>(self.address.load(Ordering::Relaxed))) });
     }
 }
 
-/// A value that was taken out of a cell: an address, and no `Box` before it is dropped, as others still read the value, and a
-/// `Box` says that nobody does.
+/// A value taken out of a cell. Until it is dropped it is an address, not a `Box`: others may still
+/// be reading the value, and a `Box` asserts that nobody is.
 #[derive(Debug)]
 pub(crate) struct Replaced<T> {
     address: u64,
@@ -140,8 +148,8 @@ pub(crate) struct Replaced<T> {
 
 impl<T> Drop for Replaced<T> {
     fn drop(&mut self) {
-        // SAFETY: the address came from `Box::into_raw`, and whoever made this sees to it that it is dropped once, when nobody
-        // reads the value any more.
+        // SAFETY: the address came from `Box::into_raw`, and whoever made this ensures that it is
+        // dropped once, when nobody reads the value any more.
         drop(unsafe { Box::from_raw(to_pointer::<T>(self.address)) });
     }
 }

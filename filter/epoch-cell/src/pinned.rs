@@ -1,4 +1,4 @@
-//! Who is reading, by the epochs of crossbeam's default collector.
+//! Keeping track of readers, by the epochs of crossbeam's default collector.
 
 use std::marker::PhantomData;
 
@@ -6,23 +6,25 @@ use crossbeam_epoch::Guard;
 
 use crate::Replaced;
 
-/// While a thread holds one, nothing that it may have read from an `EpochCell` is freed, nor anything else that is replaced
-/// meanwhile: it is a guard of the process's default collector.
+/// While a thread holds one, nothing that it may have read from an `EpochCell` is freed, nor
+/// anything else that is replaced meanwhile: it is a guard of the process's default collector.
 ///
-/// Holding one already makes a second one cheap. It stays on its thread.
+/// Pinning again while holding one is cheap. It stays on its thread.
 #[derive(Debug)]
 pub struct Pinned(Guard);
 
-/// Pins the current thread: some nanoseconds, for one fence; less if it is pinned already.
+/// Pins the current thread, which takes a few nanoseconds for one fence, or less if it is pinned
+/// already.
 ///
-/// Lock-free, but for the allocator: a thread's first pin registers it, which allocates; and one in 128 frees what was replaced
-/// and nobody holds any more, which takes as long as dropping it does.
+/// Lock-free, except for the allocator: a thread's first pin registers it, which allocates; and one
+/// pin in 128 frees replaced values that nobody holds any more, which takes as long as dropping
+/// them does.
 #[inline]
 pub fn pin() -> Pinned {
     Pinned(crossbeam_epoch::pin())
 }
 
-/// What was replaced and is not freed yet: here, the collector knows.
+/// Values that were replaced and are not freed yet: here, the collector keeps them.
 #[derive(Debug)]
 pub(crate) struct Retired<T>(PhantomData<T>);
 
@@ -33,11 +35,12 @@ impl<T> Default for Retired<T> {
 }
 
 impl Pinned {
-    /// Runs `action`, once, some time after every thread that is pinned now has let go: on any thread, when one pins,
-    /// or replaces something. Never, if a thread stays pinned for ever.
+    /// Runs `action` once, some time after every thread that is pinned now has let go: on any
+    /// thread, when one pins or replaces something. It never runs if a thread stays pinned for
+    /// ever.
     pub fn after_all(&self, action: impl FnOnce() + Send + 'static) {
         self.0.defer(action);
-        // Else it might wait until this thread has more to hand over.
+        // Otherwise it might wait until this thread has more to hand over.
         self.0.flush();
     }
 

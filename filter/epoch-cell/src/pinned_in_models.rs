@@ -1,20 +1,20 @@
-//! Who is reading, under the model checker: nothing is freed before the cell.
+//! Keeping track of readers under the model checker: nothing is freed before the cell.
 
 use std::sync::Mutex;
 
 use crate::Replaced;
 
-/// See the same type of ordinary builds.
+/// See the type of this name in ordinary builds.
 #[derive(Debug)]
 pub struct Pinned(());
 
-/// Nothing.
+/// Does nothing.
 pub fn pin() -> Pinned {
     Pinned(())
 }
 
-/// What was replaced, kept until the cell is dropped.
-// Not one of loom's: it is no part of what is modelled.
+/// Replaced values, kept until the cell is dropped.
+// Not loom's mutex: it is not part of what is modelled.
 #[derive(Debug)]
 pub(crate) struct Retired<T>(Mutex<Vec<Replaced<T>>>);
 
@@ -25,7 +25,7 @@ impl<T> Default for Retired<T> {
 }
 
 impl Pinned {
-    /// Forgets the action: no model has a moment at which all threads have let go.
+    /// Drops the action: a model has no moment at which all threads have let go.
     pub fn after_all(&self, action: impl FnOnce() + Send + 'static) {
         drop(action);
     }

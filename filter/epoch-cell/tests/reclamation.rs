@@ -1,4 +1,4 @@
-//! What is replaced is dropped once, and not while someone may read it.
+//! Replaced values are dropped exactly once, and not while a thread may read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,8 @@ use std::thread;
 
 use epoch_cell::{EpochCell, pin};
 
-/// Counts drops; holds a number and its complement, so that a freed one is noticed when it is read.
+/// Counts drops; holds a number and its complement, so that a freed value is noticed when it is
+/// read.
 struct Counted {
     number: u64,
     complement: u64,
@@ -35,7 +36,7 @@ impl Drop for Counted {
     }
 }
 
-/// Lets the collector go on until so many were dropped.
+/// Lets the collector run until this many values were dropped.
 fn await_drops(drops: &AtomicUsize, wanted: usize) {
     for _ in 0..1_000_000 {
         if drops.load(Ordering::Relaxed) >= wanted {

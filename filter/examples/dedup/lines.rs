@@ -8,19 +8,20 @@ use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use memchr::{memchr_iter, memrchr};
 
-/// How much is read at a time. It stays in the second-level cache until its lines have been looked at.
+/// Number of bytes read at a time. They stay in the second-level cache until their lines have been
+/// processed.
 const READ_SIZE: usize = 1 << 18;
 
-/// Some whole lines, all of one file; the last one may lack its newline.
+/// A number of whole lines, all of one file; the last one may lack its newline.
 #[derive(Default)]
 pub(crate) struct Chunk {
-    /// Longer than what is used, so that the room to read into is zeroed only once.
+    /// Longer than what is used, so that room to read into is zeroed only once.
     buffer: Vec<u8>,
     used: usize,
 }
 
 impl Chunk {
-    /// The lines, without their newlines.
+    /// Returns the lines, without their newlines.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.buffer[..self.used];
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -33,7 +34,7 @@ impl Chunk {
         })
     }
 
-    /// Where the next bytes go.
+    /// Returns the place for the next bytes.
     fn room(&mut self) -> &mut [u8] {
         let end = self.used + READ_SIZE;
         if self.buffer.len() < end {
@@ -53,9 +54,9 @@ impl Chunk {
 struct Source {
     name: String,
     reader: Box<dyn Read + Send>,
-    /// The size of a regular file.
+    /// The size, if it is a regular file.
     size: Option<u64>,
-    /// The mean length of its first lines, newlines included.
+    /// The mean length of its first lines, including newlines.
     line_length: Option<f64>,
 }
 
@@ -98,13 +99,13 @@ impl Source {
 pub(crate) struct Input {
     sources: vec::IntoIter<Source>,
     current: Option<Source>,
-    /// The beginning of a line whose end has not been read.
+    /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
     progress: ProgressBar,
 }
 
 impl Input {
-    /// Opens all of them, so that a wrong name is told before anything is written.
+    /// Opens all of them, so that a wrong name is reported before anything is written.
     pub(crate) fn open(names: &[String]) -> Result<Input> {
         let standard_input = ["-".to_owned()];
         let names = if names.is_empty() {
@@ -123,12 +124,12 @@ impl Input {
         })
     }
 
-    /// How many bytes there are to read, unless one of the sources does not tell.
+    /// Returns the number of bytes to read, unless the size of a source is unknown.
     fn size(&self) -> Option<u64> {
         self.sources.as_slice().iter().map(|s| s.size).sum()
     }
 
-    /// About how many lines there are, if the sources tell their sizes.
+    /// Estimates the number of lines, if the sizes of the sources are known.
     pub(crate) fn estimated_lines(&self) -> Option<usize> {
         let lines = |s: &Source| Some(s.size? as f64 / s.line_length?);
         let lines: f64 = self
@@ -140,7 +141,7 @@ impl Input {
         Some(lines.ceil().max(1.0) as usize)
     }
 
-    /// The same input, with a progress bar on the standard error if that is a terminal.
+    /// Adds a progress bar on the standard error, if that is a terminal.
     pub(crate) fn with_progress(self) -> Input {
         let (progress, style) = match self.size() {
             Some(size) => (
@@ -159,13 +160,13 @@ impl Input {
         }
     }
 
-    /// Number of bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.progress.position()
     }
 
-    /// Fills `chunk` with the next whole lines; false at the end. From a pipe it takes what is there, so that
-    /// lines are passed on as they come.
+    /// Fills `chunk` with the next whole lines; false at the end. From a pipe it takes what is
+    /// there, so that lines are passed on as they come.
     pub(crate) fn next_chunk(&mut self, chunk: &mut Chunk) -> Result<bool> {
         chunk.used = 0;
         chunk.append(&self.rest);
@@ -189,7 +190,7 @@ impl Input {
             };
             self.progress.inc(read as u64);
             if read == 0 {
-                // A line does not go on in the next file.
+                // A line does not continue in the next file.
                 self.current = None;
                 if chunk.used > 0 {
                     return Ok(true);
@@ -198,7 +199,7 @@ impl Input {
             }
             let new = chunk.used..chunk.used + read;
             chunk.used = new.end;
-            // What was there before has no newline.
+            // The bytes before these contain no newline.
             if let Some(last) = memrchr(b'\n', &chunk.buffer[new.clone()]) {
                 chunk.used = new.start + last + 1;
                 self.rest
@@ -208,7 +209,7 @@ impl Input {
         }
     }
 
-    /// Reads no more.
+    /// Stops reading.
     pub(crate) fn end(&mut self) {
         self.sources = Vec::new().into_iter();
         self.current = None;

@@ -1,7 +1,9 @@
-//! A line deduplicator with many threads: what `sort -u` does, without sorting and without keeping the lines.
+//! A line deduplicator with many threads: does what `sort -u` does, without sorting and without
+//! keeping the lines.
 //!
-//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_unique` is true for
-//! exactly one of any number of threads that meet the same line) and writes those that are new.
+//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_unique` is
+//! true for exactly one of any number of threads that meet the same line), and writes those that
+//! are new.
 //!
 //! ```sh
 //! cargo run --release -p filter --example dedup -- --threads 2 access.log > distinct.log
@@ -27,45 +29,49 @@ use lines::{Chunk, Input};
 use seen::{Count, ExactSet, Filters, Seen};
 use shared::{at_least_1, counted, ending, is_broken_pipe, tell};
 
-/// How many lines to make room for at first when the input does not tell its size.
+/// Number of lines to make room for at first if the size of the input is unknown.
 const ROOM_WITHOUT_A_SIZE: usize = 1_000_000;
 
-/// Writes each line of its input the first time that it occurs, and drops the others.
+/// Writes each line of its input the first time it occurs, and drops the others.
 ///
-/// Lines are remembered in a lock-free cuckoo filter that all threads share: a few bytes a line, however long
-/// it is. The price: by chance a line may be taken for one that was seen, and be dropped wrongly, one in
-/// several million with the default --false-positive-rate. A line is never written twice.
+/// Lines are remembered in a lock-free cuckoo filter that all threads share: a few bytes per line,
+/// however long it is. The price: now and then a new line is mistaken for one already seen and
+/// dropped wrongly, one in several million with the default --false-positive-rate. A line is never
+/// written twice.
 ///
-/// With several threads the order of the lines is not kept; with --threads 1 it is. A line is what ends in a
-/// newline (bytes, of any encoding and length); the last one of a file may lack it, and is written with
-/// one. Statistics go to standard error.
+/// With several threads the order of the lines is not kept; with --threads 1 it is. A line ends in
+/// a newline, and may have any bytes and any length; the last line of a file may lack the newline,
+/// and is written with one. Statistics go to standard error.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
-    /// Files to read, one after the other; `-`, and no file at all, is the standard input.
+    /// Files to read, one after the other; `-`, or no file at all, is the standard input.
     #[arg(value_name = "FILE")]
     files: Vec<String>,
-    /// Threads that read, filter and write, 1 to 4096; by default one for each core. One keeps the order.
+    /// Threads that read, filter and write, 1 to 4096; by default one per core. One thread keeps
+    /// the order.
     #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
-    /// How many distinct lines to make room for. By default as many as the files have lines, estimated
-    /// from their sizes, or a million if the input is a pipe. Whoever has more gets a second filter of twice
-    /// the size, and so on: nothing is dropped, but each filter adds its rate of errors and some time.
+    /// Number of distinct lines to make room for. By default the number of lines in the files,
+    /// estimated from their sizes, or a million if the input is a pipe. If there are more, a second
+    /// filter of twice the size is added, and so on: nothing is lost, but each filter adds its own
+    /// errors and takes some time.
     #[arg(long, short, value_name = "N", value_parser = at_least_1)]
     capacity: Option<NonZeroUsize>,
-    /// The share of new lines that a full filter may drop wrongly (half as many while it fills): the
-    /// smaller, the more memory. From 0.002 on 2 bytes a line, from 0.0001 on 3, from 0.00000024 on 5.
+    /// The fraction of new lines that a full filter may drop wrongly (half of that while it fills):
+    /// the smaller, the more memory. From 0.002 on 2 bytes per line, from 0.0001 on 3, from
+    /// 0.00000024 on 5.
     #[arg(long, short = 'p', value_name = "SHARE", default_value_t = 0.000_001)]
     false_positive_rate: f64,
     /// What remembers the lines.
     #[arg(long, value_enum, default_value_t)]
     with: Memory,
-    /// Also keep all lines in an exact set, and count those that were dropped wrongly. Slow, and takes
-    /// memory for every distinct line.
+    /// Also keep all lines in an exact set, and count those that were dropped wrongly. This is
+    /// slow, and takes memory for every distinct line.
     #[arg(long, conflicts_with = "with")]
     verify: bool,
-    /// Hash with this seed, so that the same lines are dropped wrongly in each run. By default the seed is
-    /// random: nobody can choose lines that will be dropped.
+    /// Hash with this seed, so that every run drops the same lines wrongly. By default the seed is
+    /// random, so that nobody can choose lines that will be dropped.
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -75,7 +81,7 @@ enum Memory {
     /// The cuckoo filter.
     #[default]
     Filter,
-    /// A hash set of all lines behind a mutex, to compare with: exact, and larger and slower.
+    /// A hash set of all lines behind a mutex, for comparison: exact, but larger and slower.
     ExactSet,
 }
 
@@ -95,7 +101,7 @@ fn deduplicate(options: Options) -> Result<()> {
     }
     let rate = options.false_positive_rate;
     if !(rate > 0.0 && rate < 1.0) {
-        bail!("a false positive rate of {rate} makes no sense: it is between 0 and 1");
+        bail!("a false positive rate of {rate} makes no sense: it must be between 0 and 1");
     }
     if rate >= Filters::<4, 12>::RATE {
         filter::<4, 12>(&options, input, seed)
@@ -105,11 +111,11 @@ fn deduplicate(options: Options) -> Result<()> {
         filter::<2, 24>(&options, input, seed)
     } else {
         let least = Filters::<2, 24>::RATE;
-        bail!("a false positive rate of {rate} cannot be had: {least:.1e} is the least");
+        bail!("a false positive rate of {rate} is not possible: {least:.1e} is the least");
     }
 }
 
-/// Deduplicates with filters of one layout, and tells how it went.
+/// Deduplicates with filters of one layout, and reports statistics.
 fn filter<const SLOTS: usize, const BITS: usize>(
     options: &Options,
     input: Input,
@@ -119,14 +125,14 @@ fn filter<const SLOTS: usize, const BITS: usize>(
         (Some(capacity), _) => capacity.get(),
         (None, Some(lines)) => {
             tell(format_args!(
-                "about {}, from the sizes of the files: --capacity says otherwise",
+                "about {}, from the sizes of the files; --capacity overrides this",
                 counted(lines as u64, "line")
             ));
             lines
         }
         (None, None) => {
             tell(format_args!(
-                "room for {ROOM_WITHOUT_A_SIZE} distinct lines at first: --capacity makes more"
+                "room for {ROOM_WITHOUT_A_SIZE} distinct lines at first; --capacity changes this"
             ));
             ROOM_WITHOUT_A_SIZE
         }
@@ -149,7 +155,7 @@ fn filter<const SLOTS: usize, const BITS: usize>(
     Ok(())
 }
 
-/// Reads the input and writes what `seen` has not seen before; how many lines that were.
+/// Reads the input and writes what `seen` has not seen before; returns the number of lines written.
 fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
     let threads = match options.threads {
         Some(threads) => threads.into(),
@@ -165,7 +171,7 @@ fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
                 Err(error) => {
                     input.lock().expect("no worker panicked").end();
                     return Err(error).with_context(|| {
-                        format!("no more than {started} of {threads} threads can be started: choose fewer --threads")
+                        format!("only {started} of {threads} threads could be started: choose fewer --threads")
                     });
                 }
             }
@@ -194,12 +200,12 @@ fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
     Ok(total.new)
 }
 
-/// What each thread does: takes chunks until there are none.
+/// The work of each thread: takes chunks until there are none.
 fn work(input: &Mutex<Input>, seen: &impl Seen) -> Result<Count> {
     let mut total = Count::default();
     let mut chunk = Chunk::default();
     let mut fresh = Vec::new();
-    // The lock is held while a chunk is read, which is little beside looking at its lines.
+    // The lock is held while a chunk is read, which is short compared with processing its lines.
     while input
         .lock()
         .expect("no worker panicked")
@@ -211,7 +217,7 @@ fn work(input: &Mutex<Input>, seen: &impl Seen) -> Result<Count> {
         total.new += count.new;
         if let Err(error) = shared::write(&fresh) {
             input.lock().expect("no worker panicked").end();
-            // Nobody reads on, as behind `| head`: that is an end, not an error.
+            // The reader is gone, as behind `| head`: that is an end, not an error.
             if is_broken_pipe(&error) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What remembers the lines: filters, or a plain hash set to compare with.
+//! Remembering the lines: in filters, or in a plain hash set for comparison.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 
 use crate::lines::Chunk;
 
-/// How many lines there were, and how many of them were new.
+/// Number of lines, and how many of them were new.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) lines: u64,
@@ -21,22 +21,22 @@ pub(crate) struct Count {
 
 /// A set of lines that threads share.
 pub(crate) trait Seen: Sync {
-    /// Adds the lines of `chunk`, and appends those that were new to `new`, each with a newline. Of all
-    /// threads that bring the same line, one is told that it is new.
+    /// Adds the lines of `chunk`, and appends those that were new to `new`, each with a newline. If
+    /// several threads bring the same line, it is new for exactly one of them.
     fn keep_new(&self, chunk: &Chunk, new: &mut Vec<u8>) -> Result<Count>;
 }
 
-/// Cuckoo filters: the newest takes the new lines, the older ones are full.
+/// Cuckoo filters: the newest takes new lines, the older ones are full.
 pub(crate) struct Filters<const SLOTS: usize, const BITS: usize> {
-    /// A thread holds it for reading as long as it looks at a chunk. So a filter that is added finds no thread
-    /// between the look into the older ones and the insert into what was the newest.
+    /// A thread holds it for reading while it processes a chunk. So no filter can be added between
+    /// a thread's look into the older ones and its insert into the newest.
     filters: RwLock<Vec<CuckooFilter<SLOTS, BITS>>>,
-    /// Each line is hashed once for all filters.
+    /// Hashes each line once for all filters.
     hasher: RandomState,
 }
 
 impl<const SLOTS: usize, const BITS: usize> Filters<SLOTS, BITS> {
-    /// The share of absent keys that a full filter takes for present ones.
+    /// The fraction of absent keys that a full filter takes for present ones.
     pub(crate) const RATE: f64 = Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
 
     pub(crate) fn new(capacity: usize, seed: u64) -> Result<Self> {
@@ -53,7 +53,8 @@ impl<const SLOTS: usize, const BITS: usize> Filters<SLOTS, BITS> {
             .with_context(|| format!("no filter for {capacity} lines: choose --capacity"))
     }
 
-    /// Adds a filter of twice the size, unless another thread has added one to these `known` ones.
+    /// Adds a filter of twice the size, unless another thread has added one to the `known` ones
+    /// already.
     fn grow(&self, known: usize) -> Result<()> {
         let mut filters = self.filters.write().expect("no worker panicked");
         if filters.len() == known {
@@ -63,8 +64,9 @@ impl<const SLOTS: usize, const BITS: usize> Filters<SLOTS, BITS> {
         Ok(())
     }
 
-    /// How many lines are dropped wrongly, by theory: a filter errs in proportion to its load, which grew from
-    /// nothing to its present one for its own lines, and is what it is for those of later filters.
+    /// Computes how many lines are dropped wrongly according to theory. A filter errs in proportion
+    /// to its load: for its own lines the load grew from zero to its present value, for those of
+    /// later filters it is the present value.
     fn expected_errors(filters: &[CuckooFilter<SLOTS, BITS>]) -> f64 {
         let mut later = 0.0;
         let mut expected = 0.0;

@@ -1,10 +1,11 @@
-//! How many pages are read to find a key, or to know that it is absent: by the filter, and by what could stand in
-//! its place.
+//! Counting the pages that are read to find a key, or to learn that it is absent: with the filter,
+//! and with alternatives to it.
 //!
-//! The offsets alone deny most absent keys, too: the hash table that they are in keeps seven bits of each hash. So the
-//! filter is worth most where nothing is kept for each key but what it keeps, and pages are found by their key ranges:
-//! least memory, and hardly a page read for an absent key. But there a key that is present costs a page more
-//! for each later batch over its range, until somebody sorts the log; with offsets it costs one page for ever.
+//! The offsets alone deny most absent keys, too, because their hash table keeps seven bits of each
+//! hash. So the filter is worth most where it is all that is kept for each key, and pages are found
+//! by their key ranges: the least memory, and hardly a page read for an absent key. But then a
+//! present key costs another page for each later batch over its range, until somebody sorts the
+//! log; with offsets it always costs one page.
 
 use std::fmt;
 
@@ -17,31 +18,31 @@ use crate::store::Store;
 use crate::store::disk::Disk;
 use crate::store::log::{Live, Offset};
 
-/// What the ways to find a key cost.
+/// The costs of the ways to find a key.
 pub(crate) struct Comparison {
-    /// How many keys were looked up that are there, and how many that are not.
+    /// Number of present keys that were looked up, and of absent ones.
     pub(crate) present: usize,
     pub(crate) absent: usize,
-    /// How many of the absent keys the filter took for present ones, and how many are to be expected.
+    /// Number of absent keys that the filter took for present ones, and the expected number.
     pub(crate) mistaken: usize,
     pub(crate) expected: f64,
-    /// Keys in the store.
+    /// Number of keys in the store.
     pub(crate) keys: usize,
     pub(crate) ways: Vec<Way>,
 }
 
-/// A way to find a key.
+/// One way to find a key.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
-    /// Pages read for all keys that are there. What a value that goes on in other pages takes is not in it.
+    /// Pages read for all present keys. Does not include the pages where a value continues.
     pub(crate) present: u64,
-    /// Pages read for all keys that are not there.
+    /// Pages read for all absent keys.
     pub(crate) absent: u64,
-    /// What is kept in memory.
+    /// Memory taken, in bytes.
     pub(crate) bytes: usize,
 }
 
-/// Looks up at most `most` keys that are there, evenly chosen, and for each one that is not.
+/// Looks up at most `most` present keys, evenly chosen, and for each an absent one.
 pub(crate) fn compare<D: Disk>(store: &Store<D>, most: usize) -> Result<Comparison> {
     let live = store.live()?;
     let mut keys: Vec<&[u8]> = live.keys().map(Vec::as_slice).collect();
@@ -116,7 +117,7 @@ pub(crate) fn compare<D: Disk>(store: &Store<D>, most: usize) -> Result<Comparis
     })
 }
 
-/// A key like `key`, its last byte changed, that is not there: it lies between those that are.
+/// Returns an absent key like `key`, with its last byte changed: it lies between the present keys.
 fn absent(key: &[u8], live: &Live) -> Option<Vec<u8>> {
     let mut key = key.to_vec();
     let last = key.len() - 1;
@@ -127,10 +128,10 @@ fn absent(key: &[u8], live: &Live) -> Option<Vec<u8>> {
     })
 }
 
-/// The first and the last key, in their order, of the records that begin in each page: what a store has to keep at
-/// least that keeps nothing for each key.
+/// The first and the last key, in sorted order, of the records that begin in each page: the least
+/// that a store has to keep if it keeps nothing for each key.
 struct Ranges {
-    /// The oldest page first.
+    /// The pages, oldest first.
     pages: Vec<(u64, Vec<u8>, Vec<u8>)>,
 }
 
@@ -153,8 +154,8 @@ impl Ranges {
         Ok(Ranges { pages })
     }
 
-    /// How many pages are read, the newest first, until the key is found at this place; or all that might have
-    /// it.
+    /// Returns the number of pages read, newest first, until the key is found at this place; or of
+    /// all pages that might have it.
     fn pages_read(&self, key: &[u8], place: Option<Offset>) -> u64 {
         let oldest = place.map_or(0, Offset::page);
         let read = (self.pages.iter().rev())
@@ -169,10 +170,11 @@ impl Ranges {
     }
 }
 
-/// Memory of a hash map, without what the allocator adds to each key.
+/// Returns the memory of a hash map, without the allocator's overhead for each key.
 fn map_bytes(live: &Live) -> usize {
     let keys: usize = live.keys().map(Vec::len).sum();
-    // A table of a power of two, at most seven eighths full, and a byte of its own for each slot.
+    // The table's size is a power of two; at most seven eighths of it are used, and each slot has
+    // an extra byte.
     let slots = (live.capacity() * 8 / 7).next_power_of_two();
     keys + slots * (size_of::<(Vec<u8>, Offset)>() + 1)
 }
@@ -191,7 +193,7 @@ impl fmt::Display for Comparison {
             "Page reads",
             format!("{present} present keys"),
             format!("{absent} absent keys"),
-            "memory a key"
+            "memory per key"
         )?;
         for way in &self.ways {
             let bytes = way.bytes as f64 / (*keys).max(1) as f64;
@@ -203,7 +205,7 @@ impl fmt::Display for Comparison {
         }
         write!(
             f,
-            "The filter took {} absent keys for present ones; {:.1} were to be expected.",
+            "The filter took {} absent keys for present ones; {:.1} were expected.",
             self.mistaken, self.expected
         )
     }

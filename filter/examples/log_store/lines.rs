@@ -1,4 +1,4 @@
-//! A text file as a store: each line is a value, and its number the key.
+//! A text file as a store: each line is a value, and its number is the key.
 
 use std::io::{BufRead, Read, Write};
 use std::num::NonZeroU64;
@@ -9,24 +9,27 @@ use crate::store::Store;
 use crate::store::disk::Disk;
 use crate::store::log::{Change, MAX_VALUE};
 
-/// A batch is committed when it has so many bytes, however few lines these are: it is in memory as a whole.
+/// A batch is committed when it has this many bytes, however few lines they are, since all of it is
+/// in memory.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What an import did.
+/// Outcome of an import.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Imported {
-    /// How many lines were read.
+    /// Number of lines read.
     pub(crate) lines: u64,
-    /// How many of them were not in the store already.
+    /// Number of lines that were not in the store already.
     pub(crate) written: u64,
-    /// How many keys were deleted since there is no such line.
+    /// Number of keys that were deleted because there is no such line.
     pub(crate) deleted: u64,
 }
 
-/// Makes the store hold these lines and nothing else: the bytes of each, with the line ending. Lines that it holds
-/// already are not written again, so that an import goes on where another one was interrupted.
+/// Makes the store hold exactly these lines: the bytes of each, with the line ending. Lines that it
+/// holds already are not written again, so an import continues where an earlier one was
+/// interrupted.
 ///
-/// Batches of `batch_lines` lines are committed, and `acknowledge` is told up to which line all will stay.
+/// Commits batches of `batch_lines` lines, and passes to `acknowledge` the number of the line up to
+/// which all will stay.
 pub(crate) fn import<D: Disk>(
     store: &mut Store<D>,
     mut lines: impl BufRead,
@@ -71,19 +74,19 @@ pub(crate) fn import<D: Disk>(
     })
 }
 
-/// The next line with its ending, which the last one of a file may lack.
+/// Reads the next line with its ending, which the last line of a file may lack.
 fn next_line(lines: &mut impl BufRead, number: u64) -> Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut most = lines.take(MAX_VALUE as u64 + 1);
     (most.read_until(b'\n', &mut line)).with_context(|| format!("cannot read line {number}"))?;
     ensure!(
         line.len() <= MAX_VALUE,
-        "line {number} is longer than {MAX_VALUE} bytes, which is the most that a value has"
+        "line {number} is longer than {MAX_VALUE} bytes, the maximum length of a value"
     );
     Ok((!line.is_empty()).then_some(line))
 }
 
-/// Whether the key is the number of one of so many lines.
+/// True if the key is the number of one of this many lines.
 fn is_line_number(key: &[u8], lines: u64) -> bool {
     let number = str::from_utf8(key).ok().and_then(|key| key.parse().ok());
     number.is_some_and(|number: u64| {
@@ -91,12 +94,12 @@ fn is_line_number(key: &[u8], lines: u64) -> bool {
     })
 }
 
-/// Changes that are still to be committed.
+/// Changes still to be committed.
 struct Batch<'a, D> {
     store: &'a mut Store<D>,
     pending: Vec<Change>,
     bytes: usize,
-    /// How many there were in all batches.
+    /// Number of changes in all batches.
     changes: u64,
 }
 
@@ -136,7 +139,7 @@ pub(crate) fn export<D: Disk>(store: &Store<D>, mut out: impl Write) -> Result<(
     Ok(out.flush()?)
 }
 
-/// What keys are ordered by: the shorter ones first, so that numbers are in their order.
+/// Returns the sort key of a key: shorter keys come first, so numbers are in numerical order.
 pub(crate) fn order(key: &[u8]) -> (usize, &[u8]) {
     (key.len(), key)
 }

@@ -1,4 +1,4 @@
-//! The log of a store as a file in a directory, which one process writes or several read.
+//! The log of a store as a file in a directory, with one writer or several readers.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,22 +9,22 @@ use anyhow::{Context, Result, bail};
 use crate::store::disk::Disk;
 use crate::store::log;
 
-/// What is to be done with a store.
+/// The intended use of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Others may read at the same time.
     Read,
     /// Nobody else may read or write.
     Write,
-    /// As to write; a store that does not exist is made.
+    /// Like `Write`, but a store that does not exist is created.
     Create,
 }
 
-/// The log of a store in a directory. Nobody else changes it as long as this lives.
+/// The log of a store in a directory. Nobody else changes it while this value lives.
 pub(crate) struct LogFile {
     log: File,
-    /// A file of its own, since the log may have to be made while it is held. The system lets go of it when the
-    /// process ends, in whatever way.
+    /// A separate file, since the log may have to be created while the lock is held. The system
+    /// releases it when the process ends, in whatever way.
     _lock: File,
 }
 
@@ -35,13 +35,13 @@ impl LogFile {
         let name = directory.display();
         if access == Access::Create {
             fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make the directory {name}"))?;
+                .with_context(|| format!("cannot create the directory {name}"))?;
         } else if !path.exists() {
-            bail!("there is no store at {name}: `import` or `set` makes one");
+            bail!("there is no store at {name}: `import` or `set` creates one");
         }
         let lock = lock(directory, access)?;
         if !path.exists() {
-            create(directory).with_context(|| format!("cannot make a store at {name}"))?;
+            create(directory).with_context(|| format!("cannot create a store at {name}"))?;
         }
         let log = OpenOptions::new()
             .read(true)
@@ -67,7 +67,7 @@ fn lock(directory: &Path, access: Access) -> Result<File> {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
             bail!(
-                "another process uses the store at {}: wait until it has ended",
+                "another process uses the store at {}: wait until it has finished",
                 directory.display()
             )
         }
@@ -77,15 +77,16 @@ fn lock(directory: &Path, access: Access) -> Result<File> {
     }
 }
 
-/// Makes an empty log under another name first: so a log that is there has a whole first page, and what has none
-/// is no log and must not be taken for a torn one.
+/// Creates an empty log under another name first. So an existing log has a complete first page; a
+/// file without one is not a log, and must not be mistaken for a torn one.
 fn create(directory: &Path) -> io::Result<()> {
     let new = directory.join("log.new");
     let mut file = File::create(&new)?;
     file.write_all(&log::first_page())?;
     file.sync_all()?;
     fs::rename(new, directory.join("log"))?;
-    // Names are lost, too, unless what they are in is synced. Directories cannot be opened on Windows.
+    // Names are lost, too, unless the directory they are in is synced. Directories cannot be opened
+    // on Windows.
     #[cfg(unix)]
     for holder in [directory, &fs::canonicalize(directory)?.join("..")] {
         File::open(holder)?.sync_all()?;

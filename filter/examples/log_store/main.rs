@@ -1,13 +1,15 @@
-//! A log-structured key–value store whose filter says, before the file is read, that a key is absent.
+//! A log-structured key–value store whose filter knows, without reading the file, that a key is
+//! absent.
 //!
-//! All changes are appended to one file, in pages with checksums (`store/page.rs`), in batches that are synced before
-//! they are acknowledged (`store/log.rs`). In memory there is a cuckoo filter with a copy for each key, and beside
-//! it where the key is in the file (`store/index.rs`): keys themselves are only in the file. A key that is deleted
-//! leaves the filter, which is what a Bloom filter cannot do: there, a store that deletes and inserts fills up with
-//! keys that it does not have any more.
+//! All changes are appended to one file, in pages with checksums (`store/page.rs`), and in batches
+//! that are synced before they are acknowledged (`store/log.rs`). In memory there is a cuckoo
+//! filter with one copy for each key, and next to it the place of each key in the file
+//! (`store/index.rs`); the keys themselves are only in the file. A deleted key leaves the filter,
+//! which a Bloom filter cannot do: with one, a store that deletes and inserts would fill up with
+//! keys that it no longer has.
 //!
-//! The filter has room for twice the keys that there were when it was made. When it is full, the log is read and a
-//! larger one is made, as it is when the store is opened.
+//! The filter has room for twice the number of keys that there were when it was made. When it is
+//! full, the log is read and a larger one is made, as happens when the store is opened.
 //!
 //! ```sh
 //! cargo run --release -p filter --example log_store -- import /tmp/store access.log
@@ -38,10 +40,12 @@ use store::Store;
 use store::log::{Change, MAX_VALUE};
 use store::page;
 
-/// A key–value store in a directory: a log of pages, and in memory a filter that knows which keys are absent.
+/// A key–value store in a directory: a log of pages, and in memory a filter that knows which keys
+/// are absent.
 ///
-/// A key has 1 to 1,024 bytes, a value up to 1 GiB. What a command wrote when it ends, or acknowledged, survives a
-/// crash. Nothing is ever overwritten, so that old values take space; to be rid of them, export and import.
+/// A key has 1 to 1,024 bytes, a value up to 1 GiB. Whatever a command has written when it ends, or
+/// has acknowledged, survives a crash. Nothing is ever overwritten, so old values take space; to
+/// get rid of them, export and import.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
@@ -51,69 +55,72 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes STORE hold the lines of FILE and nothing else: the number of a line is its key (from 1 on), and all its
-    /// bytes with its ending are its value. Goes on where an earlier import was interrupted.
+    /// Makes STORE hold exactly the lines of FILE: the key of a line is its number (from 1 on), and
+    /// its value is all its bytes, including the line ending. Continues where an earlier import was
+    /// interrupted.
     Import {
-        /// The directory of the store; it is made if it does not exist.
+        /// The directory of the store; it is created if it does not exist.
         store: PathBuf,
         /// Any file, text or not; `-` is the standard input.
         file: PathBuf,
-        /// Sync after so many lines, and then acknowledge them (after a MiB in any case). A batch takes at least a
-        /// page of 4 KiB.
+        /// Sync after this many lines, and then acknowledge them (after a MiB in any case). A batch
+        /// takes at least a page of 4 KiB.
         #[arg(long, value_name = "N", default_value = "1000", value_parser = at_least_1)]
         sync_every: NonZeroUsize,
         /// Print `acknowledged N` whenever the first N lines are sure to stay.
         #[arg(long)]
         acks: bool,
     },
-    /// Writes all values, in the order of the keys: by length, and then by their bytes. After an import, that is the
-    /// file again, byte for byte.
+    /// Writes all values, ordered by their keys: first by length, then by bytes. After an import,
+    /// that is the file again, byte for byte.
     Export {
         /// The directory of the store.
         store: PathBuf,
     },
-    /// Writes the value of a key; an error if it has none.
+    /// Writes the value of a key; it is an error if there is none.
     Get {
         /// The directory of the store.
         store: PathBuf,
         /// Any text.
         key: String,
     },
-    /// Gives a key a value, instead of the one that it may have.
+    /// Sets the value of a key, replacing the one that it may have.
     Set {
-        /// The directory of the store; it is made if it does not exist.
+        /// The directory of the store; it is created if it does not exist.
         store: PathBuf,
         /// Any text.
         key: String,
-        /// The value; without it, what comes from the standard input.
+        /// The value; by default it is read from the standard input.
         value: Option<String>,
     },
-    /// Deletes a key and its value; an error if it has none.
+    /// Deletes a key and its value; it is an error if there is none.
     Delete {
         /// The directory of the store.
         store: PathBuf,
         /// Any text.
         key: String,
     },
-    /// Tells how large the store and its index are.
+    /// Shows the sizes of the store and its index.
     Stats {
         /// The directory of the store.
         store: PathBuf,
     },
-    /// Reads all pages, and looks up every key: an error if a page is damaged or a key is not found. Changes nothing.
+    /// Reads all pages and looks up every key; it is an error if a page is damaged or a key is not
+    /// found. Changes nothing.
     Check {
         /// The directory of the store.
         store: PathBuf,
     },
-    /// Counts the pages that are read to find keys, and to find out that keys are absent: with the filter, with the
-    /// offsets alone, with the key ranges of pages instead of offsets, and with all keys in memory.
+    /// Counts the pages read to find keys, and to learn that keys are absent: with the filter, with
+    /// the offsets alone, with the key ranges of pages instead of offsets, and with all keys in
+    /// memory.
     ///
-    /// Absent keys are those of the store with the last byte changed. A store with key ranges alone reads, newest
-    /// first, each page between whose first and last key the key is.
+    /// Absent keys are those of the store with the last byte changed. A store with only key ranges
+    /// reads, newest first, each page whose range includes the key.
     Compare {
         /// The directory of the store.
         store: PathBuf,
-        /// How many keys of the store to look up at most, and as many absent ones.
+        /// Maximum number of keys of the store to look up, and of absent ones.
         #[arg(long, value_name = "N", default_value = "100000", value_parser = at_least_1)]
         keys: NonZeroUsize,
     },
@@ -148,13 +155,13 @@ fn run(command: Command) -> Result<()> {
     }
 }
 
-/// Opens a store, and tells what a crash left at its end.
+/// Opens a store, and reports what a crash left at its end.
 fn open(directory: &Path, access: Access) -> Result<Store<LogFile>> {
     let cannot = || format!("cannot open the store at {}", directory.display());
     let store = Store::open(LogFile::open(directory, access)?).with_context(cannot)?;
     if store.torn() > 0 {
         tell(format_args!(
-            "{} at the end belong to no complete batch and are ignored; the next batch takes their place",
+            "{} at the end belong to no complete batch and are ignored; the next batch will replace them",
             counted(store.torn(), "byte")
         ));
     }
@@ -169,7 +176,7 @@ fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, mut acks: bool)
             return Ok(());
         }
         match print(format_args!("acknowledged {number}")) {
-            // Nobody listens any more; what was asked for is done nevertheless.
+            // Nobody reads the acknowledgements any more; the import itself goes on.
             Err(error) if is_broken_pipe(&error) => acks = false,
             result => result?,
         }
@@ -187,7 +194,7 @@ fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, mut acks: bool)
     Ok(())
 }
 
-/// What is to be imported, with a progress bar if its size is known.
+/// Opens the file to import, with a progress bar if its size is known.
 fn read(path: &Path) -> Result<(BufReader<Box<dyn Read>>, ProgressBar)> {
     if path == "-" {
         let reader: Box<dyn Read> = Box::new(io::stdin());
@@ -280,7 +287,7 @@ fn check(directory: &Path) -> Result<()> {
         let found = store.find(&key)?;
         ensure!(
             found.is_some_and(|record| record.offset() == offset),
-            "{} is in the log, and is not found there",
+            "{} is in the log, but was not found there",
             key.escape_ascii()
         );
     }

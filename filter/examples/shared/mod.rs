@@ -1,4 +1,4 @@
-//! What the examples have in common as programs.
+//! What the examples have in common as programs: output, errors, and options.
 // Not every example uses all of it.
 #![allow(dead_code)]
 
@@ -9,14 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
 
-/// How a program ends: an error is told in one line.
+/// Ends a program: an error is printed on one line.
 pub(crate) fn ending(result: Result<()>) -> ExitCode {
     match result {
         Err(error) if !is_broken_pipe(&error) => {
             tell(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
-        // Where nobody reads on, as behind `| head`, that is an end and no error.
+        // If nobody reads on, as behind `| head`, that is an end and not an error.
         _ => ExitCode::SUCCESS,
     }
 }
@@ -43,13 +43,13 @@ pub(crate) fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// A number of things, of more than one of which this is the name with an s.
+/// Formats a count of things, whose plural is formed with an s.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{ending}")
 }
 
-/// The number of an option that cannot be 0.
+/// Parses the value of an option that must not be 0.
 pub(crate) fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
     let number: usize = text.parse().map_err(|error| format!("{error}"))?;
     NonZeroUsize::new(number).ok_or_else(|| "it must be at least 1".to_owned())

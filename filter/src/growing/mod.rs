@@ -10,23 +10,22 @@
 //! | Lookup, key absent | 2 words in each of 10 filters (5, if each is four times the one before it) | 2 words | 2 words, and a length to decode for each slot |
 //! | Lookup, key present | half of the keys are in the newest, a quarter in the next, … | 2 words | 2 words |
 //! | Wrong, after 10 doublings | the sum of the filters: 10 times as often, unless each is tighter than the one before it and takes more memory | 2^10 times as often as with f bits: as 4×13 if f was 23 | grows by one part for each doubling |
-//! | Memory, bits a key | of the newest: 17 to 34, or to 68 | 17 to 46, half as much again while one table takes over from another; more in small tables | 17 to 34, a bit or two a slot for its length, and both tables while one takes over |
+//! | Memory, bits a key | of the newest: 17 to 34, or to 68 | 17 to 52, half as much again while one table takes over from another; more in small tables | 17 to 34, a bit or two a slot for its length, and both tables while one takes over |
 //! | Growing | a filter is added; nothing moves | every slot moves once, to a place that is known beforehand | every slot moves once; those without bits left are doubled |
 //! | Remove | must take the newest copy that matches, if newer filters tell apart what older ones do; **denies other keys** if they do not | as in one filter | must take the longest that matches |
 //! | For ever | yes | until the bits are used up | yes |
 //!
 //! A chain was built first, and measured: lookups of absent keys took 5 to 6 times as long as in a fixed filter, as
 //! each table costs a lookup of its own. What speaks against doubling is that bits are used up; but long fingerprints
-//! cost next to nothing where there are few keys. So: **doubling, from long fingerprints** (26 bits in a table of
-//! 1,024 buckets, 12 in one of 2^24), **and a chain of such filters** where the bits are used up: after 50 million
+//! cost next to nothing where there are few keys. So: **doubling, from long fingerprints** (25 bits in a table of
+//! 1,280 buckets, 12 in one of 10 million), **and a chain of such filters** where the bits are used up: after some 35 million
 //! keys, for one that began with a thousand. Variable lengths would save that chain, and cost every lookup for it.
 //!
 //! | Bits of a fingerprint | Slots of a bucket | Bits a key, when full | Wrong, when full |
 //! |---:|---:|---:|---:|
-//! | 26 to 18 | 2 | 39 | 1 in 17 million to 65,000 |
-//! | 17 to 14 | 3 | 23 | 1 in 22,000 to 2,700 |
-//! | 13 | 4 | 17 | 1 in 1,024 |
-//! | 12 | 4 | 17 | 1 in 512 |
+//! | 25 to 19 | 2 | 39 | 1 in 8,400,000 to 131,000 |
+//! | 18 to 15 | 3 | 23 | 1 in 44,000 to 5,500 |
+//! | 14 to 12 | 4 | 17 | 1 in 2,048 to 512 |
 //!
 //! # How a table is split
 //!
@@ -73,8 +72,8 @@
 //!
 //! # When a timestamp wraps
 //!
-//! Flags and long fingerprints leave a timestamp 9 bits (2×26, 4×13) to 25 (2×18). A thread that loses its core in the middle
-//! of a lookup can miss 512 additions to a bucket, which take 15 µs. So, other than in the fixed filter
+//! Flags and long fingerprints leave a timestamp 5 bits (4×14) to 23 (2×19). A thread that loses its core in the middle
+//! of a lookup can miss 32 additions to a bucket, which take 1 µs. So, other than in the fixed filter
 //! ([`layout`](crate::layout#when-a-timestamp-wraps)), *a wrap is always noticed*: a table has one word more, which counts
 //! the wraps of all its timestamps. An addition whose timestamp would wrap first turns it over: one K-CAS sets it to zero
 //! and advances that count. Whoever concludes something from a word that has not changed (a lookup that finds nothing, a
@@ -85,9 +84,9 @@
 //!
 //! Nothing else is concluded from time: exchanges compare whole words, whose fingerprints count, and sealing is a flag.
 //!
-//! That costs a lookup of an absent key two loads of a word that is always in the cache, and an addition in 512 a K-CAS of
-//! two words. Shorter fingerprints would have cost more: with 25 bits at first instead of 26 and 3×13 instead of 4×13, a
-//! generation is split once less, and a third more memory is taken at 13 bits, for timestamps of 11 bits, which wrap, too.
+//! That costs a lookup of an absent key two loads of a word that is always in the cache, and an addition in 31 at most a
+//! K-CAS of two words. Longer timestamps would cost memory: with 3×14 instead of 4×14, eight million keys take 42 bits each
+//! instead of 21.
 //!
 //! # How it is checked
 //!
@@ -123,20 +122,21 @@ use schedule::{first_bits, first_buckets};
 use table::{Key, Table, format};
 use tables::{Member, Tables};
 
-/// Buckets of the first table, where nothing else is asked for: 8 KiB, room for some 1,500 keys.
+/// Buckets of the first table, unless the builder sets another size: 10 KiB, room for some 2,000 keys.
 ///
-/// Not fewer, since slices fill one by one: of small ones, one is full when the others have room.
-const FIRST_BUCKETS: usize = 1 << 10;
+/// Not fewer, since slices fill one by one: of small ones, one is full when the others have room. Not a power of two, so that
+/// round numbers of keys do not come just after a split: with 1,024, 60,000 keys took 70 bits each, and with 1,280, 44.
+const FIRST_BUCKETS: usize = 1_280;
 
 /// A [`CuckooFilter`](crate::CuckooFilter) without a capacity: it grows as keys are inserted, and nobody waits for it.
 ///
 /// All operations are linearizable and lock-free, also while it grows. No key is denied that was inserted and not
-/// removed. It is wrong about one absent key in 512 at most up to some 50 million keys (from an ordinary start; often
+/// removed. It is wrong about one absent key in 512 at most up to some 35 million keys (from an ordinary start; often
 /// less: [`false_positive_rate`](Self::false_positive_rate)), and about [one in 128](Self::MAX_FALSE_POSITIVE_RATE)
 /// for ever.
 ///
-/// It takes 17 to 46 bits a key from half a million keys on (27 at ten million), half as much again while a new table
-/// takes over from the old one, and up to 80 when it is small. When the greatest number of keys is known, a fixed
+/// From half a million keys on it takes 17 to 52 bits a key (21 at eight million, 33 at ten), half as much again while a new
+/// table takes over from the old one; and up to 80 when it is small. When the greatest number of keys is known, a fixed
 /// filter is smaller, and a little faster.
 ///
 /// A key is held two to four times at least, a fixed filter's default layout holds most keys eight times. When all keys have as
@@ -275,7 +275,7 @@ pub struct TableInfo {
 }
 
 impl GrowingCuckooFilter {
-    /// An empty filter, with a table of 8 KiB at first.
+    /// An empty filter, with a table of 10 KiB at first.
     ///
     /// # Panics
     /// When there is no memory for that.
@@ -750,9 +750,9 @@ pub struct GrowingBuilder<S = FixedState> {
 }
 
 impl<S> GrowingBuilder<S> {
-    /// Room for `n` distinct keys in the first table. Without this and [`buckets`](Self::buckets), it has 8 KiB.
+    /// Room for `n` distinct keys in the first table. Without this and [`buckets`](Self::buckets), it has 10 KiB.
     ///
-    /// A large first table has fingerprints of 17 bits and takes 23 bits a key, where a fixed filter takes 17.
+    /// A large first table has fingerprints of 18 bits and takes 23 bits a key, where a fixed filter takes 17.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self

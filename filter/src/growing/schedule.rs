@@ -7,19 +7,19 @@ use crate::layout::Layout;
 /// fingerprints of so many bits cannot be split.
 pub(crate) const PAIRING_BITS: u32 = 12;
 
-/// Bits of the fingerprints of a small first table: the most that leave a timestamp of nine bits beside the flags. (In models, so few that
+/// Bits of the fingerprints of a small first table: long enough for 13 splits. (In models, so few that
 /// a table can be split once.)
-const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 26 };
+const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 25 };
 
 /// Bits of the fingerprints of a large first table: the most that three slots have room for. Two slots would take half
 /// as much memory again.
-const LONGEST_OF_LARGE: u32 = if cfg!(kcas_loom) { LONGEST } else { 17 };
+const LONGEST_OF_LARGE: u32 = if cfg!(kcas_loom) { LONGEST } else { 18 };
 
 /// The number of buckets, as a power of two, up to which a table is small.
 const SMALL: u32 = 10;
 
-/// Most generations that a filter can have: the first one of a single bucket, of 26 bits, is split until it has 2^14;
-/// the next, of 21 bits, from 2^15 to 2^24; one from 2^25 to 2^30; and one of 2^31 or 2^32.
+/// Most generations that a filter can have: the first one of a single bucket, of 25 bits, is split until it has 2^13;
+/// the next, of 21 bits, from 2^14 to 2^23; one from 2^24 to 2^30; and one of 2^31 or 2^32.
 pub(crate) const MAX_GENERATIONS: usize = 4;
 
 /// The layout of tables whose fingerprints have so many bits.

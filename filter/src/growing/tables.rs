@@ -301,8 +301,8 @@ mod tests {
     /// that makes those bits of the timestamp zero that are handed on; others add as many as they can count to.
     #[test]
     fn a_bucket_that_was_taken_over_has_changed() {
-        let older = of_bits(18);
-        hammer(&older, 0, (1 << 10) - 1);
+        let older = of_bits(19);
+        hammer(&older, 0, (1 << 7) - 1);
         let split = older.newest().table().try_split().unwrap();
         let both = older.with_split(split.unwrap());
         let look = both.newest().look(key(0, 99));
@@ -310,7 +310,7 @@ mod tests {
         let words = look.words();
         hammer(&older, 0, 1);
         assert!(!look.is_unchanged());
-        hammer(&both, 0, (1 << 10) - 1);
+        hammer(&both, 0, (1 << 7) - 1);
         assert_eq!(both.newest().look(key(0, 99)).words(), words);
         assert!(!look.is_unchanged());
     }
@@ -327,9 +327,9 @@ mod tests {
         for (away, back, again) in
             triples.filter(|(away, back, again)| away <= back && back <= again)
         {
-            let tables = of_bits(26);
+            let tables = of_bits(14);
             assert_eq!(tables.newest().view().insert(there, || true), Ok(()));
-            // A timestamp is zero only while it is turned over: 2^9 − 1 additions bring it round.
+            // A timestamp is zero only while it is turned over: 2^5 − 1 additions bring it round.
             hammer(&tables, 0, 1);
             let others = tables.clone();
             let hook = move |step| {
@@ -338,11 +338,11 @@ mod tests {
                 }
                 if step == back {
                     hop(&others, here, there);
-                    hammer(&others, 0, (1 << 9) - 2);
+                    hammer(&others, 0, (1 << 5) - 2);
                 }
                 if step == again {
                     hop(&others, there, here);
-                    hammer(&others, 1, (1 << 9) - 2);
+                    hammer(&others, 1, (1 << 5) - 2);
                 }
             };
             let answer = kcas::steps::with_hook(hook, || ask(&tables, here));

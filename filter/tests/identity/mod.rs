@@ -1,5 +1,5 @@
-//! A hasher for which a number is its own hash: so a test can choose fingerprint and bucket by the key, and
-//! see what comes of a weak hasher.
+//! A hasher that uses a number as its own hash, so that a test can choose fingerprint and bucket
+//! through the key, and see the effect of a weak hasher.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,20 +1,20 @@
 //! An allocator that refuses what a test wants refused, on the test's own thread.
-// Not every test that has this module uses all of it.
+// Not every test with this module uses all of it.
 #![allow(dead_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, but for what is too large for the current thread.
+/// The system's allocator, except for requests that are too large for the current thread.
 struct Limited;
 
 #[global_allocator]
 static ALLOCATOR: Limited = Limited;
 
 std::thread_local! {
-    /// What is larger is refused,
+    /// Larger requests are refused,
     static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// after so many times.
+    /// after this many were granted.
     static GRANTED: Cell<usize> = const { Cell::new(0) };
     static REFUSALS: Cell<u64> = const { Cell::new(0) };
 }
@@ -31,7 +31,8 @@ impl Limited {
     }
 }
 
-// SAFETY: all is handed to the system's allocator, or refused with a null pointer, as is allowed at any time.
+// SAFETY: every request is passed to the system's allocator, or refused with a null pointer, which
+// is always allowed.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match self.allows(layout) {
@@ -55,17 +56,17 @@ unsafe impl GlobalAlloc for Limited {
     }
 }
 
-/// How often the current thread was refused something.
+/// Returns how often the current thread was refused something.
 pub(crate) fn refusals() -> u64 {
     REFUSALS.get()
 }
 
-/// What `action` does while nothing of more than so many bytes is to be had.
+/// Runs `action` while every request for more than `most` bytes is refused.
 pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
     with_granted(most, 0, action)
 }
 
-/// What `action` does while what is of more than so many bytes is to be had so many times.
+/// Runs `action` while only the first `times` requests for more than `most` bytes are granted.
 pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
     GRANTED.set(times);
     MOST.set(most);

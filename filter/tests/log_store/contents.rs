@@ -1,4 +1,4 @@
-//! What was put into a store is what comes out of it.
+//! What is put into a store comes out of it again.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -84,7 +84,8 @@ fn an_import_writes_and_deletes_what_differs_and_nothing_else() {
     assert_eq!(exported(&Store::open(disk).unwrap()), b"a\nB\nc");
 }
 
-/// Against a map, past the room that there is at first and with many deletions; also in one batch, and reopened.
+/// Compares a store with a map, past its initial room and with many deletions; also in one batch,
+/// and after reopening.
 #[test]
 fn a_store_is_a_map() {
     let mut rng = StdRng::seed_from_u64(1);
@@ -111,7 +112,7 @@ fn a_store_is_a_map() {
         store.commit(&batch).unwrap();
         most = most.max(map.len());
         assert_eq!(store.len(), map.len());
-        // One copy for each key: no deletion left one behind.
+        // One copy for each key: no deletion left a copy behind.
         assert_eq!(store.index().filter().len(), map.len());
         if round == 50 {
             store = Store::open(disk.clone()).unwrap();
@@ -143,7 +144,7 @@ fn what_no_record_can_hold_is_refused() {
         "a key of 1025 bytes: it must have 1 to 1024"
     );
     assert!(disk.bytes() == before);
-    // The longest keys fit, the one after the other.
+    // The longest keys fit, one after the other.
     let keys = ["a", "b", "c", "d"].map(|end| long[2..].to_owned() + end);
     store
         .commit(&keys.each_ref().map(|key| set(key, key.as_bytes())))

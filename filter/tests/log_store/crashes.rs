@@ -1,4 +1,4 @@
-//! What a store is after a crash, and after damage.
+//! The state of a store after a crash, and after damage.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn contents(store: &Store<SimulatedDisk>) -> Map {
     .collect()
 }
 
-/// Some changes, of one page or of several, and the map with them.
+/// Makes some changes, of one page or of several, and the map that results from them.
 fn changes(rng: &mut StdRng, map: &Map) -> (Vec<Change>, Map) {
     let mut map = map.clone();
     let longest = [20, 20, 5_000][rng.random_range(0..3)];
@@ -39,8 +39,8 @@ fn changes(rng: &mut StdRng, map: &Map) -> (Vec<Change>, Map) {
     (changes.collect(), map)
 }
 
-/// The power fails at any call, eight times for each store: what was acknowledged is there, and of the batch that was
-/// being written all or nothing.
+/// The power fails at any call, eight times for each store: everything acknowledged is there, and
+/// of the batch being written either all or nothing.
 #[test]
 fn what_is_acknowledged_survives_power_failures() {
     let mut rng = StdRng::seed_from_u64(2);
@@ -77,7 +77,8 @@ fn what_is_acknowledged_survives_power_failures() {
     assert!(kept > 30 && lost > 200, "{kept} kept, {lost} lost");
 }
 
-/// A log of two batches, and its length after the first: of one page, and of two.
+/// Makes a log of two batches, of one page and of two; returns it and its length after the first
+/// batch.
 fn two_batches() -> (Vec<u8>, usize) {
     let disk = SimulatedDisk::new();
     let mut store = Store::open(disk.clone()).unwrap();
@@ -92,7 +93,7 @@ fn two_batches() -> (Vec<u8>, usize) {
     (bytes, first)
 }
 
-/// Torn anywhere, a batch is as if it had never been; and the next one takes its place.
+/// Torn anywhere, a batch is as if it had never been written; and the next one takes its place.
 #[test]
 fn a_log_that_is_cut_off_anywhere_has_all_batches_before() {
     let (bytes, first) = two_batches();
@@ -100,7 +101,7 @@ fn a_log_that_is_cut_off_anywhere_has_all_batches_before() {
         let disk = SimulatedDisk::of(bytes[..length].to_vec());
         let mut store = Store::open(disk.clone()).unwrap();
         assert_eq!(store.torn(), (length - first) as u64);
-        // Looking at what is there takes longer than finding where it ends.
+        // Checking the contents takes longer than finding the end.
         if length % 101 == 0 || length % SIZE < 2 {
             assert_eq!(exported(&store), b"onetwo");
             assert_eq!(disk.bytes().len(), length, "opening changed it");
@@ -115,8 +116,8 @@ fn a_log_that_is_cut_off_anywhere_has_all_batches_before() {
     assert_eq!((whole.len(), whole.torn(), whole.log().pages()), (4, 0, 4));
 }
 
-/// A torn batch that lacks nothing but zeros, and another crash, of which only the far end was written: there are zeros
-/// now before it.
+/// A torn batch that lacks nothing but zeros, and then another crash in which only the far end was
+/// written: now there are zeros before it.
 #[test]
 fn a_batch_that_was_missed_does_not_come_back() {
     let (bytes, _) = two_batches();
@@ -135,12 +136,13 @@ fn a_batch_that_was_missed_does_not_come_back() {
     }
 }
 
-/// A bit of the last page: its batch is not accepted. A bit of any page before it: an error that says where.
+/// A flipped bit in the last page: its batch is not accepted. A flipped bit in any page before it:
+/// an error that says where.
 #[test]
 fn a_flipped_bit_is_never_accepted() {
     let (bytes, first) = two_batches();
     let mut rng = StdRng::seed_from_u64(3);
-    // Each bit of a header, and one of each byte behind it.
+    // Each bit of a header, and one bit of each byte behind it.
     let bits = (0..20 * 8).chain((20..SIZE).map(|byte| byte * 8 + rng.random_range(0..8)));
     for bit in bits {
         // A quarter of the bytes of each page, and another quarter in the next.
@@ -165,14 +167,14 @@ fn a_flipped_bit_is_never_accepted() {
             }
             let error = flip(0).unwrap_err().to_string();
             assert!(
-                error.contains("does not begin as one"),
+                error.contains("does not begin like one"),
                 "bit {bit}: {error}"
             );
         }
     }
 }
 
-/// Pages that are whole, but in another place or from another log's first page.
+/// Pages that are intact, but in the wrong place or after another log's first page.
 #[test]
 fn a_page_in_a_wrong_place_is_not_accepted() {
     let (bytes, _) = two_batches();
@@ -193,11 +195,11 @@ fn a_page_in_a_wrong_place_is_not_accepted() {
     ] {
         let disk = SimulatedDisk::of(other.to_vec());
         let error = Store::open(disk).map(drop).unwrap_err().to_string();
-        assert!(error.contains("does not begin as one"), "{error}");
+        assert!(error.contains("does not begin like one"), "{error}");
     }
 }
 
-/// What was damaged after the store was opened is found when it is read.
+/// Damage that occurs after the store was opened is found when the page is read.
 #[test]
 fn a_page_that_is_damaged_later_is_not_believed() {
     use crate::store::disk::Disk;

@@ -1,4 +1,4 @@
-//! An import that is killed: what it acknowledged is there, and the next one goes on.
+//! Killing an import: what it acknowledged is there, and the next import continues.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,8 +15,9 @@ use tempfile::TempDir;
 use crate::odd_lines;
 use crate::programs::{example, run};
 
-/// Kills imports of these lines until so many were killed before they ended; a store that is complete is compared
-/// with the file, and the next import begins a new one. Returns how many stores became complete.
+/// Kills imports of these lines until `kills` of them were killed before they ended; a store that
+/// is complete is compared with the file, and the next import begins a new one. Returns how many
+/// stores became complete.
 fn kill_imports(lines: &[Vec<u8>], batch: usize, longest: usize, kills: usize, seed: u64) -> usize {
     let mut rng = StdRng::seed_from_u64(seed);
     let directory = TempDir::new().unwrap();
@@ -37,7 +38,7 @@ fn kill_imports(lines: &[Vec<u8>], batch: usize, longest: usize, kills: usize, s
         let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut acknowledged = None;
         if killed < kills {
-            // Into the middle of a batch, wherever it is.
+            // Into the middle of a batch, wherever that is.
             let wait = rng.random_range(0..longest);
             acknowledged = acks.by_ref().take(wait).last();
             sleep(Duration::from_micros(rng.random_range(0..3_000)));
@@ -64,7 +65,7 @@ fn kill_imports(lines: &[Vec<u8>], batch: usize, longest: usize, kills: usize, s
     complete
 }
 
-/// What the store has; nothing if there is none yet.
+/// Returns the contents of the store; nothing if there is none yet.
 fn exported(program: &OsStr, store: &Path) -> Vec<u8> {
     if !store.join("log").exists() {
         return Vec::new();

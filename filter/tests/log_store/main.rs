@@ -1,4 +1,4 @@
-//! The example `log_store`: what it keeps, what a crash leaves of it, and how often it reads.
+//! The example `log_store`: what it keeps, what a crash leaves, and how often it reads.
 #![cfg(not(kcas_loom))]
 
 #[path = "../../examples/log_store/compare.rs"]
@@ -21,7 +21,7 @@ use store::Store;
 use store::disk::Disk;
 use store::log::Change;
 
-/// The key gets this value.
+/// Returns the change that gives this key this value.
 fn set(key: &str, value: &[u8]) -> Change {
     Change {
         key: key.into(),
@@ -36,15 +36,15 @@ fn delete(key: &str) -> Change {
     }
 }
 
-/// All values, as `export` writes them.
+/// Returns all values, as `export` writes them.
 fn exported<D: Disk>(store: &Store<D>) -> Vec<u8> {
     let mut bytes = Vec::new();
     lines::export(store, &mut bytes).unwrap();
     bytes
 }
 
-/// Lines of all kinds: empty ones, such with other line endings, with any bytes, and some that are longer than a
-/// page; the last one has no ending.
+/// Returns lines of all kinds: empty ones, with other line endings, with arbitrary bytes, and some
+/// longer than a page; the last one has no ending.
 fn odd_lines(number: usize) -> Vec<Vec<u8>> {
     let kinds: [&dyn Fn(usize) -> Vec<u8>; 7] = [
         &|_| b"\n".to_vec(),
@@ -53,7 +53,7 @@ fn odd_lines(number: usize) -> Vec<Vec<u8>> {
         &|n| format!("\tline {n}\r\n").into_bytes(),
         &|n| [&[0, 0xff, b'\r', n as u8 % 10, 0xfe][..], b"\n"].concat(),
         &|n| [&vec![b'x'; n % 150][..], b"\n"].concat(),
-        // Of 0 to 3 pages; at every 20th turn.
+        // Up to 3 pages long at every 20th turn, short otherwise.
         &|n| {
             [
                 &vec![0x80; if n % 20 == 0 { n % 3 * 6_000 } else { 3 }][..],

@@ -1,4 +1,4 @@
-//! How many pages are read.
+//! Counting the pages that are read.
 
 use crate::compare::compare;
 use crate::simulated_disk::SimulatedDisk;
@@ -10,7 +10,7 @@ fn key(number: usize) -> String {
     format!("key number {number:05}")
 }
 
-/// Most absent keys cost nothing, those that were deleted among them; each present one costs a page.
+/// Most absent keys cost nothing, even those that were deleted; each present one costs a page.
 #[test]
 fn absent_keys_are_not_read_for() {
     const KEYS: usize = 10_000;
@@ -24,12 +24,14 @@ fn absent_keys_are_not_read_for() {
     for n in (1..KEYS).step_by(2) {
         assert!(store.get(key(n).as_bytes()).unwrap().is_none());
     }
-    // Of 5,000, the filter takes one in a thousand for present at a quarter of its load, and the offsets one in
-    // sixteen of these at most: 0.3 pages; five standard deviations of a Poisson distribution more are 3.
+    // Of 5,000 keys, the filter takes one in a thousand for present at a quarter of its load, and
+    // the offsets at most one in sixteen of these: 0.3 pages; five standard deviations of a Poisson
+    // distribution more are 3.
     let absent = store.log().pages_read() - before;
     assert!(absent <= 3, "{absent} pages read for deleted keys");
 
-    // Of many more keys: what the filter takes for present, the offsets still tell apart, one in sixteen at most.
+    // With many more keys: of those that the filter takes for present, the offsets let through at
+    // most one in sixteen.
     let others = (KEYS..20 * KEYS).map(key);
     let mistaken: Vec<String> = others
         .filter(|key| store.index().may_have(key.as_bytes()))
@@ -61,7 +63,8 @@ fn absent_keys_are_not_read_for() {
         (mistaken - expected).abs() < 5.0 * expected.sqrt(),
         "{mistaken}, not {expected}"
     );
-    // A page for each key; offsets, told apart by seven bits, are wrong about less than one key in sixteen.
+    // One page for each key; the offsets, told apart by seven bits, are wrong about less than one
+    // key in sixteen.
     for way in [with_filter, offsets] {
         let more = way.present.checked_sub(present as u64).unwrap();
         assert!(
@@ -82,7 +85,7 @@ fn absent_keys_are_not_read_for() {
     assert!(with_filter.bytes > offsets.bytes && offsets.bytes < exact.bytes);
 }
 
-/// Counted by hand: 10 to 49 in one page, 20 and 39 in a later one.
+/// Counted by hand: keys 10 to 49 are in one page, keys 20 and 39 in a later one.
 #[test]
 fn key_ranges_lead_to_all_pages_that_could_have_a_key() {
     let mut store = Store::open(SimulatedDisk::new()).unwrap();
@@ -92,15 +95,16 @@ fn key_ranges_lead_to_all_pages_that_could_have_a_key() {
     let comparison = compare(&store, 100).unwrap();
     let ranges = &comparison.ways[3];
     assert_eq!(ranges.name, "key ranges of pages");
-    // For 21 to 38 the later page is read, too.
+    // For keys 21 to 38 the later page is read, too.
     assert_eq!(ranges.present, 40 + 18);
-    // Absent keys come after the nine of their decade: those after 29 are in both ranges, those after 49 in none.
+    // The absent keys come after the nine of their decade: those after 29 are in both ranges, those
+    // after 49 in neither.
     assert_eq!(ranges.absent, 10 + 20 + 10);
-    // At most so many keys, evenly chosen.
+    // At most this many keys, evenly chosen.
     assert_eq!(compare(&store, 7).unwrap().present, 7);
 }
 
-/// A value costs as many pages as it is on.
+/// A value costs as many pages as it spans.
 #[test]
 fn a_long_value_costs_the_pages_that_it_is_on() {
     let mut store = Store::open(SimulatedDisk::new()).unwrap();

@@ -1,4 +1,5 @@
-//! A disk in memory that can lose its power: of what was not synced some sectors stay, and others do not.
+//! A disk in memory whose power can fail: of what was not synced, some sectors stay and others do
+//! not.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,19 +11,19 @@ use rand::rngs::StdRng;
 use crate::store::disk::Disk;
 use crate::store::log;
 
-/// What a disk writes as a whole.
+/// The unit that a disk writes as a whole.
 const SECTOR: usize = 512;
 
-/// A disk; its clones are the same one, so that a test still has it when the store is gone.
+/// A disk. Its clones share it, so a test still has it when the store is gone.
 #[derive(Clone)]
 pub(crate) struct SimulatedDisk(Rc<RefCell<State>>);
 
 struct State {
-    /// As it is read.
+    /// The contents as read.
     bytes: Vec<u8>,
-    /// What is there after a power failure in any case.
+    /// The contents that survive a power failure in any case.
     synced: Vec<u8>,
-    /// What happened since then.
+    /// Everything that happened since then.
     pending: Vec<Pending>,
     /// How many more times it can be written, truncated or synced before the power fails.
     left: usize,
@@ -34,7 +35,7 @@ enum Pending {
 }
 
 impl SimulatedDisk {
-    /// With an empty log.
+    /// Makes a disk with an empty log.
     pub(crate) fn new() -> SimulatedDisk {
         SimulatedDisk::of(log::first_page())
     }
@@ -52,21 +53,22 @@ impl SimulatedDisk {
         self.0.borrow().bytes.clone()
     }
 
-    /// The power fails after so many more calls that write, truncate or sync.
+    /// Makes the power fail after this many more calls that write, truncate or sync.
     pub(crate) fn fail_after(&self, calls: usize) {
         self.0.borrow_mut().left = calls;
     }
 
-    /// What the disk has when the power is back: by chance.
+    /// Restores the power; chance decides what the disk has kept.
     pub(crate) fn restart(&self, rng: &mut StdRng) {
-        // As often as not all of it, or nothing: sectors one by one would seldom be all lost.
+        // In two cases of three all of it or nothing: chosen one by one, sectors would seldom all
+        // be lost.
         let stays = [0.0, 0.5, 1.0][rng.random_range(0..3)];
         let truncated = rng.random_bool(stays);
         self.restart_with(truncated, |_| rng.random_bool(stays));
     }
 
-    /// The power is back; of what was not synced, truncations and sectors stay as told. Sectors are told by where
-    /// they begin.
+    /// Restores the power; the arguments decide which truncations and sectors stay, of those that
+    /// were not synced. A sector is identified by where it begins.
     pub(crate) fn restart_with(&self, truncated: bool, mut stays: impl FnMut(usize) -> bool) {
         let state = &mut *self.0.borrow_mut();
         let mut bytes = state.synced.clone();
@@ -90,7 +92,7 @@ impl SimulatedDisk {
     }
 }
 
-/// Writes at `offset`; zeros where nothing was.
+/// Writes at `offset`, with zeros where there was nothing.
 fn put(bytes: &mut Vec<u8>, offset: usize, part: &[u8]) {
     let end = offset + part.len();
     if bytes.len() < end {
@@ -122,7 +124,7 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
-    /// The write during which the power fails may be there in part, as those before.
+    /// The write during which the power fails may survive in part, like those before.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let state = &mut *self.0.borrow_mut();
         put(&mut state.bytes, offset as usize, bytes);

@@ -1,4 +1,4 @@
-//! The commands, and what they say when something is wrong.
+//! The commands, and their messages when something is wrong.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -69,7 +69,7 @@ fn the_commands_do_what_they_say() {
     let compared = String::from_utf8(done("compare", &[], b"").0).unwrap();
     assert!(compared.contains("filter and offsets"), "{compared}");
 
-    // A batch that was cut off: told, and not counted.
+    // A batch that was cut off is reported, and not counted.
     let log = store.join("log");
     let mut bytes = fs::read(&log).unwrap();
     bytes.extend(b"torn");
@@ -92,7 +92,8 @@ fn the_commands_do_what_they_say() {
     assert_eq!(fs::read(&log).unwrap(), bytes, "a damaged log was changed");
 }
 
-/// The lock is held by processes: a test that held it would pass it on to whatever another test starts meanwhile.
+/// Processes hold the lock here: a test that held it would pass it on to whatever another test
+/// starts meanwhile.
 #[test]
 fn who_writes_has_the_store_alone() {
     let directory = TempDir::new().unwrap();
@@ -132,7 +133,7 @@ fn who_writes_has_the_store_alone() {
 
     let long = vec![b'x'; 1 << 20];
     run(&mut command("set", &["2"]), &long);
-    // It waits until somebody reads all that it writes.
+    // It waits until somebody reads everything that it writes.
     let mut reader = command("export", &[]).spawn().unwrap();
     let mut read = [0; 4];
     let mut values = reader.stdout.take().unwrap();

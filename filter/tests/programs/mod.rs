@@ -1,4 +1,4 @@
-//! The examples as programs: built, run, and what they wrote.
+//! Building and running the examples as programs, with what they wrote.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use escargot::CargoBuild;
 
-/// Where the programs are that have been built.
+/// Where the programs built so far are.
 static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
-/// The program of an example, built as this test was.
+/// Returns the program of an example, built as this test was.
 pub(crate) fn example(name: &str) -> Command {
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     let program = built.entry(name.to_owned()).or_insert_with(|| build(name));
@@ -27,7 +27,7 @@ fn build(name: &str) -> PathBuf {
         .example(name)
         .current_release()
         .current_target()
-        // What cargo was told to build the tests with, so that nothing is built twice.
+        // The options that cargo built the tests with, so that nothing is built twice.
         .args(
             env::var("EXAMPLE_FLAGS")
                 .unwrap_or_default()
@@ -37,7 +37,7 @@ fn build(name: &str) -> PathBuf {
     program.path().to_owned()
 }
 
-/// What the program wrote, and the statistics; it must have succeeded.
+/// Returns what the program wrote, and the statistics; it must succeed.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> (Vec<u8>, String) {
     let output = output(command, input);
     let messages = String::from_utf8(output.stderr).unwrap();
@@ -60,12 +60,12 @@ fn output(command: &mut Command, input: &[u8]) -> Output {
     })
 }
 
-/// What the program complained about; it must have failed.
+/// Returns the error message of the program; it must fail.
 pub(crate) fn complaint(command: &mut Command) -> String {
     failure(command, 1)
 }
 
-/// What it said of options that it does not take.
+/// Returns its message about options that it does not accept.
 #[allow(dead_code)]
 pub(crate) fn misuse(command: &mut Command) -> String {
     failure(command, 2)

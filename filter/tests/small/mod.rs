@@ -1,5 +1,5 @@
-//! A filter of three buckets of two slots, and keys for it whose buckets a test can choose.
-// Not every test that has this module uses all of it.
+//! A filter of three buckets of two slots, and keys whose buckets a test can choose.
+// Not every test with this module uses all of it.
 #![allow(dead_code)]
 
 #[path = "../identity/mod.rs"]
@@ -21,12 +21,13 @@ const BITS: usize = 4;
 pub(crate) type Identity = identity::Identity;
 pub(crate) type Small = CuckooFilter<SLOTS, BITS, Identity>;
 
-/// A key that prefers bucket `first` and has `second` as its other one: the `nth` fingerprint of those.
+/// Returns a key that prefers bucket `first` and has `second` as its other one: the `nth` such
+/// fingerprint.
 pub(crate) fn key(first: usize, second: usize, nth: usize) -> u64 {
     key_of::<SLOTS, BITS>(first, second, nth)
 }
 
-/// [`key`], for another layout of three buckets.
+/// [`key`] for another layout of three buckets.
 pub(crate) fn key_of<const SLOTS: usize, const BITS: usize>(
     first: usize,
     second: usize,
@@ -46,7 +47,7 @@ pub(crate) fn key_of<const SLOTS: usize, const BITS: usize>(
         .expect("each pair of buckets has a third of the fingerprints")
 }
 
-/// A filter that holds these keys, each in its preferred bucket.
+/// Makes a filter that holds these keys, each in its preferred bucket.
 pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
     let filter = CuckooFilter::builder()
         .layout::<SLOTS, BITS>()
@@ -59,7 +60,7 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
     for held in keys {
         let location = geometry.locate(*held);
         assert!(room[location.first] > 0, "{held:#x} has no room");
-        // An insert takes the emptier bucket: the other one is full meanwhile.
+        // An insert takes the emptier bucket, so the other one is filled meanwhile.
         let other = location.second;
         let fillers = if other == location.first {
             0
@@ -74,16 +75,17 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
     Arc::new(filter)
 }
 
-/// Bucket 0 holds a key that can move to bucket 1 and one that cannot; bucket 2 is full of keys that
-/// can go nowhere; bucket 1 is empty. An insert of `key(0, 2, _)` must move `key(0, 1, 3)`. (The last
-/// fingerprint of its kind is greater than any sequence number here: no tag looks as if it held it.)
+/// Bucket 0 holds a key that can move to bucket 1 and one that cannot; bucket 2 is full of keys
+/// that cannot move; bucket 1 is empty. An insert of `key(0, 2, _)` must move `key(0, 1, 3)`. (The
+/// last fingerprint of its kind is greater than any sequence number here, so no tag looks as if it
+/// held it.)
 pub(crate) fn residents() -> [u64; 4] {
     [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
 }
 
-/// What a caller can ask a filter.
+/// What a caller can ask of a filter.
 pub(crate) trait Asked {
-    /// Most copies of a class.
+    /// Maximum number of copies of a class.
     const MOST: u64;
     fn insert(&self, key: u64) -> Result<(), InsertError>;
     fn insert_unique(&self, key: u64) -> Result<bool, InsertError>;
@@ -131,7 +133,7 @@ impl Asked for Small {
     }
 }
 
-/// Makes calls, and writes down what was asked and answered.
+/// Makes calls, and records them with their answers.
 pub(crate) struct Caller<F = Small> {
     filter: Arc<F>,
     thread: usize,
@@ -139,8 +141,8 @@ pub(crate) struct Caller<F = Small> {
 }
 
 impl<F: Asked> Caller<F> {
-    /// A caller of this number: all that callers of different numbers do happens at the same time, for all
-    /// that anybody knows.
+    /// Makes a caller with this number: calls of callers with different numbers count as
+    /// simultaneous.
     pub(crate) fn new(filter: &Arc<F>, thread: usize) -> Self {
         Caller {
             filter: Arc::clone(filter),
@@ -198,7 +200,8 @@ impl<F: Asked> Caller<F> {
 }
 
 impl Caller {
-    /// A copy of the filter; each class in it is held as often as a count at the same time might have answered.
+    /// Copies the filter; each class in the copy is held as often as a count at the same time might
+    /// have answered.
     pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Small {
         let copy = self.filter.try_clone().expect("there is room and memory");
         for key in keys {
@@ -210,8 +213,8 @@ impl Caller {
     }
 }
 
-/// Checks that some order explains what the callers were told by a filter that held these keys, and that
-/// the filter now holds what that order leaves.
+/// Checks that some order explains the answers the callers got from a filter that held these keys,
+/// and that the filter now holds what that order leaves.
 pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller<F>; N]) {
     let filter = Arc::clone(&callers[0].filter);
     let mut classes = BTreeMap::<Class, (u64, u64, Vec<Call<Event>>)>::new();

@@ -1,21 +1,22 @@
 //! Transparent huge pages: fewer address translations for tables far larger than the caches.
 //!
-//! A random access to a table of many megabytes misses the cache, and the cache of address translations (TLB) as
-//! well. A page of 2 MiB instead of 4 KiB needs one entry there instead of 512. Linux gives such pages to whoever
-//! asks (`madvise`), where `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise`; where it says `always`,
-//! everybody has them anyway, and where it says `never`, nobody.
+//! A random access to a table of many megabytes misses the cache, and also the cache of address
+//! translations (TLB). With pages of 2 MiB instead of 4 KiB, one entry there covers what 512 did.
+//! Linux gives such pages on request (`madvise`) where
+//! `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise`; where it says `always`, every
+//! process has them anyway, and where it says `never`, none does.
 //!
-//! This crate is there for its one line of `unsafe`, which the crates that use it do not have.
+//! This crate exists for its one line of `unsafe`, so that the crates that use it need none.
 
-/// Size and alignment of a huge page on x86-64, and on most others.
+/// Size and alignment of a huge page on x86-64 and most other architectures.
 #[cfg(target_os = "linux")]
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Asks the system to back `memory` with huge pages as it is first written, or later on if it has been
-/// written. What the memory holds stays as it is.
+/// Asks the system to back `memory` with huge pages as it is first written, or later on if it has
+/// been written. The contents of the memory do not change.
 ///
-/// This is advice: where the system has no huge pages, or not enough, nothing happens. Only whole huge pages
-/// within `memory` are meant, so that less than 2 MiB is left as it is.
+/// This is only advice: where the system has no huge pages, or not enough of them, nothing happens.
+/// It concerns only whole huge pages within `memory`, so less than 2 MiB is left alone.
 #[cfg(target_os = "linux")]
 pub fn advise<T>(memory: &[T]) {
     use rustix::mm::{Advice, madvise};
@@ -27,13 +28,14 @@ pub fn advise<T>(memory: &[T]) {
         return;
     }
     let first = start.wrapping_add(before).cast_mut().cast();
-    // SAFETY: the range lies within `memory`, which is borrowed, so it is mapped for the duration of the call; and
-    // this advice changes neither what the range holds nor who may access it.
+    // SAFETY: the range lies within `memory`, which is borrowed, so it is mapped for the duration
+    // of the call; and this advice changes neither what the range holds nor who may access it.
     let advised = unsafe { madvise(first, within, Advice::LinuxHugepage) };
-    // An error says that this system has no huge pages: then there is nothing to be had.
+    // An error means that this system has no huge pages, so there is nothing to gain.
     let _ = advised;
 }
 
-/// Asks the system to back `memory` with huge pages. Does nothing on this one, which has no such advice.
+/// Asks the system to back `memory` with huge pages. Does nothing on this system, which has no such
+/// advice.
 #[cfg(not(target_os = "linux"))]
 pub fn advise<T>(_memory: &[T]) {}

@@ -1,12 +1,12 @@
-//! Memory for which huge pages are asked gets them, and other memory does not, if the system gives them to who
-//! asks.
+//! Memory for which huge pages were requested gets them, and other memory does not, if the system
+//! grants them on request.
 #![cfg(target_os = "linux")]
 
 use std::fs;
 
 const BYTES: usize = 64 << 20;
 
-/// How much of this process's memory is in huge pages.
+/// Returns how much of this process's memory is in huge pages.
 fn huge_bytes() -> usize {
     let smaps = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = smaps
@@ -40,7 +40,7 @@ fn huge_pages_are_given_to_who_asks() {
         assert_eq!(not_asked, 0);
         assert!(asked > BYTES / 2, "{asked} bytes");
     }
-    // Less than a huge page, and nothing, are left alone.
+    // Less than a huge page, or nothing at all, is left alone.
     huge_pages::advise(&[0u64; 100]);
     huge_pages::advise::<u64>(&[]);
 }

@@ -1,10 +1,11 @@
-//! What a log is written to: a file, or in tests something that fails as a disk does.
+//! The disk that a log is written to: a file, or in tests a disk that fails as real ones do.
 
 use std::io;
 
-/// Bytes that stay. What is written may be lost, as a whole or in part and in any order, until it was synced.
+/// Bytes that persist. Until it is synced, what was written may be lost, as a whole or in part and
+/// in any order.
 pub(crate) trait Disk {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Fills `bytes` with those at `offset`.
@@ -13,9 +14,9 @@ pub(crate) trait Disk {
     /// Writes `bytes` at `offset`, which is at most the length.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Drops what is after `length`.
+    /// Drops everything after `length`.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// Returns when all that was written will stay.
+    /// Returns once everything that was written is sure to stay.
     fn sync(&mut self) -> io::Result<()>;
 }

@@ -1,8 +1,10 @@
-//! What is kept in memory of each key: a fingerprint in the filter, and beside it where the log has it.
+//! What is kept in memory for each key: a fingerprint in the filter, and next to it the key's place
+//! in the log.
 //!
-//! The filter says *whether* the log need be read at all, the offsets say *where*; neither holds a key, so that one
-//! takes about as many bytes however long it is. Offsets are found by other bits of the key's hash than the
-//! fingerprint is made of. What both of them take for the key is told apart by the log, which has the key itself.
+//! The filter says *whether* the log need be read at all, the offsets say *where*; neither holds
+//! the key, so every key takes about the same memory however long it is. Offsets are found by other
+//! bits of the key's hash than those that make the fingerprint. If both are mistaken about a key,
+//! the log itself settles it, since it has the keys.
 
 use filter::{CuckooFilter, InsertError, hashing};
 use hashbrown::HashTable;
@@ -11,22 +13,23 @@ use anyhow::{Result, bail};
 
 use super::log::{Live, Offset};
 
-/// How many keys there is room for at least.
+/// Minimum number of keys that there is room for.
 const LEAST_ROOM: usize = 1 << 10;
 
-/// How often more room is tried when keys do not fit.
+/// How often more room is tried if the keys do not fit.
 const ATTEMPTS: u32 = 8;
 
-/// Which keys there are, and where; by chance it names a wrong place now and then, never too few.
+/// Which keys there are, and where. By chance it may name a wrong place, but it never misses the
+/// right one.
 pub(crate) struct Index {
-    /// A copy for each key that has a value.
+    /// One copy for each key that has a value.
     filter: CuckooFilter,
-    /// An offset for each key that has a value.
+    /// One offset for each key that has a value.
     offsets: HashTable<Offset>,
 }
 
 impl Index {
-    /// The index of these keys, with room for as many again.
+    /// Makes the index of these keys, with room for as many again.
     pub(crate) fn of(live: &Live) -> Result<Index> {
         let mut room = LEAST_ROOM.max(2 * live.len());
         for _ in 0..ATTEMPTS {
@@ -36,7 +39,7 @@ impl Index {
             room *= 2;
         }
         bail!(
-            "the {} keys do not fit into a filter with room for {room}: too many are taken for one another",
+            "the {} keys do not fit into a filter with room for {room}: too many are mistaken for one another",
             live.len()
         )
     }
@@ -47,7 +50,7 @@ impl Index {
             .try_reserve(room, |_| unreachable!("it is empty"))
             .is_err()
         {
-            bail!("no memory for the places of {room} keys");
+            bail!("no memory for the offsets of {room} keys");
         }
         let filter = CuckooFilter::builder().capacity(room).build()?;
         let mut index = Index { filter, offsets };
@@ -57,19 +60,20 @@ impl Index {
         Ok(all.map(|()| index))
     }
 
-    /// Whether the filter takes the key for one that is there.
+    /// True if the filter takes the key for one that is there.
     pub(crate) fn may_have(&self, key: &[u8]) -> bool {
         self.filter.contains(key)
     }
 
-    /// Where the key may be. It is at one of these places, or nowhere.
+    /// Returns the places where the key may be. It is at one of them, or nowhere.
     pub(crate) fn places(&self, key: &[u8]) -> impl Iterator<Item = Offset> {
         self.offsets.iter_hash(self.hash(key)).copied()
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not there yet.
     pub(crate) fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), InsertError> {
-        // Whoever is in the table could not be found again: the hashes are not kept.
+        // The table must not grow here: it would need the hashes of its entries, which are not
+        // kept.
         if self.offsets.len() == self.offsets.capacity() {
             return Err(InsertError::Full);
         }
@@ -95,22 +99,23 @@ impl Index {
         assert!(self.filter.remove(key), "the filter had a copy of each key");
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// The filter.
+    /// Returns the filter.
     pub(crate) fn filter(&self) -> &CuckooFilter {
         &self.filter
     }
 
-    /// Memory of the offsets, in bytes.
+    /// Returns the memory of the offsets, in bytes.
     pub(crate) fn offsets_bytes(&self) -> usize {
         self.offsets.allocation_size()
     }
 
-    /// Mixed once more: what the filter takes for one another, the offsets are to tell apart.
+    /// Returns a hash that is mixed once more, so that the offsets tell apart keys that the filter
+    /// cannot.
     fn hash(&self, key: &[u8]) -> u64 {
         hashing::mix(self.filter.hash(key))
     }

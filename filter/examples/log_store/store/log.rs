@@ -7,22 +7,25 @@
 //! | 2 | length of the key, at least 1 |
 //! | 4 | length of the value, or 2^32 − 1 if the key was deleted |
 //! | then | the key |
-//! | then | the value; it goes on in the next page where this one ends |
+//! | then | the value, which continues in the next page if this one ends |
 //!
-//! What stands before the value is never divided between pages. A batch begins in a new page, so that no page is ever
-//! written twice: writing it again could tear what was acknowledged.
+//! The part before the value is never split between pages. A batch begins in a new page, so no page
+//! is ever written twice: writing it again could tear what was acknowledged.
 //!
 //! # What a crash leaves
 //!
-//! A batch is written but for its last page, synced, and then its last page is written and synced. So where the
-//! last page of a batch is whole, all pages before it were, too. When a log is opened, everything up to the last such
-//! page is what was acknowledged (or was about to be). A page that is not whole
+//! All of a batch but its last page is written and synced, and then the last page is written and
+//! synced. So if the last page of a batch is intact, all pages before it were, too. When a log is
+//! opened, everything up to the last such page was acknowledged (or was about to be). If a page is
+//! damaged
 //!
-//! - *after* it was torn by a crash: it and all that follow are ignored, and dropped before the next batch is written
-//!   (and that is synced, too: with parts of that batch in between, a batch that was missed could come back);
-//! - *before* it was damaged later. That is an error, and nothing is changed.
+//! - *after* that page, a crash tore it: it and all that follow are ignored, and dropped before the
+//!   next batch is written (and the drop is synced, too: otherwise, with parts of that batch in
+//!   between, a batch that was torn could come back);
+//! - *before* that page, it was damaged later. That is an error, and nothing is changed.
 //!
-//! Damage in the very last batch's last page cannot be told from a crash: then that batch is taken for torn.
+//! Damage to the last page of the very last batch cannot be told from a crash: that batch is
+//! considered torn.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -32,10 +35,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::disk::Disk;
 use super::page::{self, Page};
 
-/// The longest key: what stands before a value has to fit into a page.
+/// Maximum length of a key: everything before a value must fit into a page.
 pub(crate) const MAX_KEY: usize = 1 << 10;
 
-/// The longest value: it is in memory as a whole.
+/// Maximum length of a value, all of which is in memory.
 pub(crate) const MAX_VALUE: usize = 1 << 30;
 
 /// Contents of the first page.
@@ -44,28 +47,28 @@ const MAGIC: &[u8] = b"log_store, version 1\n";
 /// Length of a record up to its key.
 const HEAD: usize = 6;
 
-/// Instead of the length of a value: the key was deleted.
+/// Stands in place of a value's length: the key was deleted.
 const DELETED: u32 = u32::MAX;
 
-/// What a key is changed to.
+/// A change to one key.
 pub(crate) struct Change {
     /// At least one byte, and at most [`MAX_KEY`].
     pub(crate) key: Vec<u8>,
-    /// At most [`MAX_VALUE`] bytes; none if the key is deleted.
+    /// At most [`MAX_VALUE`] bytes; `None` if the key is deleted.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// Where a record begins: how many bytes are before it in the log.
+/// Where a record begins: the number of bytes before it in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Offset(u64);
 
 impl Offset {
-    /// The number of the page that it is in.
+    /// Returns the number of its page.
     pub(crate) fn page(self) -> u64 {
         self.0 / page::SIZE as u64
     }
 
-    /// Where it is in the contents of that page.
+    /// Returns its place in the contents of that page.
     fn within(self) -> usize {
         (self.0 % page::SIZE as u64) as usize - page::HEADER
     }
@@ -75,10 +78,10 @@ impl Offset {
     }
 }
 
-/// Where the record of each key is that has a value.
+/// The place of the record of each key that has a value.
 pub(crate) type Live = HashMap<Vec<u8>, Offset>;
 
-/// What stands before a value.
+/// The part of a record before the value.
 struct Head<'a> {
     key: &'a [u8],
     value_length: Option<usize>,
@@ -87,7 +90,7 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// The head at the beginning of `bytes`, if there is one.
+    /// Reads the head at the beginning of `bytes`, if there is one.
     fn read(bytes: &[u8]) -> Option<Head<'_>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let [k0, k1, value @ ..] = *head;
@@ -113,12 +116,12 @@ impl Record {
         bytes.and_then(Head::read).expect("offsets lead to records")
     }
 
-    /// Whose it is.
+    /// Returns the key of the record.
     pub(crate) fn key(&self) -> &[u8] {
         self.head().key
     }
 
-    /// Where it is.
+    /// Returns where the record begins.
     pub(crate) fn offset(&self) -> Offset {
         self.offset
     }
@@ -128,20 +131,20 @@ impl Record {
 pub(crate) struct Recovered {
     /// The keys that have a value.
     pub(crate) live: Live,
-    /// How many bytes at the end belong to no batch.
+    /// Number of bytes at the end that belong to no batch.
     pub(crate) torn: u64,
 }
 
 /// A log on some disk.
 pub(crate) struct Log<D> {
     disk: D,
-    /// How many pages there are up to the end of the last batch.
+    /// Number of pages up to the end of the last batch.
     pages: u64,
-    /// How many pages were read to find records and values.
+    /// Number of pages read to find records and values.
     pages_read: Cell<u64>,
 }
 
-/// What a log begins with.
+/// Returns the first page of every log.
 pub(crate) fn first_page() -> Vec<u8> {
     Page::seal(0, MAGIC, true)
 }
@@ -149,7 +152,9 @@ pub(crate) fn first_page() -> Vec<u8> {
 impl<D: Disk> Log<D> {
     /// Opens a log and reads all of it; changes nothing.
     pub(crate) fn open(disk: D) -> Result<(Log<D>, Recovered)> {
-        let length = disk.len().context("cannot tell the length of the log")?;
+        let length = disk
+            .len()
+            .context("cannot determine the length of the log")?;
         let mut log = Log {
             disk,
             pages: length / page::SIZE as u64,
@@ -158,7 +163,7 @@ impl<D: Disk> Log<D> {
         let first = log.page(0)?;
         ensure!(
             first.is_some_and(|page| page.contents() == MAGIC),
-            "the log does not begin as one: it is damaged, no log at all, or of another version"
+            "the log does not begin like one: it is damaged, not a log at all, or of another version"
         );
         log.pages = log.committed()?;
         let recovered = Recovered {
@@ -168,7 +173,8 @@ impl<D: Disk> Log<D> {
         Ok((log, recovered))
     }
 
-    /// How many pages there are up to the last one that ends a batch: all of them must be whole.
+    /// Returns the number of pages up to the last one that ends a batch; all of them must be
+    /// intact.
     fn committed(&self) -> Result<u64> {
         let mut committed = 0;
         let mut broken = None;
@@ -198,7 +204,8 @@ impl<D: Disk> Log<D> {
         Ok(live)
     }
 
-    /// Hands out key and place of each record in their order, and whether it deletes the key.
+    /// Calls `take` for each record in order, with its key, its place, and whether it deletes the
+    /// key.
     pub(crate) fn each_record(&self, mut take: impl FnMut(&[u8], Offset, bool)) -> Result<()> {
         // How much of a value is still to come.
         let mut rest = 0;
@@ -209,7 +216,7 @@ impl<D: Disk> Log<D> {
             rest -= within;
             while within < contents.len() {
                 let Some(head) = Head::read(&contents[within..]) else {
-                    bail!("page {number} of the log is whole, but holds no record at {within}");
+                    bail!("page {number} of the log is undamaged, but has no record at {within}");
                 };
                 let offset = Offset::new(number, within);
                 take(head.key, offset, head.value_length.is_none());
@@ -223,7 +230,8 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Appends a batch; when it returns, the batch will stay. Tells where each record is.
+    /// Appends a batch; once this returns, the batch is sure to stay. Returns the place of each
+    /// record.
     pub(crate) fn append(&mut self, changes: &[Change]) -> Result<Vec<Offset>> {
         let mut batch = Batch::new(self.pages);
         let offsets = (changes.iter()).map(|change| batch.push(change)).collect();
@@ -253,7 +261,8 @@ impl<D: Disk> Log<D> {
         Ok(Record { offset, page })
     }
 
-    /// The value of a record: as many more pages as it goes on in. None if the record deletes its key.
+    /// Reads the value of a record, with as many more pages as it continues in. `None` if the
+    /// record deletes its key.
     pub(crate) fn value(&self, record: &Record) -> Result<Option<Vec<u8>>> {
         let head = record.head();
         let Some(length) = head.value_length else {
@@ -271,12 +280,12 @@ impl<D: Disk> Log<D> {
         Ok(Some(value))
     }
 
-    /// How many pages were read by [`record`](Self::record) and [`value`](Self::value).
+    /// Returns the number of pages read by [`record`](Self::record) and [`value`](Self::value).
     pub(crate) fn pages_read(&self) -> u64 {
         self.pages_read.get()
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
@@ -289,7 +298,7 @@ impl<D: Disk> Log<D> {
         self.page(number)?.ok_or_else(|| damaged(number))
     }
 
-    /// The page with this number, if it is whole.
+    /// Reads the page with this number; `None` if it is damaged.
     fn page(&self, number: u64) -> Result<Option<Page>> {
         if number >= self.pages {
             return Ok(None);
@@ -303,17 +312,17 @@ impl<D: Disk> Log<D> {
 
 fn damaged(number: u64) -> anyhow::Error {
     anyhow::anyhow!(
-        "page {number} of the log (from byte {} on) is damaged, and pages after it are whole: nothing was \
-         changed. Put a copy of the page in its place",
+        "page {number} of the log (from byte {} on) is damaged, but pages after it are not: nothing was \
+         changed. Replace the page by a copy",
         number * page::SIZE as u64
     )
 }
 
-/// The pages of a batch while records are put into them.
+/// The pages of a batch while records are being put into them.
 struct Batch {
     /// The number of its first page.
     start: u64,
-    /// What each page is to contain.
+    /// The contents of each page.
     pages: Vec<Vec<u8>>,
 }
 

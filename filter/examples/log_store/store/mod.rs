@@ -1,4 +1,5 @@
-//! A key–value store: a log of all changes, and an index in memory that tells whether and where to read it.
+//! A key–value store: a log of all changes, and an index in memory that says whether and where to
+//! read it.
 
 pub(crate) mod disk;
 pub(crate) mod index;
@@ -19,14 +20,14 @@ pub(crate) struct Store<D> {
 }
 
 impl<D: Disk> Store<D> {
-    /// Opens the store of this log: reads all of it, and makes the index anew.
+    /// Opens the store of this log: reads all of it, and builds the index.
     pub(crate) fn open(disk: D) -> Result<Store<D>> {
         let (log, Recovered { live, torn }) = Log::open(disk)?;
         let index = Index::of(&live)?;
         Ok(Store { log, index, torn })
     }
 
-    /// The value of a key. The log is not read when the filter denies the key.
+    /// Returns the value of a key. The log is not read if the filter denies the key.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         match self.find(key)? {
             Some(record) => self.log.value(&record),
@@ -34,7 +35,7 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// The record that has the value of a key.
+    /// Returns the record that has the value of a key.
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<Record>> {
         if !self.index.may_have(key) {
             return Ok(None);
@@ -42,7 +43,7 @@ impl<D: Disk> Store<D> {
         self.find_without_filter(key)
     }
 
-    /// [`find`](Self::find) as it would be without a filter: for comparison.
+    /// [`find`](Self::find) as it would be without a filter, for comparison.
     pub(crate) fn find_without_filter(&self, key: &[u8]) -> Result<Option<Record>> {
         for offset in self.index.places(key) {
             let record = self.log.record(offset)?;
@@ -53,8 +54,8 @@ impl<D: Disk> Store<D> {
         Ok(None)
     }
 
-    /// Makes these changes, in their order; when it returns, they will stay. After a crash during the call either
-    /// all of them are there or none.
+    /// Makes these changes, in order; once this returns, they are sure to stay. After a crash
+    /// during the call, either all of them are there or none.
     pub(crate) fn commit(&mut self, changes: &[Change]) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
@@ -72,7 +73,7 @@ impl<D: Disk> Store<D> {
                 (None, None) => {}
                 (None, Some(_)) => {
                     if self.index.insert(&change.key, offset).is_err() {
-                        // The log has all of the batch already.
+                        // The log already has all of the batch.
                         self.index = Index::of(&self.log.live()?)?;
                         break;
                     }
@@ -82,27 +83,28 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Where each key is that has a value: reads the whole log.
+    /// Reads the whole log for the place of each key that has a value.
     pub(crate) fn live(&self) -> Result<Live> {
         self.log.live()
     }
 
-    /// Number of keys that have a value.
+    /// Returns the number of keys that have a value.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// How many bytes at the end of the log were left by a crash. The next batch takes their place.
+    /// Returns the number of bytes that a crash left at the end of the log. The next batch takes
+    /// their place.
     pub(crate) fn torn(&self) -> u64 {
         self.torn
     }
 
-    /// The log.
+    /// Returns the log.
     pub(crate) fn log(&self) -> &Log<D> {
         &self.log
     }
 
-    /// The index.
+    /// Returns the index.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }

@@ -1,11 +1,11 @@
-//! A page: 4 KiB that tell whether they are what was written.
+//! A page: 4 KiB with a checksum that shows whether they are as written.
 //!
-//! All numbers are little endian:
+//! All numbers are little-endian:
 //!
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
 //! | 0 | 8 | checksum (CRC-64/XZ) of all bytes after it |
-//! | 8 | 8 | sequence number: how many pages come before this one |
+//! | 8 | 8 | sequence number: the number of pages before this one |
 //! | 16 | 2 | length of the contents |
 //! | 18 | 2 | 1 if the page is the last one of its batch, otherwise 0 |
 //! | 20 | length | contents |
@@ -19,19 +19,20 @@ pub(crate) const SIZE: usize = 4096;
 /// Where the contents begin.
 pub(crate) const HEADER: usize = 20;
 
-/// The most that a page can contain.
+/// Maximum length of a page's contents.
 pub(crate) const ROOM: usize = SIZE - HEADER;
 
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
-/// A page that is whole.
+/// An intact page.
 pub(crate) struct Page {
     bytes: Vec<u8>,
     length: usize,
 }
 
 impl Page {
-    /// The bytes of the page with this number and these contents, of at most [`ROOM`] bytes.
+    /// Returns the bytes of the page with this number and these contents, of at most [`ROOM`]
+    /// bytes.
     pub(crate) fn seal(number: u64, contents: &[u8], ends_batch: bool) -> Vec<u8> {
         assert!(contents.len() <= ROOM, "a page has room for {ROOM} bytes");
         let mut bytes = vec![0; 8];
@@ -45,7 +46,7 @@ impl Page {
         bytes
     }
 
-    /// The page that these bytes are, if they are the page with this number, and whole.
+    /// Returns the page that these bytes are, if they are intact and have this number.
     pub(crate) fn open(number: u64, bytes: Vec<u8>) -> Option<Page> {
         let length = usize::from(u16::from_le_bytes(field(&bytes, 16)));
         let whole = bytes.len() == SIZE
@@ -55,18 +56,18 @@ impl Page {
         whole.then_some(Page { bytes, length })
     }
 
-    /// What was written into it.
+    /// Returns what was written into it.
     pub(crate) fn contents(&self) -> &[u8] {
         &self.bytes[HEADER..][..self.length]
     }
 
-    /// Whether it is the last one of its batch.
+    /// True if it is the last page of its batch.
     pub(crate) fn ends_batch(&self) -> bool {
         u16::from_le_bytes(field(&self.bytes, 18)) == 1
     }
 }
 
-/// The bytes of a field of the header.
+/// Returns the bytes of a header field.
 fn field<const LENGTH: usize>(bytes: &[u8], offset: usize) -> [u8; LENGTH] {
     bytes[offset..][..LENGTH]
         .try_into()
