@@ -1,7 +1,6 @@
 //! What is checked.
 
 use anyhow::{Context, Result};
-
 use subject::calls::Calls;
 use subject::wording::counted;
 use subject::{Operations, Subject};

@@ -13,9 +13,9 @@ use std::fmt;
 use filter::history::{self, Call, Failure, Specification, Violation};
 use filter::specification::{Event, OfClass, OneClass, WholeTable};
 use rayon::prelude::*;
+use subject::SLOTS_PER_BUCKET;
 
 use crate::scenario::{Group, Key, Scenario};
-use subject::SLOTS_PER_BUCKET;
 
 /// A call's key, and what was asked and answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

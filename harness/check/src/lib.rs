@@ -29,12 +29,13 @@ use filter::specification::Event;
 
 pub use candidate::Candidate;
 
+use subject::calls::{Calls, Operation};
+use subject::{Operations, SLOTS_PER_BUCKET};
+
 use crate::judge::{OfKey, Verdict, judge};
 use crate::perturbation::Part;
 use crate::recorder::Log;
 use crate::scenario::{Action, Key, MOST_REPEATS, Scenario, Scenarios, Script};
-use subject::calls::{Calls, Operation};
-use subject::{Operations, SLOTS_PER_BUCKET};
 
 /// Most threads of a check: the checker can take so many calls that overlap.
 pub const MAX_THREADS: usize = 64;

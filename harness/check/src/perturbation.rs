@@ -56,9 +56,9 @@ mod hook {
 
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
+    use subject::calls::Operation;
 
     use super::Part;
-    use subject::calls::Operation;
 
     /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
     const STOP: RangeInclusive<u32> = 1..=9;

@@ -13,10 +13,10 @@ use filter::Class;
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
-
-use crate::candidate::Candidate;
 use subject::SLOTS_PER_BUCKET;
 use subject::calls::{Calls, Operation};
+
+use crate::candidate::Candidate;
 
 /// Most threads that change the copies of one class; the others look it up only. Each call under way
 /// that changes a class may or may not have taken effect, so the checker's work doubles with each.
@@ -633,9 +633,10 @@ fn indices(groups: &[Group]) -> Vec<usize> {
 mod tests {
     use std::collections::HashSet;
 
-    use super::*;
     use harness::subjects::{GlobalLock, Growing, LockFree, SegmentLock};
     use subject::layout::{geometry, locate};
+
+    use super::*;
 
     const ROUNDS: Range<u64> = 0..60;
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use filter::FixedState;
-
-use super::{Description, Key, Settings, Sketches};
 use relatives::sketches::CountMin;
 use relatives::theory::Claim;
+
+use super::{Description, Key, Settings, Sketches};
 
 /// How often each key occurred, as one thread saw it or all together.
 #[derive(Default)]

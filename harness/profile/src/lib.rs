@@ -16,10 +16,10 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use filter::FixedState;
-
-use crate::lines::{NotText, STANDARD_INPUT};
 use relatives::sketches::top_k::Heavy;
 use relatives::sketches::{CountMin, HyperLogLog, TopK};
+
+use crate::lines::{NotText, STANDARD_INPUT};
 
 pub use exact::Exact;
 pub use sizing::Size;
@@ -275,10 +275,10 @@ impl Part {
 mod tests {
     use std::io::Write;
 
+    use relatives::theory::Claim;
     use tempfile::NamedTempFile;
 
     use super::*;
-    use relatives::theory::Claim;
 
     const KEYS: u64 = 2_000;
 

@@ -1,10 +1,10 @@
 //! What a filter of so many keys takes, and how wrong it is for that.
 
 use std::f64::consts::LN_2;
-use subject::wording::counted;
 
 use anyhow::Result;
 use filter::CuckooFilter;
+use subject::wording::counted;
 
 /// A filter that would hold the keys.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,7 +18,6 @@ use std::f64::consts::LN_2;
 
 use anyhow::{Result, ensure};
 use filter::hashing::{MAX_BUCKETS, mix};
-
 use subject::SLOTS_PER_BUCKET;
 
 /// The most keys that a filter may be sized for: as many as the largest cuckoo table has slots.

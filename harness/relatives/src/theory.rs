@@ -4,7 +4,6 @@
 use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-
 use subject::Subject;
 
 /// One claim about a structure, and whether it held.

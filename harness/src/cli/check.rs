@@ -8,6 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use check::perturbation;
+use check::recorder;
+use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
@@ -17,9 +20,6 @@ use crate::show::print::{note, say};
 use crate::studies::study::seconds;
 use crate::subjects::registry::{Entry, Registry};
 use crate::wording::{counted, large};
-use check::perturbation;
-use check::recorder;
-use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -260,9 +260,10 @@ impl Progress {
 mod tests {
     use std::hash::Hash;
 
+    use subject::Subject;
+
     use super::*;
     use crate::subjects::LockFree;
-    use subject::Subject;
 
     /// Accepts no key, and says that it has.
     struct Forgetful(LockFree);

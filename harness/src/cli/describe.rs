@@ -8,9 +8,10 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
+use profile::{Description, Exact, Settings, describe as describe_file, name, shown};
+use relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
 
 use crate::machine::{self, without_directories};
-use crate::relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
 use crate::results::description::{COLUMNS, rows};
 use crate::run::ending::Ending;
 use crate::show::outputs::Outputs;
@@ -18,7 +19,6 @@ use crate::show::print::{Stdout, note};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::show::{leave, progress};
 use crate::wording::large;
-use profile::{Description, Exact, Settings, describe as describe_file, name, shown};
 
 /// What the error rates in the README are those of: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;

@@ -1,9 +1,9 @@
 //! What a description leaves as a CSV file: a row for every number.
 
+use profile::Description;
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::columns;
-use profile::Description;
 
 columns! {
     /// A number that was told of a file of keys.

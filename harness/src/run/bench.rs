@@ -26,6 +26,7 @@ use filter::FixedState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+use subject::{Operations, SLOTS_PER_BUCKET};
 
 use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
@@ -33,7 +34,6 @@ use crate::results::record::Row;
 use crate::run::gate::{Arrival, Gate};
 use crate::run::plan::{Measurement, Part, Plan};
 use crate::run::stall::{self, Observed, Site};
-use crate::subject::{Operations, SLOTS_PER_BUCKET};
 use crate::subjects::registry::{Entry, Registry};
 use crate::wording::counted;
 use crate::workload::arrivals::Arrivals;

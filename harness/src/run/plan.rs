@@ -3,11 +3,11 @@
 use std::fmt;
 
 use anyhow::Result;
+use subject::Operations;
 
 use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
 use crate::results::record::Row;
-use crate::subject::Operations;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 

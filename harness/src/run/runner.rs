@@ -158,17 +158,16 @@ pub(crate) fn rehearse(
 mod tests {
     use std::hash::Hash;
     use std::io::Write;
-
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use anyhow::anyhow;
+    use subject::Subject;
 
     use super::*;
     use crate::experiment::Experiment;
     use crate::machine::pinning::Cores;
     use crate::results::rows::Record;
     use crate::run::plan::Plan;
-    use crate::subject::Subject;
     use crate::subjects::SegmentLock;
     use crate::subjects::registry::Registry;
     use crate::workload::Ycsb;

@@ -14,8 +14,9 @@ pub mod theory;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::registry::Registry;
 use crate::run::ending::Ending;
+use crate::subjects::registry::Registry;
+
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;

@@ -12,7 +12,6 @@ use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 
 use crate::machine;
-use crate::registry::Registry;
 use crate::results::rows::Record;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
@@ -22,6 +21,7 @@ use crate::show::print::{note, say};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::{Run, Sidecar};
 use crate::show::{leave, progress};
+use crate::subjects::registry::Registry;
 
 /// A week.
 const MOST_SECONDS: f64 = 604_800.0;

@@ -9,29 +9,20 @@ mod locks;
 mod ours;
 pub mod registry;
 
-use filter::hashing::Location;
-use filter::length::Length;
-use filter::path::{self, Chain, MAX_CHAIN, Step};
-
 pub use ablations::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
-pub use bounds::{BatchedRoofline, Null, Roofline, UpdateRoofline};
-pub use crates::{AtomicCuckooFilter, CuckoofilterMutex, ExactSet, Fastbloom};
-pub use locks::{
-    GlobalLock, Optimistic, RwLock, SegmentLock, StripedTimestamps, TwoPhase, VictimCuckoo,
-    WordLock,
-};
-pub use ours::{Growing, GrowingReader, LockFree, LockFreeBatch, LockFreeFitted};
+pub use bounds::*;
+pub use crates::*;
+pub use locks::*;
+pub use ours::*;
 pub use relatives::{
     BlockedBloom, Bloom, CountMinSet, CountingBloom, HyperLogLogCounter, PlainCuckooMutex,
     ScalableBloom, SmartCuckooMutex, VectorQuotient,
 };
 
-use ablations::Count;
-use subject::layout::{Geometry, Layout};
-use subject::{SLOTS_PER_BUCKET, Subject};
+use subject::Subject;
 
 /// The subjects that are bounds, not filters: they hold no keys.
 pub(crate) const BOUNDS: [&str; 4] = [
@@ -41,58 +32,14 @@ pub(crate) const BOUNDS: [&str; 4] = [
     Null::NAME,
 ];
 
-/// What a thread adds to its counter for a key that came, or that went.
-const CAME: u64 = 1;
-const WENT: u64 = CAME.wrapping_neg();
-
-/// Does something to one key, and counts it if it was done: each thread in a counter of its own, as our filter does.
-#[inline]
-fn counted(length: &Length, change: u64, action: impl FnOnce() -> bool) -> bool {
-    <Length as Count>::with_id(|id| {
-        let counter = length.counter(id);
-        let done = action();
-        counter.change(change.wrapping_mul(u64::from(done)));
-        done
-    })
-}
-
-/// The shortest chain of shifts that makes room for a key, among words that `read` gives one by one; of one step, when one of
-/// its buckets has room.
-fn find_chain(
-    geometry: &Geometry,
-    location: Location,
-    read: impl Fn(usize) -> u64,
-) -> Option<Chain> {
-    let roots = [location.first, location.second].map(|bucket| (bucket, read(bucket)));
-    let mut chain = Chain::new();
-    let with_room = roots.iter().find_map(|&(bucket, word)| {
-        let slot = Layout::find_empty(word)?;
-        Some(Step { bucket, slot, word })
-    });
-    let found = match with_room {
-        Some(step) => {
-            chain.push(step);
-            true
-        }
-        None => {
-            let different = if location.first == location.second {
-                1
-            } else {
-                2
-            };
-            let read = |buckets: [usize; SLOTS_PER_BUCKET]| buckets.map(&read);
-            path::search(geometry, &roots[..different], MAX_CHAIN, read, &mut chain)
-        }
-    };
-    found.then_some(chain)
-}
-
 #[cfg(test)]
 mod tests {
-    use filter::hashing::MAX_BUCKETS;
     use std::ops::Range;
     use std::sync::Barrier;
     use std::thread;
+
+    use filter::hashing::MAX_BUCKETS;
+    use subject::SLOTS_PER_BUCKET;
 
     use super::*;
 

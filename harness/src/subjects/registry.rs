@@ -5,20 +5,12 @@
 //! [`runner::run`](crate::run::runner::run) with an experiment that names it.
 
 use anyhow::{Context, Result, bail};
-
-use crate::subjects::{
-    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
-    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
-    AtomicCuckooFilter, BatchedRoofline, BlockedBloom, Bloom, CountMinSet, CountingBloom,
-    CuckoofilterMutex, ExactSet, Fastbloom, GlobalLock, Growing, GrowingReader, HyperLogLogCounter,
-    LockFree, LockFreeBatch, LockFreeFitted, Null, Optimistic, PlainCuckooMutex, Roofline, RwLock,
-    ScalableBloom, SegmentLock, SmartCuckooMutex, StripedTimestamps, TwoPhase, UpdateRoofline,
-    VectorQuotient, WordLock,
-};
-use crate::wording::{counted, unknown};
-use crate::workload::phase::Measured;
 use check::Candidate;
 use subject::{Operations, Subject};
+
+use super::*;
+use crate::wording::{counted, unknown};
+use crate::workload::phase::Measured;
 
 /// A subject as the registry knows it.
 #[derive(Debug, Clone, Copy)]

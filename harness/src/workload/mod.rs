@@ -7,9 +7,8 @@ pub mod latency;
 pub mod phase;
 
 use serde::{Deserialize, Serialize};
+use subject::Operations;
 use thiserror::Error;
-
-use crate::subject::Operations;
 
 /// The highest load factor a workload may state: past it, buckets of four slots cannot be filled
 /// reliably.

@@ -34,7 +34,6 @@ use anyhow::Result;
 use filter::FixedState;
 use kcas::steps::step;
 use statrs::distribution::{Discrete, Poisson};
-
 use subject::layout::{Geometry, geometry};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 

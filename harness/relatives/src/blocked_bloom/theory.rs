@@ -1,11 +1,11 @@
 //! What is claimed of the [`BlockedBloom`] filter: how often it is wrong, at two load factors.
 
 use anyhow::Result;
+use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::BlockedBloom;
 use crate::theory::Keys;
 use crate::theory::{Claim, Effort};
-use subject::{SLOTS_PER_BUCKET, Subject};
 
 const LOADS: [f64; 2] = [0.5, 0.95];
 

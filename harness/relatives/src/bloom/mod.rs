@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result};
 use filter::FixedState;
 use kcas::steps::step;
-
-use crate::double_hashing::DoubleHashing;
 use subject::layout::{FALSE_POSITIVE_RATE, slots, zeroed};
 use subject::{Operations, Subject};
+
+use crate::double_hashing::DoubleHashing;
 
 /// A Bloom filter that threads share.
 #[derive(Debug)]

@@ -38,10 +38,10 @@ use anyhow::{Context, Result};
 use arrayvec::ArrayVec;
 use filter::FixedState;
 use kcas::steps::step;
-
-use crate::double_hashing::{DoubleHashing, MAX_HASHES};
 use subject::Subject;
 use subject::layout::{FALSE_POSITIVE_RATE, slots, zeroed};
+
+use crate::double_hashing::{DoubleHashing, MAX_HASHES};
 
 /// Bits of a counter.
 const BITS: usize = 4;

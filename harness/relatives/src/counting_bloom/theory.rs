@@ -3,13 +3,13 @@
 
 use anyhow::{Result, ensure};
 use statrs::distribution::{DiscreteCDF, Poisson};
+use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
 
 use crate::CountingBloom;
 use crate::bloom::theory as bloom;
 use crate::theory::{Claim, Effort, exactly};
 use crate::theory::{Keys, of_share};
-use subject::Subject;
-use subject::layout::FALSE_POSITIVE_RATE;
 
 /// The formula for counters that stay at 15.
 const SATURATED: &str = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";

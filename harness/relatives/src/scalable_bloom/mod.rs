@@ -43,11 +43,11 @@ use filter::length::Length;
 use kcas::steps::step;
 use kcas::thread_id;
 use once_cell::race::OnceBox;
+use subject::layout::{FALSE_POSITIVE_RATE, slots};
+use subject::{Operations, Subject};
 
 use crate::bloom::Bloom;
 use crate::double_hashing::DoubleHashing;
-use subject::layout::{FALSE_POSITIVE_RATE, slots};
-use subject::{Operations, Subject};
 
 /// Of so many keys of a stage about one looks whether it is full.
 const LOOKS: usize = 1_024;

@@ -2,13 +2,13 @@
 //! positive rate however many there are.
 
 use anyhow::{Context, Result, ensure};
+use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
 
 use crate::ScalableBloom;
 use crate::bloom::theory as bloom;
 use crate::theory::Keys;
 use crate::theory::{Claim, Effort, exactly};
-use subject::Subject;
-use subject::layout::FALSE_POSITIVE_RATE;
 
 /// Growth, tightening, and how many stages are filled, the last by half.
 const CASES: [(usize, f64, u32); 4] = [

@@ -14,9 +14,9 @@ use std::hash::{BuildHasher, Hash};
 use anyhow::{Result, ensure};
 use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
+use subject::{SLOTS_PER_BUCKET, Subject};
 
 use super::CountMin;
-use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// Rows, each of which halves the false positive rate.
 const DEPTH: usize = 9;

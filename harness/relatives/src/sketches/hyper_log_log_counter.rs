@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, Hash};
 use anyhow::{Result, ensure};
 use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
+use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 use super::HyperLogLog;
-use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// A standard error of 0.81 % in 16 KiB, however many keys there are.
 const PRECISION: u8 = 14;

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use anyhow::Result;
 use filter::FixedState;
-
-use super::{CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 use subject::SLOTS_PER_BUCKET;
 use subject::one_lock::{OneLock, Sequential};
 use subject::under_mutex::UnderMutex;
+
+use super::{CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
 /// [`SmartCuckoo`] behind a mutex.
 pub type SmartCuckooMutex = OneLock<Mutex<ForOne<SmartCuckoo>>>;

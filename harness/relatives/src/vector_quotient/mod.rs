@@ -44,13 +44,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use filter::FixedState;
 use kcas::steps::step;
+use subject::layout::{Geometry, geometry};
+use subject::spin::{Held, Spin};
+use subject::{SLOTS_PER_BUCKET, Subject};
 
 use mini_filter::{
     BUCKETS, EMPTY, Run, SLOTS, TAG_WORDS, TAGS_PER_WORD, find_tag, insert_tag, remove_tag, taken,
 };
-use subject::layout::{Geometry, geometry};
-use subject::spin::{Held, Spin};
-use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// Up to so many slots taken, an insert does not look at the second block.
 const SHORTCUT: usize = SLOTS * 3 / 4;

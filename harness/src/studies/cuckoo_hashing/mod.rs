@@ -30,9 +30,10 @@ use serde::{Deserialize, Serialize};
 pub use mix::Mix;
 pub use results::Results;
 
+use clap::{Args, value_parser};
+use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
+
 use crate::machine::pinning::Cores;
-use crate::registry::Registry;
-use crate::relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 use crate::results::rows::{Record, columns, possible};
 use crate::results::series::InRounds;
 use crate::results::verdict::Verdict;
@@ -41,7 +42,8 @@ use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
-use clap::{Args, value_parser};
+use crate::subjects::registry::Registry;
+
 use run::{Part, Run};
 
 /// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
+use relatives::smart_cuckoo::{CuckooTable, Key};
 
 use super::{Keys, Mix};
-use crate::relatives::smart_cuckoo::{CuckooTable, Key};
 use crate::workload::phase::after;
 use crate::workload::phase::schedule::Schedule;
 
@@ -158,10 +158,10 @@ impl<'a, T: CuckooTable> Run<'a, T> {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
+    use relatives::smart_cuckoo::{Buckets, Insertion, PlainCuckoo};
 
     use super::super::tests::study;
     use super::*;
-    use crate::relatives::smart_cuckoo::{Buckets, Insertion, PlainCuckoo};
 
     /// Takes every key, and knows none.
     struct Forgetful(PlainCuckoo);

@@ -1,14 +1,14 @@
 //! What is measured while it grows: the filter that grows, and the rivals that it is held against.
 
 use anyhow::{Context, Result};
+use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::Row;
 use super::run::{Contender, Run, run};
 use super::slices::GROWTH;
 use crate::studies::study::Progress;
-use crate::subject::Subject;
 use crate::subjects::{Growing, LockFree, ScalableBloom};
-use subject::layout::FALSE_POSITIVE_RATE;
 
 /// The filter that grows, which others are held against.
 pub const OURS: &str = Growing::NAME;

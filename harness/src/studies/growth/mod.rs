@@ -31,10 +31,11 @@ pub use contenders::{OURS, RIVALS};
 pub use quantity::Quantity;
 pub use results::Results;
 
+use clap::{Args, value_parser};
+
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
-use crate::registry::Registry;
 use crate::results::rows::{Record, columns, possible};
 use crate::results::series::InRounds;
 use crate::show::chart::Figure;
@@ -42,8 +43,9 @@ use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
+use crate::subjects::registry::Registry;
 use crate::workload::latency;
-use clap::{Args, value_parser};
+
 use contenders::Entry;
 use run::Run;
 

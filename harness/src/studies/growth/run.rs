@@ -10,13 +10,13 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use subject::Subject;
 
 use super::slices::{between, ends, part};
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::gate::{Arrival, Gate};
 use crate::studies::study::Progress;
-use crate::subject::Subject;
 use crate::wording::counted;
 use crate::workload::latency::Latencies;
 
@@ -351,8 +351,9 @@ mod tests {
     use std::ops::ControlFlow;
     use std::sync::atomic::AtomicU64;
 
+    use subject::{Operations, Subject};
+
     use super::*;
-    use crate::subject::{Operations, Subject};
     use crate::subjects::LockFree;
 
     /// What a planted contender does wrong.

@@ -18,8 +18,10 @@ use serde::{Deserialize, Serialize};
 pub use check::{Verdict, check};
 pub use results::{Case, Results};
 
+use clap::Args;
+use serde::Serializer;
+
 use crate::machine::pinning::Cores;
-use crate::registry::Registry;
 use crate::results::rows::{Record, columns, possible};
 use crate::results::series::InRounds;
 use crate::show::chart::Figure;
@@ -30,9 +32,8 @@ use crate::show::sidecar::Sidecar;
 use crate::studies::kcas::contest::{Changes, Contest, Workload};
 use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
 use crate::studies::study::{About, Progress, Shown, Study, seconds, within};
+use crate::subjects::registry::Registry;
 use crate::wording::counted;
-use clap::Args;
-use serde::Serializer;
 
 /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at once.
 ///

@@ -4,6 +4,7 @@
 pub mod figure;
 
 use anyhow::{Result, ensure};
+use clap::{Args, value_parser};
 use filter::CuckooFilter;
 use filter::hashing::Geometry;
 use filter::layout::Layout;
@@ -12,7 +13,6 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::registry::Registry;
 use crate::results::rows::{Record, columns};
 use crate::results::statistics::Summary;
 use crate::show::chart::Figure;
@@ -20,7 +20,7 @@ use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
-use clap::{Args, value_parser};
+use crate::subjects::registry::Registry;
 
 /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits a key.
 ///

@@ -10,15 +10,16 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, value_parser};
+use filter::specification::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
+use subject::Operations;
+use subject::SLOTS_PER_BUCKET;
+use subject::calls::Operation;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 
-use filter::specification::Event;
-
-use crate::registry::Entry;
-use crate::registry::Registry;
 use crate::results::rows::{Record, columns};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
@@ -26,10 +27,8 @@ use crate::show::print::Stdout;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
-use crate::subject::SLOTS_PER_BUCKET;
-use clap::{Args, value_parser};
-use subject::Operations;
-use subject::calls::Operation;
+use crate::subjects::registry::Entry;
+use crate::subjects::registry::Registry;
 
 columns! {
     /// One measurement: one subject at one load factor.

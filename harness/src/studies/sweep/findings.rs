@@ -1,5 +1,6 @@
 //! Rows → sentences.
 
+use super::table::{OURS, headlines};
 use crate::results::record::Row;
 use crate::results::series::Comparison;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
@@ -8,8 +9,6 @@ use crate::show::chart::duration;
 use crate::show::findings::{Finding, Story, THROUGHPUT, clauses, reservation};
 use crate::subjects::BOUNDS;
 use crate::wording::{counted, noun};
-
-use super::table::{OURS, headlines};
 
 /// What the rows say. `title` names a case.
 pub(super) fn story(rows: &[Row], title: impl Fn(&Case) -> String) -> Story {

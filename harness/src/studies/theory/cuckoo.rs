@@ -2,12 +2,12 @@
 //! wrong.
 
 use anyhow::Result;
-
-use crate::subjects::{GlobalLock, LockFree};
 use relatives::theory::Keys;
 use relatives::theory::{Claim, Effort, exactly};
 use subject::layout::Layout;
 use subject::{SLOTS_PER_BUCKET, Subject};
+
+use crate::subjects::{GlobalLock, LockFree};
 
 /// The load factor that tables with two choices of buckets of four slots cannot pass, however keys are shifted (Cain,
 /// Sanders, Wormald 2007; Fernholz, Ramachandran 2007).
@@ -87,8 +87,9 @@ fn of_full_table<S: Subject>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use relatives::theory::all_hold;
+
+    use super::*;
 
     #[test]
     fn they_are_filled_and_wrong_as_planned() {

@@ -1,12 +1,12 @@
 //! What is claimed of the crate [`Fastbloom`]: it is wrong as often as a Bloom filter of its bits and hashes.
 
 use anyhow::Result;
-
-use crate::subjects::Fastbloom;
 use relatives::bloom::theory as bloom;
 use relatives::theory::Keys;
 use relatives::theory::{Claim, Effort};
 use subject::{SLOTS_PER_BUCKET, Subject};
+
+use crate::subjects::Fastbloom;
 
 pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let filter = Fastbloom::with_buckets((effort.keys / SLOTS_PER_BUCKET as u64) as usize)?;

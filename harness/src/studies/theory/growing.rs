@@ -1,11 +1,11 @@
 //! What is claimed of the filter that grows: that it is as wrong as its tables are full, and never more than it states.
 
 use anyhow::Result;
-
-use crate::subjects::Growing;
 use relatives::theory::Keys;
 use relatives::theory::{Claim, Effort};
 use subject::{SLOTS_PER_BUCKET, Subject};
+
+use crate::subjects::Growing;
 
 /// From a hundredth of the size.
 pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {

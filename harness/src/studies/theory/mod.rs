@@ -10,28 +10,28 @@ mod fastbloom;
 mod growing;
 mod row;
 
-use crate::registry::Registry;
+use anyhow::{Context, Result, ensure};
+use clap::{Args, value_parser};
+use relatives::sketches::theory as sketches;
+use relatives::smart_cuckoo::theory as cuckoo_graph;
+use relatives::theory::LEAST_KEYS;
+use relatives::theory::{Claim, Effort, SIGMAS};
+use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
+
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study};
+use crate::subjects::registry::Registry;
 use crate::subjects::{
     BlockedBloom, Bloom, CountMinSet, CountingBloom, Fastbloom, GlobalLock, Growing,
     HyperLogLogCounter, LockFree, ScalableBloom, SmartCuckooMutex,
 };
 use crate::wording::counted;
 use crate::wording::unknown;
-use anyhow::{Context, Result, ensure};
-use clap::{Args, value_parser};
-use relatives::theory::LEAST_KEYS;
 pub use row::{COLUMNS, Row};
 use serde::Serialize;
-
-use relatives::sketches::theory as sketches;
-use relatives::smart_cuckoo::theory as cuckoo_graph;
-use relatives::theory::{Claim, Effort, SIGMAS};
-use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
 use subject::Subject;
 
 /// What is claimed of one structure.

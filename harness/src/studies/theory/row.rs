@@ -1,10 +1,10 @@
 //! The rows of `harness theory`, as its CSV file holds them.
 
 use anyhow::{Result, ensure};
+use relatives::theory::Claim;
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns};
-use relatives::theory::Claim;
 
 columns! {
     /// One claim about a structure, and whether it held.

@@ -3,8 +3,8 @@
 use arrayvec::ArrayVec;
 use filter::path::{MAX_CHAIN, Step};
 use kcas::Op;
+use subject::layout::Layout;
 
-use super::super::Layout;
 use super::words::Words;
 
 /// A way to carry out a chain of shifts.

@@ -5,9 +5,9 @@
 
 use filter::hashing::Location;
 use kcas::WordArray;
+use subject::layout::{FINGERPRINT_BITS, Layout};
 
 use super::words::Words;
-use subject::layout::{FINGERPRINT_BITS, Layout};
 
 /// The greatest word on which no operation is under way.
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;

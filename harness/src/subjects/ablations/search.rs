@@ -4,10 +4,11 @@ use filter::hashing::Location;
 use filter::path::{Chain, Step};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-
-use super::super::{Geometry, Layout, find_chain};
-use crate::subjects::locks::victim_cuckoo::MAX_KICKS;
 use subject::SLOTS_PER_BUCKET;
+use subject::layout::{Geometry, Layout};
+
+use crate::subjects::locks::chain::find_chain;
+use crate::subjects::locks::victim_cuckoo::MAX_KICKS;
 
 /// A way to search. It only reads.
 pub trait Search: 'static {
@@ -94,9 +95,9 @@ mod tests {
     use std::collections::HashSet;
 
     use filter::path::MAX_CHAIN;
+    use subject::layout::{geometry, locate};
 
     use super::*;
-    use subject::layout::{geometry, locate};
 
     /// A table in which one bucket in `one_in` has an empty slot.
     fn table(one_in: u64, buckets: usize) -> (Geometry, Vec<u64>) {

@@ -5,12 +5,12 @@
 
 use filter::length::Length;
 use kcas::WordArray;
+use subject::Operations;
 
 use super::{
     Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, OwnersByDcss, RandomWalk,
     Timestamps, TwoPhase, Uncounted, Variant, WholeChain,
 };
-use subject::Operations;
 
 /// All decisions as in our filter.
 pub type AblationControl = Ablation<Control>;

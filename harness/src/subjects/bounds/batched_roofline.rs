@@ -3,9 +3,9 @@
 use std::hash::Hash;
 
 use anyhow::Result;
+use subject::{Operations, Subject};
 
 use super::Roofline;
-use subject::{Operations, Subject};
 
 /// How many keys' words are loaded before any is used: few enough that all that is known of them fits into registers.
 const GROUP: usize = 4;

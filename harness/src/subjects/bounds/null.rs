@@ -4,7 +4,6 @@ use std::hash::{BuildHasher, Hash};
 
 use anyhow::Result;
 use filter::FixedState;
-
 use subject::layout::geometry;
 use subject::{SLOTS_PER_BUCKET, Subject};
 

@@ -10,7 +10,6 @@ use anyhow::Result;
 use filter::hashing::Location;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-
 use subject::layout::{Geometry, geometry, locate, zeroed};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 

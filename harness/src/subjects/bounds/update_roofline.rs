@@ -4,7 +4,6 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-
 use subject::layout::{Geometry, Layout, geometry, locate, zeroed};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 

@@ -22,7 +22,6 @@ use anyhow::{Result, anyhow, ensure};
 use atomic_cuckoo_filter::{CuckooFilter, CuckooFilterBuilder};
 use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
-
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 const FINGERPRINT_BITS: usize = 16;

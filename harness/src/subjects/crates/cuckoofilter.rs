@@ -21,7 +21,6 @@ use anyhow::{Result, ensure};
 use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
 use kcas::steps::step;
-
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// The hash function of all subjects, but for its keys.

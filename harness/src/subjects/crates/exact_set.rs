@@ -21,7 +21,6 @@ use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
 use nohash_hasher::BuildNoHashHasher;
 use papaya::{Compute, HashMap, Operation};
-
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 /// Copies of each key, by its hash.

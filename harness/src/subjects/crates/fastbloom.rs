@@ -14,7 +14,6 @@ use ::fastbloom::AtomicBloomFilter;
 use anyhow::{Result, ensure};
 use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
-
 use relatives::double_hashing::DoubleHashing;
 use subject::layout::FALSE_POSITIVE_RATE;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};

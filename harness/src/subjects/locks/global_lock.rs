@@ -3,9 +3,10 @@
 
 use std::sync::Mutex;
 
-use super::victim_cuckoo::VictimCuckoo;
 use subject::one_lock::OneLock;
 use subject::under_mutex::UnderMutex;
+
+use super::victim_cuckoo::VictimCuckoo;
 
 /// A sequential filter behind a mutex.
 pub type GlobalLock = OneLock<Mutex<VictimCuckoo>>;

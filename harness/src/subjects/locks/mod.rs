@@ -1,5 +1,6 @@
 //! The same table with locks, and the published protocol.
 
+pub(super) mod chain;
 mod global_lock;
 mod optimistic;
 mod rwlock;

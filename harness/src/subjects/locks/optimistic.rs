@@ -38,10 +38,10 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use crossbeam_utils::Backoff;
 use filter::hashing::Location;
 use kcas::steps::step;
-
-use super::striped::{Lookup, Striped, StripedFilter};
 use subject::layout::Layout;
 use subject::spin::Spin;
+
+use super::striped::{Lookup, Striped, StripedFilter};
 
 /// A cuckoo filter under striped versions.
 pub type Optimistic = StripedFilter<ByVersions>;

@@ -7,9 +7,9 @@
 use std::sync::{self, PoisonError};
 
 use kcas::steps::step;
+use subject::one_lock::{Lock, OneLock};
 
 use super::victim_cuckoo::VictimCuckoo;
-use subject::one_lock::{Lock, OneLock};
 
 /// A sequential filter behind a reader–writer lock.
 pub type RwLock = OneLock<Shared>;

@@ -13,9 +13,9 @@
 //! while it holds a stripe delays whoever needs that stripe.
 
 use filter::hashing::Location;
+use subject::spin::SpinLock;
 
 use super::striped::{Lookup, Striped, StripedFilter};
-use subject::spin::SpinLock;
 
 /// A cuckoo filter under striped locks.
 pub type SegmentLock = StripedFilter<ByLock>;

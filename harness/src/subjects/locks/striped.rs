@@ -30,11 +30,11 @@ use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
-
-use crate::subjects::{CAME, WENT, counted, find_chain};
 use subject::layout::{Geometry, Layout, geometry, locate, zeroed};
 use subject::spin::{Held, Spin};
 use subject::{SLOTS_PER_BUCKET, Subject};
+
+use super::chain::{CAME, WENT, counted, find_chain};
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
 /// within a tenth of one another; fewer make threads meet, and more push the table out of the
@@ -300,9 +300,9 @@ mod tests {
     use std::rc::Rc;
 
     use kcas::steps::with_hook;
+    use subject::spin::SpinLock;
 
     use super::*;
-    use subject::spin::SpinLock;
 
     /// Keys whose first bucket of two this is, and whose second is the other.
     fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {

@@ -22,10 +22,10 @@ use std::hint::{black_box, select_unpredictable};
 
 use crossbeam_utils::Backoff;
 use filter::hashing::Location;
-
-use super::striped::{Lookup, Striped, StripedFilter};
 use subject::layout::Layout;
 use subject::spin::SpinLock;
+
+use super::striped::{Lookup, Striped, StripedFilter};
 
 /// A cuckoo filter under striped locks, with lookups by timestamps.
 pub type StripedTimestamps = StripedFilter<ByTimestamps>;

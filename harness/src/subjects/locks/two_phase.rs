@@ -63,11 +63,11 @@ impl Variant for Published {
 #[cfg(test)]
 mod tests {
     use filter::hashing::Location;
+    use subject::Subject;
+    use subject::layout::{Layout, locate};
 
     use super::ablation::rise;
     use super::*;
-    use subject::Subject;
-    use subject::layout::{Layout, locate};
 
     #[test]
     fn only_relocations_advance_counters_and_those_of_both_buckets() {

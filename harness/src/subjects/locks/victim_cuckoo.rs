@@ -14,7 +14,6 @@ use filter::hashing::Location;
 use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::one_lock::Sequential;

@@ -54,10 +54,10 @@ use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
-
-use crate::subjects::{CAME, WENT, counted, find_chain};
 use subject::layout::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
 use subject::{SLOTS_PER_BUCKET, Subject};
+
+use super::chain::{CAME, WENT, counted, find_chain};
 
 /// Set in a bucket's word while a chain of shifts holds the bucket.
 const LOCK: u64 = 1 << 63;

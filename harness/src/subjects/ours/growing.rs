@@ -4,7 +4,6 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use filter::{BuildError, Class, GrowingCuckooFilter, InsertError};
-
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets that are asked for.

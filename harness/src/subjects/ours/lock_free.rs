@@ -4,7 +4,6 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use filter::{BuildError, Class, CuckooFilter, InsertError};
-
 use subject::{Operations, Subject};
 
 /// [`CuckooFilter`] in its default layout.

@@ -5,9 +5,9 @@ use std::hash::Hash;
 use anyhow::Result;
 use arrayvec::ArrayVec;
 use filter::Class;
+use subject::Subject;
 
 use super::LockFree;
-use subject::Subject;
 
 /// How many keys are asked for in one call.
 const BATCH: usize = 32;

@@ -5,7 +5,6 @@ use std::hash::Hash;
 use anyhow::Result;
 use filter::layout::Layout;
 use filter::{Class, CuckooFilter, FittedFilter};
-
 use subject::layout::FINGERPRINT_BITS;
 use subject::{SLOTS_PER_BUCKET, Subject};
 

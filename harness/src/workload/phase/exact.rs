@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use filter::FixedState;
+use subject::Subject;
 
 use super::{BATCH, Measured, Phase, Tally};
-use crate::subject::Subject;
 use crate::workload::keys::Keys;
 
 /// An exact set with room for a given number of keys, that counts what it is asked.

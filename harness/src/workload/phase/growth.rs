@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use rand::rngs::SmallRng;
+use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Cycle, Tally, after};
-use crate::subject::Subject;
 use crate::workload::keys::KeyList;
 
 /// Inserts and lookups in a fixed, shuffled order, gone through until all keys are in.

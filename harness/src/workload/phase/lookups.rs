@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use subject::Subject;
+
 use super::Tally;
-use crate::subject::Subject;
 use crate::workload::keys::KeyList;
 
 /// A list of keys to look up, gone through round and round.

@@ -1,10 +1,10 @@
 //! Lookups, inserts and removes in a fixed proportion.
 
 use rand::rngs::SmallRng;
+use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Cycle, Pool, Tally, after};
-use crate::subject::Subject;
 use crate::workload::keys::KeyList;
 
 /// Operations in a fixed, shuffled order, gone through round and round.

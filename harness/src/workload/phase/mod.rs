@@ -18,9 +18,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::workload::keys::{KeyList, Keys};
 use subject::Subject;
 use subject::calls::Calls;
+
+use crate::workload::keys::{KeyList, Keys};
 
 pub use growth::Growth;
 pub use lookups::Lookups;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use subject::Subject;
+
 use super::{Phase, Tally, Watch};
-use crate::subject::Subject;
 use crate::workload::arrivals::Arrivals;
 use crate::workload::keys::KeyList;
 use crate::workload::latency::Latencies;

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rand::rngs::SmallRng;
+use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Tally, after};
-use crate::subject::Subject;
 use crate::workload::keys::KeyList;
 
 /// What an update is made of. Each is one operation.

@@ -1,10 +1,10 @@
 //! A sliding window: new keys take the place of the oldest.
 
 use rand::rngs::SmallRng;
+use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Pool, Tally, after};
-use crate::subject::Subject;
 use crate::workload::keys::KeyList;
 
 /// Lookups in the window and slides of it, in a fixed, shuffled order, gone through round and round.
