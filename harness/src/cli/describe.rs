@@ -14,10 +14,10 @@ use relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
 use crate::machine::{self, without_directories};
 use crate::results::description::{COLUMNS, rows};
 use crate::run::ending::Ending;
-use crate::show::outputs::Outputs;
+use crate::show::outputs::{self, Outputs};
 use crate::show::print::{Stdout, note};
+use crate::show::progress;
 use crate::show::sidecar::{Run, Sidecar};
-use crate::show::{leave, progress};
 use crate::wording::large;
 
 /// What the error rates in the README are those of: four slots of twelve bits.
@@ -93,7 +93,7 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
         let rows = rows(&description);
         sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
-        leave::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
+        outputs::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
         let files = Outputs::named(directory, NAME);
         note!(
             "left {} and {}",

@@ -2,7 +2,6 @@
 
 pub mod chart;
 pub mod findings;
-pub(crate) mod leave;
 pub mod outputs;
 pub(crate) mod page;
 pub(crate) mod print;

@@ -16,11 +16,11 @@ use crate::results::rows::Record;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
-use crate::show::outputs::Outputs;
+use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
+use crate::show::progress;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::{Run, Sidecar};
-use crate::show::{leave, progress};
 use crate::subjects::registry::Registry;
 
 /// A week.
@@ -246,7 +246,7 @@ fn end<R: Shown>(
         let figure = figure.map(|figure| figure.render());
         figure.transpose()
     });
-    let written = leave::leave(directory, name, rows, &sidecar, figure.transpose());
+    let written = outputs::leave(directory, name, rows, &sidecar, figure.transpose());
     written.name();
     written.end(measured.context("what was measured before is kept, and nothing after"))?;
     if is_stopped {

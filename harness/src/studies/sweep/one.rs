@@ -15,8 +15,7 @@ use crate::run::estimate::Estimate;
 use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::Earlier;
 use crate::run::runner::{self, Event, Sweep};
-use crate::show::leave::{self, Written};
-use crate::show::outputs;
+use crate::show::outputs::{self, Written};
 use crate::show::print::{note, say};
 use crate::show::progress;
 use crate::show::sidecar::Sidecar;
@@ -80,7 +79,7 @@ pub(super) fn run(
     let (mut sidecar, writer, made) = match earlier {
         Some(earlier) => go_on(earlier, &plan, experiment.rounds),
         None => {
-            leave::claim(&options.out, &experiment.name)?;
+            outputs::claim(&options.out, &experiment.name)?;
             (sidecar, None, Vec::new())
         }
     };
