@@ -1,40 +1,61 @@
 #!/usr/bin/env bash
-# Runs every check: format, lints, house rules, tests, docs, the model checker, and the planted bugs
-# that it must catch. Needs only Rust (with rustfmt and clippy) and git.
+# Runs every check: format, lints, rules of the house, docs, tests, the model checker, and the planted
+# bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
 #
-#   scripts/test.sh            everything, up to half an hour on two cores
+#   scripts/test.sh             everything, up to half an hour on two cores
+#   scripts/test.sh STEP ...    some steps of it: lints, docs, tests, models, planted
 #
-# Two builds are run: one with all features, and one for the model checker.
+# There are two builds to run: one with all features, and one for the model checker.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 step() { printf '\n== %s (at %d s)\n' "$1" $SECONDS; }
 
-step "format"
-cargo fmt --all --check
+lints() {
+    step "format"
+    cargo fmt --all --check
 
-step "rules of the house"
-scripts/rules.sh
+    step "rules of the house"
+    scripts/rules.sh
 
-step "lints"
-# Also without features: that is what users build, and what figures are measured with.
-cargo clippy --locked --workspace --all-targets -- -D warnings
-cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
-RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-    cargo clippy --locked --profile loom -p kcas -p epoch-cell -p filter --lib --test loom --test loom_growing -- -D warnings
+    step "lints"
+    # Without features as well: that is what users build, and what figures are measured with.
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+    cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+    RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
+        cargo clippy --locked --profile loom -p kcas -p epoch-cell -p filter --lib --test loom --test loom_growing -- -D warnings
+}
 
-step "docs"
-RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+docs() {
+    step "docs"
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+}
 
-step "tests"
-EXAMPLE_FLAGS="--workspace --all-features" cargo test --locked --workspace --all-features
-# Only in the build whose words are the standard library's atomics.
-cargo test --locked -p kcas --test lazy_memory
+tests() {
+    step "tests"
+    EXAMPLE_FLAGS="--workspace --all-features" cargo test --locked --workspace --all-features
+    # Only where the words are the standard library's atomics.
+    cargo test --locked -p kcas --test lazy_memory
+}
 
-step "models"
-scripts/loom.sh
+models() {
+    step "models"
+    scripts/loom.sh
+}
 
-step "planted bugs"
-scripts/planted.sh
+planted() {
+    step "planted bugs"
+    scripts/planted.sh
+}
 
-step "all passed"
+all=(lints docs tests models planted)
+[ $# -gt 0 ] || set -- "${all[@]}"
+for name; do
+    if ! printf '%s\n' "${all[@]}" | grep -qxF -- "$name"; then
+        echo "\"$name\" is no step; there are: ${all[*]}" >&2
+        exit 2
+    fi
+done
+for name; do "$name"; done
+
+step "passed: $*"
