@@ -15,6 +15,7 @@ use crate::subjects::registry::Registry;
 mod check;
 mod describe;
 mod list;
+mod numbers;
 mod plot;
 mod report;
 mod reproduce;
@@ -138,6 +139,21 @@ enum Command {
         #[arg(default_value = "results")]
         directory: PathBuf,
     },
+    /// Write the tables that Markdown pages take from results.
+    ///
+    /// A page marks the place of a table, and says from which CSV file it comes:
+    ///
+    ///   <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
+    ///   <!-- end of numbers -->
+    #[command(verbatim_doc_comment)]
+    Numbers {
+        /// The pages, such as README.md.
+        #[arg(required = true, value_name = "PAGE.md")]
+        pages: Vec<PathBuf>,
+        /// Write nothing, and fail if a page says something else than the results.
+        #[arg(long)]
+        check: bool,
+    },
     /// Show the subjects, workloads and experiments there are.
     List {
         /// Where the experiments are; by default experiments/ here, or else in the source directory.
@@ -155,7 +171,7 @@ impl Command {
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
             // All that they print is the name of the file.
-            Self::Plot { .. } | Self::Report { .. } => false,
+            Self::Plot { .. } | Self::Report { .. } | Self::Numbers { .. } => false,
         }
     }
 }
@@ -218,6 +234,7 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
         Command::MemoryOfOne(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Describe(options) => describe::describe(&options),
         Command::Report { directory } => report::report(&directory),
+        Command::Numbers { pages, check } => numbers::numbers(&pages, check),
         Command::List { experiments } => list::list(registry, experiments),
     };
     match ending {

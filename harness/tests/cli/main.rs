@@ -8,6 +8,7 @@ mod kcas;
 mod keys;
 mod layouts;
 mod list;
+mod numbers;
 mod place;
 mod plot;
 mod reproduce;

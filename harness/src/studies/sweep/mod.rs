@@ -3,6 +3,7 @@
 pub mod command;
 mod figure;
 mod findings;
+pub mod numbers;
 mod one;
 mod table;
 

@@ -274,12 +274,12 @@ fn beside_the_paper(results: &Results, case: &Case) -> Option<String> {
     ))
 }
 
-fn is_lookup(case: &Case) -> bool {
+pub(super) fn is_lookup(case: &Case) -> bool {
     case.workload.starts_with("lookup")
 }
 
 /// The workload, with its share of hits if its label does not tell that, and its load factor if that is one.
-fn named(case: &Case) -> String {
+pub(super) fn named(case: &Case) -> String {
     let workload = match case.value(Axis::Hit) {
         Some(hit) if case.workload == "lookup" => format!("lookup, {hit} % hits"),
         _ => case.workload.clone(),

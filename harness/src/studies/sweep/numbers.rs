@@ -1,0 +1,231 @@
+//! Numbers that a Markdown page takes from results. What stands between two marks is written from
+//! the CSV file that the first one names:
+//!
+//! ```text
+//! <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
+//! <!-- numbers: paper-figures/quick.csv mean over segment-lock -->
+//! … the table …
+//! <!-- end of numbers -->
+//! ```
+//!
+//! The first kind has a column of ratios for each of these numbers of threads (and for each rival, if
+//! there are several), the second the mean over all numbers of threads, of lookups only, as the paper
+//! has it. Intervals and marks are those of all tables. Paths are relative to the page.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::table::{OURS, is_lookup, named};
+use crate::results::headline::Headline;
+use crate::results::record::{self, Row};
+use crate::results::statistics::Results;
+use crate::results::verdict::{Marks, Verdict};
+use crate::show::outputs;
+use crate::wording::counted;
+
+const BEGIN: &str = "<!-- numbers: ";
+const END: &str = "<!-- end of numbers -->";
+
+/// Writes the numbers of a page anew; returns whether that changed the page.
+///
+/// # Errors
+///
+/// A page that cannot be read or written, a mark that means nothing or is never closed, or results
+/// that do not hold what it asks for. The page is then as it was.
+pub fn renew(page: &Path) -> Result<bool> {
+    let (old, new) = old_and_new(page)?;
+    if old != new {
+        outputs::write(page, &new)?;
+    }
+    Ok(old != new)
+}
+
+/// Checks that the numbers of a page are those of the results.
+///
+/// # Errors
+///
+/// As for [`renew`], and the first line that differs.
+pub fn check(page: &Path) -> Result<()> {
+    let (old, new) = old_and_new(page)?;
+    let differs = (old.lines().zip(new.lines())).find(|(old, new)| old != new);
+    if let Some((old, new)) = differs {
+        bail!(
+            "{} does not say what the results say; `harness numbers {0}` mends it\n  page:    {old}\n  results: {new}",
+            page.display()
+        );
+    }
+    ensure!(old == new, "{} lacks numbers", page.display());
+    Ok(())
+}
+
+fn old_and_new(page: &Path) -> Result<(String, String)> {
+    let old =
+        fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
+    let directory = page.parent().unwrap_or(Path::new(""));
+    let new = renewed(&old, |csv| record::read(&directory.join(csv)))
+        .with_context(|| page.display().to_string())?;
+    Ok((old, new))
+}
+
+/// The page with its numbers written anew; `read` reads the results that a mark names.
+fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
+    let mut new = String::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        new += line;
+        new.push('\n');
+        let Some(mark) = line.strip_prefix(BEGIN) else {
+            continue;
+        };
+        let mark = mark.strip_suffix(" -->").unwrap_or(mark);
+        let table = table(mark, &read).with_context(|| format!("the mark \"{mark}\""))?;
+        new += &format!("\n{}\n\n{END}\n", table.join("\n"));
+        ensure!(
+            lines.any(|line| line == END),
+            "\"{END}\" is missing after the mark \"{mark}\""
+        );
+    }
+    Ok(new)
+}
+
+/// The lines of a Markdown table, and what its marks mean.
+fn table(mark: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<Vec<String>> {
+    let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
+    let rows = read(csv)?;
+    let results = Results::of(&rows);
+    let mut marks = Marks::default();
+    let mut lines = match what.strip_prefix("mean over ") {
+        Some(rival) => means(&results, rival, &mut marks),
+        None => {
+            let what = what.strip_prefix("over ").context("it names no rival")?;
+            let (rivals, threads) = (what.strip_suffix(" threads"))
+                .and_then(|what| what.split_once(" at "))
+                .context("it names no numbers of threads")?;
+            ratios(&results, rivals, threads, &mut marks)?
+        }
+    };
+    // The header, and the line below it.
+    ensure!(lines.len() > 2, "{csv} has no such results");
+    let explained: Vec<_> = marks.explained().collect();
+    if !explained.is_empty() {
+        lines.extend([String::new(), explained.join(" ")]);
+    }
+    Ok(lines)
+}
+
+/// A column for each rival at each number of threads.
+fn ratios(
+    results: &Results,
+    rivals: &str,
+    threads: &str,
+    marks: &mut Marks,
+) -> Result<Vec<String>> {
+    let threads = (threads.split(", "))
+        .map(|number| number.parse().with_context(|| format!("\"{number}\"")))
+        .collect::<Result<Vec<u32>>>()?;
+    let rivals = rivals.split(", ");
+    let columns: Vec<_> = rivals
+        .flat_map(|rival| threads.iter().map(move |&threads| (rival, threads)))
+        .collect();
+    let header = (columns.iter())
+        .map(|&(rival, n)| format!("over {rival}, {}", counted(n as usize, "thread")));
+    let mut lines = head(header);
+    for case in results.cases() {
+        let found: Vec<_> = (columns.iter())
+            .map(|&(rival, threads)| results.comparison(&case, f64::from(threads), OURS, rival))
+            .collect();
+        if found.iter().any(Option::is_some) {
+            let cells = found.into_iter().map(|comparison| marks.ratio(comparison));
+            lines.push(line(named(&case), cells));
+        }
+    }
+    Ok(lines)
+}
+
+fn means(results: &Results, rival: &str, marks: &mut Marks) -> Vec<String> {
+    let mut lines = Vec::new();
+    for case in results.cases().iter().filter(|case| is_lookup(case)) {
+        let Some(Headline { mean, threads }) = Headline::of(results, case, OURS, rival) else {
+            continue;
+        };
+        if lines.is_empty() {
+            let threads: Vec<_> = threads.iter().map(ToString::to_string).collect();
+            let over = format!("over {rival}, mean over {} threads", threads.join(", "));
+            lines = head([over].into_iter());
+        }
+        let cell = marks.shown(mean, Some(Verdict::of(mean)), |mean| format!("{mean:.2}"));
+        lines.push(line(named(case), [cell].into_iter()));
+    }
+    lines
+}
+
+fn head(columns: impl Iterator<Item = String>) -> Vec<String> {
+    let columns: Vec<_> = columns.collect();
+    let below = format!("|---|{}", "---:|".repeat(columns.len()));
+    vec![line(OURS.to_owned(), columns.into_iter()), below]
+}
+
+fn line(first: String, others: impl Iterator<Item = String>) -> String {
+    let others: Vec<_> = others.collect();
+    format!("| {first} | {} |", others.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::record::sample as row;
+
+    const MARK: &str = "<!-- numbers: quick.csv over word-lock at 1, 2 threads -->";
+
+    /// Ours is twice as fast as the rival on one thread; on two, that depends on the round.
+    fn results(csv: &str) -> Result<Vec<Row>> {
+        ensure!(csv == "quick.csv", "there is no {csv}");
+        let rounds = (1..=9).flat_map(|round| {
+            let on_two = if round % 2 == 0 { 0.9 } else { 1.1 };
+            [
+                row(OURS, "remove", 1, round, 2.0),
+                row("word-lock", "remove", 1, round, 1.0),
+                row(OURS, "remove", 2, round, on_two),
+                row("word-lock", "remove", 2, round, 1.0),
+            ]
+        });
+        Ok(rounds.collect())
+    }
+
+    #[test]
+    fn a_block_is_written_from_the_results_and_the_rest_is_left_alone() {
+        let page = format!("Before.\n\n{MARK}\nold\n{END}\nAfter.\n");
+        let new = renewed(&page, results).unwrap();
+        let table = "| lock-free | over word-lock, 1 thread | over word-lock, 2 threads |\n\
+                     |---|---:|---:|\n\
+                     | remove (load factor 0.92) | 2.00 [2.00–2.00] | 1.10 [0.90–1.10] ~ |\n\n~ ";
+        let start = format!("Before.\n\n{MARK}\n\n{table}");
+        assert!(new.starts_with(&start), "{new}");
+        assert!(new.ends_with(&format!(".\n\n{END}\nAfter.\n")), "{new}");
+        assert_eq!(renewed(&new, results).unwrap(), new);
+    }
+
+    #[test]
+    fn a_mark_that_means_nothing_is_an_error_that_names_it() {
+        for (mark, error) in [
+            (
+                "nowhere.csv over word-lock at 1 threads",
+                "there is no nowhere.csv",
+            ),
+            ("quick.csv", "it names no CSV file"),
+            ("quick.csv word-lock", "it names no rival"),
+            ("quick.csv over word-lock", "it names no numbers of threads"),
+            ("quick.csv over word-lock at many threads", "\"many\""),
+            ("quick.csv over word-lock at 4 threads", "no such results"),
+            ("quick.csv mean over word-lock", "no such results"),
+        ] {
+            let told = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), results).unwrap_err();
+            let told = format!("{told:#}");
+            assert!(told.contains(error) && told.contains(mark), "{told}");
+        }
+        let open = renewed(&format!("{MARK}\n"), results).unwrap_err();
+        assert!(format!("{open:#}").contains("is missing"), "{open:#}");
+    }
+}
