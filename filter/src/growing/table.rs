@@ -17,9 +17,9 @@ use crate::update::{self, Refused};
 /// contents of the bucket are in the older table.
 const MIGRATED: u64 = 1 << 62;
 
-/// Set in a bucket's word once the bucket has been migrated: the word never changes again. In a
-/// table that cannot be split: set once the bucket has been sealed. Then nothing is added to it any
-/// more, but copies are still removed.
+/// Set in a bucket's word before its contents are migrated: the word never changes again. In a table
+/// that cannot be split, set when the bucket is sealed: nothing is added to it any more, but copies
+/// are still removed.
 const FROZEN: u64 = 1 << 61;
 
 /// Bits of a word that belong neither to the slots nor to the timestamp.
@@ -265,8 +265,8 @@ impl Table {
 
     /// Returns the words of both buckets, read after the number of wraps, and whether they can be
     /// trusted. They can if all count, no operation is under way on them, nothing was or is still
-    /// to be migrated, and first the first word, then the number of wraps were the same when read
-    /// again.
+    /// to be migrated, and the first word, and after it the number of wraps, were the same when
+    /// read again.
     #[inline]
     pub(crate) fn look_twice(&self, location: Location, among: Among) -> (bool, [u64; 2]) {
         let words = self.words();
@@ -280,8 +280,8 @@ impl Table {
         ((changed | wrapped | under_way) == 0, counting)
     }
 
-    /// Freezes a bucket, and returns its word from just before; in a table that can be split, the
-    /// bucket stays frozen for ever.
+    /// Freezes a bucket, and returns the word that it had then, with or without the flag; in a
+    /// table that can be split, the bucket stays frozen for ever.
     fn freeze(&self, bucket: usize) -> u64 {
         let words = self.words();
         loop {
@@ -656,8 +656,8 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
     }
 
     /// With this many copies of each class, the table can be filled well: at least half of its
-    /// slots, unless three keys have all their buckets in common. With more, two keys with the same
-    /// buckets would have too many copies for them.
+    /// slots, unless three keys have all their buckets in common. With more, copies of two keys
+    /// with the same buckets might not fit into them.
     fn most_copies(&self) -> usize {
         SLOTS
     }
