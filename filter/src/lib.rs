@@ -235,7 +235,7 @@
 //!   others go on.
 //! - [`growing`] describes the same for the growing filter.
 //!
-//! Section *Convince yourself* of the README has a command for each.
+//! `scripts/README.md` has a command for each.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -137,7 +137,7 @@ fn full() -> State {
     }
 }
 
-/// A table of twenty buckets that has been split, of which 16 of the new one's buckets are born.
+/// A table of twenty buckets that has been split; 16 of the new one's buckets are migrated.
 fn half_taken_over() -> State {
     let mut held = Vec::new();
     let mut filter = holding(20, &held);

@@ -115,14 +115,14 @@ fn two_unique_inserts_that_split_a_table() {
 }
 
 /// Returns a table of two buckets that has been split, with some of the new table's buckets not
-/// born yet.
+/// migrated yet.
 fn half_taken_over() -> (Arc<Growing>, Vec<u64>) {
     let mut keys: Vec<u64> = (0..8).map(|nth| key(nth % 2, nth, nth / 2 % 2)).collect();
     keys.push(key(0, 8, 1));
     (holding(2, &keys), keys)
 }
 
-/// A copy changes buckets by an insert and a remove, in buckets that are not born yet, while it is
+/// A copy changes buckets by an insert and a remove, in buckets not migrated yet, while it is
 /// looked up.
 #[test]
 fn hops_in_a_table_that_takes_over() {

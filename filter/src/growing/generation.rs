@@ -1,22 +1,22 @@
-//! Tables that hold the same keys one after the other: what they have in common.
+//! What consecutive tables that hold the same keys have in common.
 
 use kcas::sync::{AtomicU64, Ordering};
 use kcas::thread_id::ThreadId;
 
 use crate::length::Length;
 
-/// Below so many copies, every remove looks whether it was the last: up to 64 threads, which look at every 64th of
-/// their own until then, cannot pass it by.
+/// With fewer copies than this, every remove checks whether it took the last one. Until then, a
+/// thread checks at every 64th copy of its own, so up to 64 threads cannot step over this range.
 const FEW: usize = 64 * LOOK_EVERY as usize;
 
-/// How many copies a thread adds or removes between two looks at how many are left.
+/// How many copies a thread adds or removes between two checks of how many are left.
 const LOOK_EVERY: u64 = 64;
 
-/// How many copies there are, and whether there can be more.
+/// The number of copies in a sequence of tables, and whether there can be more.
 #[derive(Debug)]
 pub(crate) struct Generation {
     length: Length,
-    /// Twice the number of times it was opened again, and one more when it is closed.
+    /// Twice the number of times the generation was reopened, plus one while it is closed.
     state: AtomicU64,
     /// 1 once few copies are left.
     few: AtomicU64,
@@ -31,14 +31,14 @@ impl Generation {
         }
     }
 
-    /// Counts a copy that was added, and tells whether it is time to look for generations that are spent.
+    /// Counts a copy that was added. True if it is time to look for spent generations.
     #[inline]
     pub(crate) fn count_insert(&self, id: &ThreadId) -> bool {
         self.length.counter(id).change(1).is_multiple_of(LOOK_EVERY)
     }
 
-    /// Counts a copy that was removed, and tells whether it is time to look for generations that are spent: this was
-    /// perhaps the last copy of one, or one was emptied before it was closed.
+    /// Counts a copy that was removed. True if it is time to look for spent generations: this may
+    /// have been the last copy of one, or one may have been emptied before it was closed.
     #[inline]
     pub(crate) fn count_remove(&self, id: &ThreadId) -> bool {
         let count = self.length.counter(id).change(1u64.wrapping_neg());
@@ -46,10 +46,11 @@ impl Generation {
         count.is_multiple_of(LOOK_EVERY) || self.few.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether it is closed and has no copy, and so for ever.
+    /// True if the generation is closed and has no copy; then it never will have one.
     ///
-    /// Exact: nothing is counted up any more, and all that was is seen by whoever sees that it is closed; a copy is gone
-    /// before it is counted down. So what the sum misses makes it too great.
+    /// Exact: once it is closed, nothing is counted up any more, and a thread that sees it closed
+    /// sees all that was; a copy is gone before it is counted down. So whatever the sum misses
+    /// makes it too great.
     pub(crate) fn is_spent(&self) -> bool {
         if !self.is_closed() {
             return false;
@@ -62,33 +63,36 @@ impl Generation {
         left == 0
     }
 
-    /// How often it was opened again.
+    /// Returns the number of times the generation was reopened.
     pub(crate) fn turn(&self) -> u64 {
-        // Relaxed: it changes only while one thread has the filter alone, which the others synchronise with.
+        // Relaxed: it changes only while one thread has the filter to itself, and the other threads
+        // synchronize with that thread.
         self.state.load(Ordering::Relaxed) / 2
     }
 
-    /// Says that nothing will be added any more, unless it was opened again since it had this turn.
+    /// Records that nothing will be added any more, unless the generation was reopened after this
+    /// turn.
     pub(crate) fn close(&self, turn: u64) {
         let (open, closed) = (2 * turn, 2 * turn + 1);
-        // Release: with the acquire of `is_closed`. All additions happened before.
+        // Release: with the Acquire of `is_closed`. All additions happened before.
         let _ = (self.state).compare_exchange(open, closed, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Whether nothing will be added any more.
+    /// True if nothing will be added any more.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        // Acquire: with the release of `close`: whoever learns of it sees everything that was added.
+        // Acquire: with the Release of `close`; a thread that sees the generation closed sees
+        // everything that was added.
         self.state.load(Ordering::Acquire) % 2 == 1
     }
 
-    /// Takes additions again. For who has the filter alone.
+    /// Accepts additions again. The caller must have the filter to itself.
     pub(crate) fn reopen(&self) {
-        // Relaxed: what hands the filter on synchronises.
+        // Relaxed: handing the filter on to other threads synchronizes.
         self.state.store(2 * (self.turn() + 1), Ordering::Relaxed);
     }
 
-    /// Copies held, as [`Length::sum`].
+    /// Returns the number of copies held, as [`Length::sum`] does.
     pub(crate) fn len(&self) -> usize {
         self.length.sum()
     }

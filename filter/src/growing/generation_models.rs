@@ -1,4 +1,5 @@
-//! Models of a [`Generation`] that is closed. When that happens is the epochs' business: here it happens after the addition.
+//! Models of a closed [`Generation`]. When one is closed is up to the epochs; here it is closed
+//! after the addition.
 
 use std::sync::Arc;
 
@@ -7,8 +8,8 @@ use kcas::thread_id;
 
 use super::generation::Generation;
 
-/// A copy is added, and the generation is closed. Whoever learns that it is closed sees the copy: otherwise the generation
-/// would be taken for spent, and dropped with the copy.
+/// A copy is added, and then the generation is closed. A thread that sees it closed sees the copy;
+/// otherwise it would take the generation for spent, and drop it with the copy.
 #[test]
 fn what_was_added_before_it_was_closed_is_seen() {
     explore(

@@ -1,100 +1,4 @@
-//! A filter that grows without stopping anyone: [`GrowingCuckooFilter`].
-//!
-//! # Which way to grow
-//!
-//! A cuckoo filter does not hold its keys, so it cannot hash them again for a larger table. Three ways out, and what
-//! each costs when the set has grown 2^10 times, for fingerprints of f bits at the start:
-//!
-//! | | Chain of filters, newest first (Almeida et al. 2007; Chen et al. 2017) | Doubling: a bit of the fingerprint becomes one of the bucket's number (as in the quotient filter of Bender et al. 2012) | Fingerprints of several lengths in one table (Apple 2022: Taffy; Dayan et al. 2023: InfiniFilter) |
-//! |---|---|---|---|
-//! | Lookup, key absent | 2 words in each of 10 filters (5, if each is four times the one before it) | 2 words | 2 words, and a length to decode for each slot |
-//! | Lookup, key present | half of the keys are in the newest, a quarter in the next, … | 2 words | 2 words |
-//! | Wrong, after 10 doublings | the sum of the filters: 10 times as often, unless each is tighter than the one before it and takes more memory | 2^10 times as often as with f bits: as 4×13 if f was 23 | grows by one part for each doubling |
-//! | Memory, bits a key | of the newest: 17 to 34, or to 68 | 17 to 52, half as much again while one table takes over from another; more in small tables | 17 to 34, a bit or two a slot for its length, and both tables while one takes over |
-//! | Growing | a filter is added; nothing moves | every slot moves once, to a place that is known beforehand | every slot moves once; those without bits left are doubled |
-//! | Remove | must take the newest copy that matches, if newer filters tell apart what older ones do; **denies other keys** if they do not | as in one filter | must take the longest that matches |
-//! | For ever | yes | until the bits are used up | yes |
-//!
-//! A chain was built first, and measured: lookups of absent keys took 5 to 6 times as long as in a fixed filter, as
-//! each table costs a lookup of its own. What speaks against doubling is that bits are used up; but long fingerprints
-//! cost next to nothing where there are few keys. So: **doubling, from long fingerprints** (25 bits in a table of
-//! 1,280 buckets, 12 in one of 10 million), **and a chain of such filters** where the bits are used up: after some 35 million
-//! keys, for one that began with a thousand. Variable lengths would save that chain, and cost every lookup for it.
-//!
-//! | Bits of a fingerprint | Slots of a bucket | Bits a key, when full | Wrong, when full |
-//! |---:|---:|---:|---:|
-//! | 25 to 19 | 2 | 39 | 1 in 8,400,000 to 131,000 |
-//! | 18 to 15 | 3 | 23 | 1 in 44,000 to 5,500 |
-//! | 14 to 12 | 4 | 17 | 1 in 2,048 to 512 |
-//!
-//! # How a table is split
-//!
-//! 12 bits of a fingerprint choose the other bucket, in all tables. A table consists of *slices*, each as large as the
-//! very first table, and both buckets of a key are in the same one. When there is no room for a key, a table of twice
-//! as many slices takes over: the number of the slice gets one bit more, and fingerprints have one bit less, the same
-//! one. So what a bucket holds goes to two buckets of the new table, which hold nothing else: where a fingerprint goes
-//! does not depend on any other, there is always room, and **whoever does it, the result is the same**.
-//!
-//! - The new table's words are zero at first: *not born*. As long as one is not, the old table's word counts, and
-//!   the share of this bucket in it is what a lookup sees.
-//! - To change a bucket that is not born, it is born first: the old word is *frozen* by a flag, and never changes
-//!   again; the share of what it holds, and its timestamp, are put into the new word by a compare-and-swap from zero. If
-//!   that fails, someone else has done the same.
-//! - From then on, the new word counts. Inserts, removes, chains and unique inserts work on it just as in a fixed
-//!   filter.
-//! - Each insert takes over a few buckets that nobody has changed. When all are born, the old table is let go, and
-//!   freed by epochs ([`epoch_cell`]) when nobody reads it.
-//!
-//! Nobody waits: neither for a table that is taken over, nor for who takes it over. A thread that still knows the old
-//! table only may go on in its words until they are frozen, and nothing of that is lost; then it learns of the new
-//! one.
-//!
-//! # When the bits are used up
-//!
-//! Then a new *generation* begins: another table, with longer fingerprints again, in which keys are inserted from now
-//! on; the older ones are looked at, too. Two of them must agree on which keys are alike. Say that y is in the older
-//! one, x in the newer one, and that the older one cannot tell them apart: a remove of x that took the copy in the
-//! older one would take y's, and x's does not stand for y in the newer one. So
-//!
-//! - *a newer generation tells apart whatever an older one does*: its fingerprints are made of the same bits of the
-//!   hash, and more of them;
-//! - *a remove takes the newest copy that matches*. Should it be another key's, z's, then x's own is in this
-//!   generation or an older one, where z is like x, too, and it stands for z from now on.
-//!
-//! So a key is found for as long as it has been inserted more often than removed, if nothing is removed before the
-//! insert that it undoes has returned. A generation is *closed* when every thread that could have thought it the
-//! newest has let go of the list of tables: nothing is added to it any more. *Absent* from a closed generation is
-//! absent for ever; the others are looked at twice (`Tables::find`). Before a key is inserted uniquely, its buckets in
-//! older generations that are not closed are *sealed*: a flag is set in both. An insert that still takes that generation
-//! for the newest has read them before, and then its exchange fails; or reads them after, and then learns from the list, at
-//! which it looks between reading and exchange, that there is a newer one. So nothing is added to a sealed bucket, and a key
-//! that it does not hold is absent for ever. A closed generation whose last copy is removed is taken off the list, and freed.
-//!
-//! # When a timestamp wraps
-//!
-//! Flags and long fingerprints leave a timestamp 5 bits (4×14) to 23 (2×19). A thread that loses its core in the middle
-//! of a lookup can miss 32 additions to a bucket, which take 1 µs. So, other than in the fixed filter
-//! ([`layout`](crate::layout#when-a-timestamp-wraps)), *a wrap is always noticed*: a table has one word more, which counts
-//! the wraps of all its timestamps. An addition whose timestamp would wrap first turns it over: one K-CAS sets it to zero
-//! and advances that count. Whoever concludes something from a word that has not changed (a lookup that finds nothing, a
-//! count, a remove that finds nothing) reads the count before the word is read first, and after it is read again: if both are
-//! the same, no timestamp of the table has wrapped in between, and the same word says that nothing was added. While a table
-//! is taken over, the older table's count is looked at, too, and a bucket that was taken over between the two readings
-//! counts as changed, since its timestamp may have lost bits. The count itself has 61 bits.
-//!
-//! Nothing else is concluded from time: exchanges compare whole words, whose fingerprints count, and sealing is a flag.
-//!
-//! That costs a lookup of an absent key two loads of a word that is always in the cache, and an addition in 31 at most a
-//! K-CAS of two words. Longer timestamps would cost memory: with 3×14 instead of 4×14, eight million keys take 42 bits each
-//! instead of 21.
-//!
-//! # How it is checked
-//!
-//! Loom explores inserts, unique inserts, removes and lookups while a table is split, and while a generation is added
-//! (`filter/tests/loom_growing.rs`). It does not explore when a generation is closed or memory is freed, which is the
-//! epochs' business (`crossbeam-epoch` is modelled by its authors). `filter/tests/growing.rs` grows filters with real
-//! threads; `harness check --subject growing` looks for answers that no order explains;
-//! `filter/tests/growing_stalls.rs` stops threads at every step while the others go on.
+#![doc = include_str!("design.md")]
 
 mod generation;
 #[cfg(all(test, kcas_loom))]
@@ -122,33 +26,39 @@ use schedule::{first_bits, first_buckets};
 use table::{Key, Table, format};
 use tables::{Member, Tables};
 
-/// Buckets of the first table, unless the builder sets another size: 10 KiB, room for some 2,000 keys.
+/// Buckets of the first table, unless the builder sets another size: 10 KiB, room for some 2,000
+/// keys.
 ///
-/// Not fewer, since slices fill one by one: of small ones, one is full when the others have room. Not a power of two, so that
-/// round numbers of keys do not come just after a split: with 1,024, 60,000 keys took 70 bits each, and with 1,280, 44.
+/// Not fewer, since slices fill up one by one: of small slices, one is full while the others have
+/// room. Not a power of two, so that round numbers of keys do not fall just after a split: with
+/// 1,024 buckets, 60,000 keys took 70 bits each; with 1,280 they take 44.
 const FIRST_BUCKETS: usize = 1_280;
 
-/// A [`CuckooFilter`](crate::CuckooFilter) without a capacity: it grows as keys are inserted, and nobody waits for it.
+/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: it grows as keys are inserted,
+/// and nobody waits for it.
 ///
-/// All operations are linearizable and lock-free, also while it grows. No key is denied that was inserted and not
-/// removed. It is wrong about one absent key in 512 at most up to some 35 million keys (from an ordinary start; often
-/// less: [`false_positive_rate`](Self::false_positive_rate)), and about [one in 128](Self::MAX_FALSE_POSITIVE_RATE)
-/// for ever.
+/// All operations are linearizable and lock-free, even while it grows. It never denies a key that
+/// was inserted and not removed. Up to some 35 million keys (if the first table is of ordinary
+/// size), it is wrong about at most one absent key in 512, and often about fewer
+/// ([`false_positive_rate`](Self::false_positive_rate)); it is never wrong about more than about
+/// [one in 128](Self::MAX_FALSE_POSITIVE_RATE).
 ///
-/// From half a million keys on it takes 17 to 52 bits a key (21 at eight million, 33 at ten), half as much again while a new
-/// table takes over from the old one; and up to 80 when it is small. When the greatest number of keys is known, a fixed
-/// filter is smaller, and a little faster.
+/// From half a million keys on, it takes 17 to 52 bits per key (21 at eight million, 33 at ten),
+/// and half as much again while a new table takes over from the old one; a small one takes up to
+/// 80. If the maximum number of keys is known, a fixed-size filter is smaller and a little faster.
 ///
-/// A key is held two to four times at least, a fixed filter's default layout holds most keys eight times. When all keys have as
-/// many copies as they can, it takes up to 350 bits a copy (up to three million keys). Where a key comes
-/// more than once, use [`insert_unique`](Self::insert_unique).
+/// It accepts at least two to four copies of a key; a fixed-size filter in its default layout holds
+/// up to eight of most keys. If every key has as many copies as it can have, a copy takes up to 350
+/// bits (up to three million keys). If keys may come more than once, use
+/// [`insert_unique`](Self::insert_unique).
 ///
-/// A table that was replaced is freed when every thread has let go that was pinned meanwhile: that was in a call of this or
-/// another growing filter, or held a [`Reader`] or any other guard of the process's default crossbeam collector, for whatever
-/// purpose. A thread that never lets go keeps all that is replaced from then on.
+/// A table that was replaced is freed once every thread that was pinned meanwhile has let go. A
+/// thread is pinned while it is in a call of this or another growing filter, or holds a [`Reader`]
+/// or any other guard of the process's default crossbeam collector, for whatever purpose. A thread
+/// that never lets go keeps every table replaced from then on.
 ///
-/// A call pins its thread for as long as it takes ([`pin`]), which costs one fence. A thread that makes
-/// many lookups in a row can stay pinned, and save that ([`reader`](Self::reader)):
+/// Each call pins its thread until it returns ([`pin`]), which costs one fence. A thread that makes
+/// many lookups in a row can stay pinned and save the fence ([`reader`](Self::reader)):
 ///
 /// ```
 /// use filter::growing::GrowingCuckooFilter;
@@ -165,18 +75,20 @@ const FIRST_BUCKETS: usize = 1_280;
 /// # Ok::<(), filter::growing::InsertError>(())
 /// ```
 ///
-/// **What a call may take beside its work.** An insert that finds no room allocates a table of twice the size, and at each
-/// insert a few buckets are taken over. A thread's first call registers it with the collector, which allocates. And one in
-/// 128 calls of a thread, of whatever kind, also a lookup, frees what nobody holds any more: that may be a table of
-/// gigabytes, which takes the system milliseconds to unmap. Where no lookup may ever take so long, use a fixed filter, or
-/// a [`Reader`], whose lookups free nothing. For the same reasons **no call, and no lookup either, may be
-/// made in a signal handler**: it may allocate or free while its thread is in the allocator. (With a `Reader` that exists
-/// already, lookups only load.)
+/// **What a call may do besides its own work.** An insert that finds no room allocates a table of
+/// twice the size, and each insert migrates a few buckets. A thread's first call registers it with
+/// the collector, which allocates. One in 128 of a thread's calls, of any kind, even lookups, frees
+/// what nobody holds any more: that may be a table of gigabytes, which the system takes
+/// milliseconds to unmap. If no lookup may ever take that long, use a fixed-size filter or a
+/// [`Reader`], whose lookups free nothing. For the same reasons, **no call, not even a lookup, may
+/// be made in a signal handler**: it may allocate or free while its thread is in the allocator.
+/// (Lookups through a `Reader` that already exists only load.)
 pub struct GrowingCuckooFilter<S = FixedState> {
     tables: EpochCell<Tables>,
-    /// Buckets of the first table, and of each slice of the others.
+    /// Buckets of the first table, and of each slice of later ones.
     slice: usize,
-    /// Threads that ask for the memory of a next table, or have it, and have neither put it into the list nor freed it.
+    /// Number of threads that are asking for the memory of a next table, or have it and have
+    /// neither put it into the list nor freed it.
     asking: AtomicU64,
     hasher: S,
 }
@@ -190,14 +102,16 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
     }
 }
 
-/// How often a thread looks for memory, or for a list that has grown, while others have asked for memory, too.
+/// How many times a thread looks for memory, or for a list that has grown, while other threads have
+/// asked for memory too.
 const LOOKS: usize = 1_000;
 
-/// Looks keys up in a [`GrowingCuckooFilter`], of which it holds the tables: each lookup sees what is in the filter at
-/// that time, as [`contains`](GrowingCuckooFilter::contains) does, and is faster by a fence.
+/// Looks up keys in a [`GrowingCuckooFilter`] while keeping its tables alive. Each lookup sees the
+/// current contents of the filter, as [`contains`](GrowingCuckooFilter::contains) does, and saves a
+/// fence.
 ///
-/// While it is held, tables that are replaced are not freed: drop it now and then where a filter grows. It stays on
-/// its thread.
+/// While it is held, tables that are replaced are not freed: if the filter grows, drop it now and
+/// then. It stays on its thread.
 #[derive(Debug)]
 pub struct Reader<'a, S = FixedState> {
     filter: &'a GrowingCuckooFilter<S>,
@@ -220,38 +134,40 @@ impl<S> Reader<'_, S> {
     }
 }
 
-/// Why nothing was inserted. The filter is as it was.
+/// Why nothing was inserted. The filter is exactly as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
-    /// The key, with those that cannot be told from it, has as many copies as a bucket has slots: 2 as long as
-    /// fingerprints have 18 bits or more, 3 down to 14, then 4 ([`TableInfo`]). One more is taken only if the first
-    /// of its buckets has room. It costs two loads to find out, and the filter does not grow for it: room for more copies of
-    /// many keys would take ever more memory for each.
+    /// The key, together with those that cannot be told from it, has as many copies as a bucket has
+    /// slots: 2 while fingerprints have 19 bits or more, 3 down to 15, then 4 ([`TableInfo`]).
+    /// Another copy is accepted only if the first of the key's buckets has room. Finding this out
+    /// costs two loads. The filter does not grow for copies: room for more copies of many keys
+    /// would take ever more memory per copy.
     #[error(
-        "this key has as many copies as are held of one (2 at first, 4 in the end): insert it once (insert_unique), or \
-         remove copies"
+        "the filter holds as many copies of this key as it can (2 at first, 4 in the end): insert the \
+         key once (insert_unique), or remove copies"
     )]
     TooManyCopies,
-    /// There is no room for the key, though the table is nearly empty: many of the keys that were inserted have a part of
-    /// their hashes in common. A larger table would soon be as crowded there, and so on until memory is used up. (Tables of
-    /// up to 1 MiB grow nevertheless.)
+    /// There is no room for the key, although the table is nearly empty: many of the inserted keys
+    /// have part of their hashes in common. A larger table would soon be as crowded there, and so
+    /// on until memory is used up. (Tables of up to 1 MiB grow nevertheless.)
     #[error(
-        "there is no room for this key though the table is nearly empty: take a hasher that tells keys apart (with \
-         random seeds, where strangers choose the keys)"
+        "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
+         apart (with random seeds, if strangers choose the keys)"
     )]
     Crowded,
-    /// The allocator refused the next table, and the filter has not grown otherwise: no other thread was asking for that
-    /// memory, or others were, and none of them had made the filter grow while this one looked a thousand times. (Of threads
-    /// that grow a filter at the same time, each asks for a table, and one is used.)
+    /// The allocator refused the next table, and the filter has not grown otherwise. Either no
+    /// other thread was asking for that memory, or others were, and none of them had made the
+    /// filter grow while this one looked a thousand times. (Of threads that grow a filter at the
+    /// same time, each asks for a table, and one table is used.)
     #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
-        /// How many buckets it would have.
+        /// How many buckets the table would have.
         buckets: usize,
     },
     /// The next table would have more than [`MAX_BUCKETS`] buckets.
     #[error("the next table would have {buckets} buckets: at most 2^32 are possible")]
     TooLarge {
-        /// How many buckets it would have (saturating).
+        /// How many buckets the table would have (saturating).
         buckets: usize,
     },
     /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
@@ -259,26 +175,26 @@ pub enum InsertError {
     TooManyThreads(#[from] TooManyThreads),
 }
 
-/// One of the tables of a growing filter: [`GrowingCuckooFilter::tables`].
+/// One table of a growing filter, as [`GrowingCuckooFilter::tables`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TableInfo {
     /// Number of buckets.
     pub buckets: usize,
-    /// Slots of a bucket.
+    /// Slots per bucket.
     pub slots: usize,
-    /// Bits of a fingerprint.
+    /// Bits per fingerprint.
     pub bits: u32,
     /// Copies held; as exact as [`GrowingCuckooFilter::len`].
     pub len: usize,
-    /// Whether it still takes over what a table of half the size held.
+    /// True while it takes over what a table of half the size held.
     pub takes_over: bool,
 }
 
 impl GrowingCuckooFilter {
-    /// An empty filter, with a table of 10 KiB at first.
+    /// Builds an empty filter, whose first table takes 10 KiB.
     ///
     /// # Panics
-    /// When there is no memory for that.
+    /// When there is no memory for it.
     pub fn new() -> GrowingCuckooFilter {
         match GrowingCuckooFilter::builder().build() {
             Ok(filter) => filter,
@@ -286,7 +202,7 @@ impl GrowingCuckooFilter {
         }
     }
 
-    /// A filter to be built in steps.
+    /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
         GrowingBuilder {
             size: None,
@@ -302,27 +218,28 @@ impl Default for GrowingCuckooFilter {
 }
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
-    /// Adds one copy of the key, and grows if there is no room for it.
+    /// Adds one copy of the key; the filter grows if there is no room for it.
     ///
-    /// A key can have two copies, in larger tables three or four; more are refused
-    /// ([`TooManyCopies`](InsertError::TooManyCopies)), but for some that happen to have room.
+    /// A key can have two copies, and three or four in larger tables. Further copies are refused
+    /// ([`TooManyCopies`](InsertError::TooManyCopies)), except some that happen to find room.
     ///
-    /// Progress: lock-free, but for the allocator when it grows. Linearization point: the compare-and-swap (or K-CAS,
-    /// for a chain of shifts) that adds the fingerprint.
+    /// Progress: lock-free, apart from the allocator when the filter grows. Linearization point:
+    /// the compare-and-swap (or K-CAS, for a chain of shifts) that adds the fingerprint.
     ///
     /// # Errors
-    /// [`InsertError`]; the filter is as it was.
+    /// [`InsertError`]; the filter is exactly as it was.
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
     }
 
-    /// Adds a copy of the key if it has none: `Ok(true)`. `Ok(false)` when it has one, and nothing has changed.
+    /// Adds a copy of the key if it has none: `Ok(true)`. If it has one, nothing changes:
+    /// `Ok(false)`.
     ///
-    /// Of any number of callers that insert the same key at the same time, exactly one is told `true`. It may be told
-    /// `false` wrongly, as often as [`contains`](Self::contains) is wrong.
+    /// Of any number of concurrent callers with the same key, exactly one gets `true`. The answer
+    /// is wrongly `false` as often as [`contains`](Self::contains) is wrong.
     ///
-    /// Progress: lock-free, but for the allocator when it grows. Linearization point: the K-CAS that adds the
-    /// fingerprint, or the load that found a copy.
+    /// Progress: lock-free, apart from the allocator when the filter grows. Linearization point:
+    /// the K-CAS that adds the fingerprint, or the load that found a copy.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -330,18 +247,20 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         self.insert_unique_hash(self.hash(key))
     }
 
-    /// True when the key has a copy: always for a key that was inserted and not removed, and by chance for others.
+    /// True if the key has a copy: always for a key that was inserted and not removed, and by
+    /// chance for others.
     ///
-    /// Progress: lock-free; three loads of words, as in the fixed filter, and two of the number of
-    /// [wraps](self#when-a-timestamp-wraps), unless the key's buckets are being changed or taken over, a timestamp of the
-    /// table wraps, or there is more than one generation. Writes nothing, but for the pin. Linearization point: a
-    /// moment at which the answer was true of the set, during the call.
+    /// Progress: lock-free. It makes three loads of words, as in the fixed-size filter, and two of
+    /// the number of [wraps](self#when-a-timestamp-wraps), unless the key's buckets are being
+    /// changed or migrated, a timestamp of the table wraps, or there is more than one generation.
+    /// Writes nothing, except to pin the thread. Linearization point: a moment during the call at
+    /// which the answer was true of the set.
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.contains_hash(self.hash(key))
     }
 
-    /// For many lookups in a row: one that does not have to take hold of the tables each time.
+    /// Returns a reader, for many lookups in a row: its lookups do not pin the thread each time.
     pub fn reader(&self) -> Reader<'_, S> {
         Reader {
             filter: self,
@@ -349,12 +268,13 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         }
     }
 
-    /// [`contains`](Self::contains) for each of `keys`, as by a [`reader`](Self::reader).
+    /// Calls [`contains`](Self::contains) for each of `keys`, as a [`reader`](Self::reader) does,
+    /// and writes the answers to `found`.
     ///
     /// Each lookup is atomic, the batch is not.
     ///
     /// # Panics
-    /// When `found` is not as long as `keys`.
+    /// When `found` and `keys` differ in length.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
         crate::cuckoo::assert_same_length(keys, found);
         let reader = self.reader();
@@ -363,9 +283,10 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         }
     }
 
-    /// How many copies the key has, and those that cannot be told from it.
+    /// Returns the number of copies of the key and of those that cannot be told from it.
     ///
-    /// Progress: lock-free. Linearization point: a moment at which the answer was true of the set, during the call.
+    /// Progress: lock-free. Linearization point: a moment during the call at which the answer was
+    /// true of the set.
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
         let key = self.key(self.hash(key));
         let pinned = pin();
@@ -378,14 +299,14 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         }
     }
 
-    /// Takes one copy of the key, the newest; false when it has none. A generation whose last copy it was is freed,
-    /// unless it is the newest.
+    /// Takes one copy of the key, the newest; false if it has none. If it was the last copy of its
+    /// generation, the generation is freed, unless it is the newest.
     ///
-    /// Remove only what was inserted, by an insert that has returned: else it may take a copy of a key that cannot
-    /// be told apart from this one, which is then denied.
+    /// Remove only what was inserted, after the insert has returned. Otherwise this may take a copy
+    /// of a key that cannot be told from this one, and that key is then denied.
     ///
-    /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for false, as in
-    /// [`contains`](Self::contains).
+    /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for
+    /// false, as in [`contains`](Self::contains).
     ///
     /// # Panics
     /// As [`CuckooFilter::remove`](crate::CuckooFilter::remove).
@@ -393,8 +314,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         self.remove_hash(self.hash(key))
     }
 
-    /// The class of `key`: keys of one class are one and the same to this filter, as long as it is in its first
-    /// generation. Splitting tables does not change it.
+    /// Returns the class of `key`: this filter cannot tell keys of one class apart while it is in
+    /// its first generation. Splitting tables does not change the class.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         let key = self.key(self.hash(key));
         let bits = first_bits(self.slice);
@@ -406,20 +327,21 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         first.into()
     }
 
-    /// The hash of a key, for the functions that take one.
+    /// Returns the hash of a key, for the functions that take one.
     #[inline]
     pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 }
 
-/// What needs no hasher.
+/// Functions that need no hasher.
 impl<S> GrowingCuckooFilter<S> {
-    /// The false positive rate of as many generations as there can ever be, all of them full and at their shortest
-    /// fingerprints: 0.78 %.
+    /// The false positive rate of the maximum number of generations, all of them full and at their
+    /// shortest fingerprints: 0.78 %.
     pub const MAX_FALSE_POSITIVE_RATE: f64 = schedule::MAX_FALSE_POSITIVE_RATE;
 
-    /// [`insert`](GrowingCuckooFilter::insert), of a key that has this [`hash`](GrowingCuckooFilter::hash).
+    /// [`insert`](GrowingCuckooFilter::insert) for a key with this
+    /// [`hash`](GrowingCuckooFilter::hash).
     ///
     /// # Errors
     /// As `insert`.
@@ -431,7 +353,7 @@ impl<S> GrowingCuckooFilter<S> {
         self.add(hash, attempt).map(|_| ())
     }
 
-    /// [`insert_unique`](GrowingCuckooFilter::insert_unique), of a key that has this
+    /// [`insert_unique`](GrowingCuckooFilter::insert_unique) for a key with this
     /// [`hash`](GrowingCuckooFilter::hash).
     ///
     /// # Errors
@@ -446,8 +368,8 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Tries to add to the newest generation until that succeeds, or is found to be needless, and grows when it is
-    /// full.
+    /// Tries to add to the newest generation until that succeeds or proves unnecessary; the filter
+    /// grows when that generation is full.
     #[inline]
     fn add(
         &self,
@@ -466,7 +388,7 @@ impl<S> GrowingCuckooFilter<S> {
                             self.drop_spent(&pinned);
                         }
                         if newest.view().older.is_some() && newest.view().take_over_some() {
-                            self.let_older_go(newest.table(), &pinned);
+                            self.drop_older(newest.table(), &pinned);
                         }
                         return Ok(added);
                     }
@@ -475,7 +397,7 @@ impl<S> GrowingCuckooFilter<S> {
                     {
                         return Err(InsertError::TooManyCopies);
                     }
-                    // The list has changed, or the buckets.
+                    // The list or the buckets have changed.
                     Err(Refused::TooManyCopies { .. } | Refused::Closed) => {}
                     Err(Refused::Full) => self.grow(tables, &pinned)?,
                 }
@@ -483,17 +405,17 @@ impl<S> GrowingCuckooFilter<S> {
         })?
     }
 
-    /// Makes room, unless someone else has changed the list.
+    /// Makes room, unless another thread has changed the list.
     #[cold]
     #[expect(
         clippy::disallowed_methods,
-        reason = "it yields where memory is short, a limited number of times, and not for a certain thread"
+        reason = "it yields a limited number of times when memory is short, and for no one thread"
     )]
     fn grow(&self, tables: &Tables, pinned: &Pinned) -> Result<(), InsertError> {
         let newest = tables.newest();
         if newest.view().older.is_some() {
             newest.view().take_over_all();
-            self.let_older_go(newest.table(), pinned);
+            self.drop_older(newest.table(), pinned);
             return Ok(());
         }
         if newest.is_nearly_empty() && self.tables.holds(tables) {
@@ -504,27 +426,30 @@ impl<S> GrowingCuckooFilter<S> {
             return Err(InsertError::TooLarge { buckets });
         }
         for _ in 0..LOOKS {
-            // Relaxed: what matters is that it comes before the exchange below by one who is refused because of this one.
+            // Relaxed: it only has to come before the exchange below of a thread that is refused
+            // memory because of this one.
             self.asking
                 .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
             let grown = self.grown(tables, buckets);
             let grown = grown.map(|grown| self.put(tables, grown, pinned));
-            // Release: with the Acquire of the same exchange by another one: who sees this one gone sees its list.
+            // Release: with the Acquire of the same exchange by another thread: one that sees this
+            // thread gone sees its list.
             let others_ask = self.asking.fetch_sub(1, Ordering::AcqRel) > 1;
-            // Someone else had the memory, if this thread had none.
+            // Another thread had the memory, if this one had none.
             if grown.is_ok() || !self.tables.holds(tables) {
                 return Ok(());
             }
             if !others_ask {
                 break;
             }
-            // One of them may have it, and is about to put it into the list, or to free it.
+            // Another thread may have the memory, and be about to put it into the list or free it.
             std::thread::yield_now();
         }
         Err(InsertError::OutOfMemory { buckets })
     }
 
-    /// The list with a table of so many buckets more, that takes over from the newest or begins a generation.
+    /// Returns the list with one more table, of this many buckets, which takes over from the newest
+    /// or begins a generation.
     fn grown(&self, tables: &Tables, buckets: usize) -> Result<Tables, OutOfMemory> {
         let newest = tables.newest().table();
         Ok(match newest.try_split() {
@@ -536,7 +461,7 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Replaces the list, unless someone else has, by one that has grown.
+    /// Replaces the list by one that has grown, unless another thread has replaced it.
     fn put(&self, tables: &Tables, grown: Tables, pinned: &Pinned) {
         let newest = tables.newest();
         let is_split = grown.iter().count() == tables.iter().count();
@@ -544,13 +469,14 @@ impl<S> GrowingCuckooFilter<S> {
         if replaced.is_ok() && !is_split {
             let superseded = newest.generation.clone();
             let turn = superseded.turn();
-            // Whoever takes it for the newest is pinned now.
+            // Any thread that takes it for the newest is pinned now.
             pinned.after_all(move || superseded.close(turn));
         }
     }
 
-    /// Takes the table off the list that `table`, of the newest generation, has taken over everything from.
-    fn let_older_go(&self, table: &Table, pinned: &Pinned) {
+    /// Takes the older table off the list, once `table`, of the newest generation, has taken over
+    /// everything from it.
+    fn drop_older(&self, table: &Table, pinned: &Pinned) {
         self.replace_tables(pinned, |tables| {
             let newest = tables.newest();
             let is_it = std::ptr::eq(newest.table(), table) && newest.view().older.is_some();
@@ -558,12 +484,13 @@ impl<S> GrowingCuckooFilter<S> {
         });
     }
 
-    /// Takes generations off the list that have no copy and never will.
+    /// Takes generations off the list that have no copy and will never have one.
     fn drop_spent(&self, pinned: &Pinned) {
         self.replace_tables(pinned, Tables::without_spent);
     }
 
-    /// Replaces the list by another one, for as long as `other` makes one of it.
+    /// Replaces the list by what `other` makes of it, until that succeeds or `other` returns
+    /// `None`.
     fn replace_tables(&self, pinned: &Pinned, other: impl Fn(&Tables) -> Option<Tables>) {
         loop {
             let tables = self.tables.load(pinned);
@@ -576,7 +503,8 @@ impl<S> GrowingCuckooFilter<S> {
         }
     }
 
-    /// [`contains`](GrowingCuckooFilter::contains), of a key that has this [`hash`](GrowingCuckooFilter::hash).
+    /// [`contains`](GrowingCuckooFilter::contains) for a key with this
+    /// [`hash`](GrowingCuckooFilter::hash).
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.contains_under(hash, &pin())
@@ -589,7 +517,7 @@ impl<S> GrowingCuckooFilter<S> {
         // Nothing was added to a generation that is not on the list.
         match tables.find_at_once(key, || self.tables.holds(tables)) {
             Some(found) => found,
-            // Not the key, which would be stored to memory in every lookup.
+            // Not given the key, which would be stored to memory in every lookup.
             None => self.contains_slowly(hash, pinned),
         }
     }
@@ -601,14 +529,16 @@ impl<S> GrowingCuckooFilter<S> {
             let tables = self.tables.load(pinned);
             match tables.find(key) {
                 Some(true) => return true,
-                // No word was out of date, and nothing was added to a table that is not on the list.
+                // No word was out of date, and nothing was added to a table that is not on the
+                // list.
                 Some(false) if self.tables.holds(tables) => return false,
                 _ => {}
             }
         }
     }
 
-    /// [`remove`](GrowingCuckooFilter::remove), of a key that has this [`hash`](GrowingCuckooFilter::hash).
+    /// [`remove`](GrowingCuckooFilter::remove) for a key with this
+    /// [`hash`](GrowingCuckooFilter::hash).
     ///
     /// # Panics
     /// As `remove`.
@@ -619,7 +549,7 @@ impl<S> GrowingCuckooFilter<S> {
             loop {
                 let tables = self.tables.load(&pinned);
                 let is_open = || self.tables.holds(tables);
-                // The newest that has a copy, or of which it is not known.
+                // The newest generation that has a copy, or of which that is not known.
                 let found =
                     tables
                         .iter()
@@ -636,7 +566,7 @@ impl<S> GrowingCuckooFilter<S> {
                     }
                     // The list has changed.
                     Some((_, None)) => {}
-                    // Each generation was looked at at another moment.
+                    // The generations were searched at different moments.
                     None if tables.find(key) == Some(false) && is_open() => return false,
                     None => {}
                 }
@@ -660,12 +590,12 @@ impl<S> GrowingCuckooFilter<S> {
         Ok(())
     }
 
-    /// Frees what is not needed: a table that another one takes over from, after that has taken over everything;
-    /// generations that hold no copy; and, of an empty filter, all but a table of the size that it began with.
-    /// A table that has been split is never joined again.
+    /// Frees what is not needed: a table that another one takes over from, after finishing that;
+    /// generations that hold no copy; and, if the filter is empty, all but a table of its initial
+    /// size. Tables that were split are never merged again.
     ///
     /// # Errors
-    /// When there is no memory for that last table; nothing has changed.
+    /// When there is no memory for the table of initial size; nothing has changed.
     pub fn shrink_to_fit(&mut self) -> Result<(), InsertError> {
         let tables = self.tables.get_mut();
         if tables.newest().view().older.is_some() {
@@ -680,21 +610,24 @@ impl<S> GrowingCuckooFilter<S> {
         Ok(())
     }
 
-    /// Number of copies held. Exact when no insert or remove is under way; meanwhile it may miss some that are.
+    /// Returns the number of copies held. Exact when no insert or remove is under way; otherwise
+    /// some of those under way may be missed.
     ///
-    /// Progress: wait-free; it reads one counter for each generation and thread that ever inserted or removed there.
+    /// Progress: wait-free. It reads one counter per generation for each thread that ever inserted
+    /// or removed there.
     pub fn len(&self) -> usize {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
         tables.iter().map(|member| member.generation.len()).sum()
     }
 
-    /// True when no copy is held; as exact as [`len`](Self::len).
+    /// True if no copy is held; as exact as [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tables that hold the copies, one for each generation, the newest first. Progress: wait-free.
+    /// Returns the tables that hold the copies, one per generation, the newest first. Progress:
+    /// wait-free.
     pub fn tables(&self) -> Vec<TableInfo> {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
@@ -708,8 +641,8 @@ impl<S> GrowingCuckooFilter<S> {
         tables.iter().map(info).collect()
     }
 
-    /// How often it is wrong about absent keys if all its tables are full: the sum of
-    /// [`Layout::FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE) over them. Never more than
+    /// Returns the false positive rate if all tables are full: the sum of their
+    /// [`Layout::FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE). Never more than
     /// [`MAX_FALSE_POSITIVE_RATE`](Self::MAX_FALSE_POSITIVE_RATE).
     pub fn false_positive_rate(&self) -> f64 {
         let rates = self
@@ -719,7 +652,7 @@ impl<S> GrowingCuckooFilter<S> {
         rates.sum()
     }
 
-    /// Number of slots of all tables.
+    /// Returns the number of slots of all tables.
     pub fn capacity(&self) -> usize {
         self.tables()
             .iter()
@@ -727,8 +660,8 @@ impl<S> GrowingCuckooFilter<S> {
             .sum()
     }
 
-    /// Memory that this filter occupies, in bytes, with a table that another one takes over from; but without tables
-    /// that were taken out of it and are not freed yet.
+    /// Returns the memory that this filter occupies, in bytes. It includes a table that another one
+    /// takes over from, but not tables that were taken off the list and are not freed yet.
     pub fn memory_bytes(&self) -> usize {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
@@ -741,7 +674,7 @@ fn first_table(buckets: usize) -> Result<Table, OutOfMemory> {
     Table::try_new(first_bits(buckets), buckets, 0)
 }
 
-/// Builds a [`GrowingCuckooFilter`]: [`GrowingCuckooFilter::builder`].
+/// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct GrowingBuilder<S = FixedState> {
@@ -750,16 +683,18 @@ pub struct GrowingBuilder<S = FixedState> {
 }
 
 impl<S> GrowingBuilder<S> {
-    /// Room for `n` distinct keys in the first table. Without this and [`buckets`](Self::buckets), it has 10 KiB.
+    /// Makes room for `n` distinct keys in the first table. Without this and
+    /// [`buckets`](Self::buckets), the first table takes 10 KiB.
     ///
-    /// A large first table has fingerprints of 18 bits and takes 23 bits a key, where a fixed filter takes 17.
+    /// A large first table has fingerprints of 18 bits and takes 23 bits per key; a fixed-size
+    /// filter takes 17.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
     }
 
-    /// So many buckets in the first table, 8 bytes each. Below a thousand, later tables are left with more empty
-    /// slots, and below ten, with nine of ten or more.
+    /// Sets the number of buckets of the first table, of 8 bytes each. Below a thousand, later
+    /// tables have more empty slots; below ten, at least nine slots in ten are empty.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self

@@ -1,37 +1,39 @@
-//! Which layout a table has, by the length of its fingerprints; and with how long ones a generation begins.
+//! The layout of each table, which follows from its fingerprint length, and the length that a
+//! generation begins with.
 
 use crate::cuckoo::buckets_for;
 use crate::layout::Layout;
 
-/// Bits of a fingerprint that all tables of a filter store: they choose the other bucket. Tables with
-/// fingerprints of so many bits cannot be split.
+/// Number of fingerprint bits that choose the other bucket. Every table of a filter stores them; a
+/// table whose fingerprints have no more bits cannot be split.
 pub(crate) const PAIRING_BITS: u32 = 12;
 
-/// Bits of the fingerprints of a small first table: long enough for 13 splits. (In models, so few that
-/// a table can be split once.)
+/// Fingerprint bits of a small first table: enough for 13 splits. (In models, so few that a table
+/// can be split once.)
 const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 25 };
 
-/// Bits of the fingerprints of a large first table: the most that three slots have room for. Two slots would take half
-/// as much memory again.
+/// Fingerprint bits of a large first table: the most that three slots have room for. With two slots
+/// it would take half as much memory again.
 const LONGEST_OF_LARGE: u32 = if cfg!(kcas_loom) { LONGEST } else { 18 };
 
-/// The number of buckets, as a power of two, up to which a table is small.
+/// Base-2 logarithm of the number of buckets up to which a table is small.
 const SMALL: u32 = 10;
 
-/// Most generations that a filter can have: the first one of a single bucket, of 25 bits, is split until it has 2^13;
-/// the next, of 21 bits, from 2^14 to 2^23; one from 2^24 to 2^30; and one of 2^31 or 2^32.
+/// Maximum number of generations of a filter. Starting from a single bucket, the first, of 25 bits,
+/// is split until it has 2^13 buckets; the next, of 21 bits, goes from 2^14 to 2^23; the third from
+/// 2^24 to 2^30; and the last has 2^31 or 2^32.
 pub(crate) const MAX_GENERATIONS: usize = 4;
 
-/// The layout of tables whose fingerprints have so many bits.
+/// The layout of tables whose fingerprints have a given number of bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
-    /// Bits of a fingerprint.
+    /// Bits per fingerprint.
     pub(crate) bits: u32,
-    /// Slots of a bucket.
+    /// Slots per bucket.
     pub(crate) slots: usize,
     /// [`Layout::FALSE_POSITIVE_RATE`].
     pub(crate) false_positive_rate: f64,
-    /// How many buckets so many keys need.
+    /// Returns how many buckets this many keys need.
     buckets_for: fn(usize) -> usize,
 }
 
@@ -46,17 +48,18 @@ impl Format {
     }
 }
 
-/// Bits of the fingerprints of a generation's first table, if it has so many buckets. In small tables long
-/// fingerprints cost little, and let it be split often.
+/// Returns the fingerprint bits of a generation's first table with this many buckets. In small
+/// tables long fingerprints cost little, and allow many splits.
 pub(crate) fn first_bits(buckets: usize) -> u32 {
     let doublings = buckets.ilog2().saturating_sub(SMALL);
     LONGEST.saturating_sub(doublings).max(LONGEST_OF_LARGE)
 }
 
-/// How many buckets the first table needs for so many keys. More than [`MAX_BUCKETS`], when no table is large enough.
+/// Returns how many buckets the first table needs for this many keys: more than
+/// [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) if no table is large enough.
 pub(crate) fn first_buckets(keys: usize, format: impl Fn(u32) -> Format) -> usize {
     let fits = |bits: u32| {
-        // All tables from `least` to below `end` begin with fingerprints of so many bits.
+        // All tables with at least `least` and fewer than `end` buckets begin with this many bits.
         let doublings = SMALL + LONGEST - bits;
         let least = if bits == LONGEST { 1 } else { 1 << doublings };
         let end = match bits {
@@ -72,8 +75,8 @@ pub(crate) fn first_buckets(keys: usize, format: impl Fn(u32) -> Format) -> usiz
         .unwrap_or(usize::MAX)
 }
 
-/// The false positive rate of a filter of as many generations as there can ever be, all of them full and at their
-/// shortest fingerprints.
+/// The false positive rate of a filter with the maximum number of generations, all of them full and
+/// at their shortest fingerprints.
 pub(crate) const MAX_FALSE_POSITIVE_RATE: f64 =
     MAX_GENERATIONS as f64 * Layout::<4, { PAIRING_BITS as usize }>::FALSE_POSITIVE_RATE;
 
@@ -110,19 +113,20 @@ mod tests {
             assert!(generations <= MAX_GENERATIONS, "2^{exponent}");
         }
     }
-    /// The table in the docs of `growing`.
+
+    /// Checks the table in the docs of `growing`.
     #[test]
-    fn formats_are_as_they_are_told() {
-        let rows = include_str!("mod.rs")
+    fn formats_match_the_docs() {
+        let rows = include_str!("design.md")
             .lines()
-            .skip_while(|line| !line.starts_with("//! | Bits of a fingerprint |"));
-        let rows = rows.skip(2).map_while(|line| line.strip_prefix("//! | "));
+            .skip_while(|line| !line.starts_with("| Fingerprint bits |"));
+        let rows = rows.skip(2).map_while(|line| line.strip_prefix("| "));
         let number = |text: &str| -> f64 {
             let digits: String = text.chars().filter(char::is_ascii_digit).collect();
             let unit = if text.contains("million") { 1e6 } else { 1.0 };
             digits.parse::<f64>().unwrap() * unit
         };
-        let mut told = Vec::new();
+        let mut documented = Vec::new();
         for row in rows {
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
             let [bits, slots, bits_a_key, rates, ..] = cells[..] else {
@@ -143,9 +147,9 @@ mod tests {
                 assert_eq!(format.slots as f64, number(slots));
                 let taken = (format.buckets_for)(1_000_000_000) as f64 * 64.0 / 1e9;
                 assert_eq!(taken.round(), number(bits_a_key));
-                told.push(bits);
+                documented.push(bits);
             }
         }
-        assert!(told.into_iter().eq((PAIRING_BITS..=LONGEST).rev()));
+        assert!(documented.into_iter().eq((PAIRING_BITS..=LONGEST).rev()));
     }
 }

@@ -1,4 +1,4 @@
-//! One table of a growing filter, and how it takes over what an older one held.
+//! One table of a growing filter, and how it takes over the contents of an older one.
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
@@ -12,44 +12,46 @@ use crate::lookup;
 use crate::path::MAX_CHAIN;
 use crate::update::{self, Refused};
 
-/// Set in the word of a bucket of a table that took over from another one, once the bucket has what is its share. Then
-/// the word counts; before that it is 0, and what the bucket holds stands in the older table.
-const BORN: u64 = 1 << 62;
+/// Set in a bucket's word, in a table that took over from another one, once the bucket has its
+/// share of the older table's contents. From then on the word counts; before that it is 0, and the
+/// contents of the bucket are in the older table.
+const MIGRATED: u64 = 1 << 62;
 
-/// Set in the word of a bucket that has been taken over: it never changes again. In a table that cannot be split, of a
-/// bucket that was sealed: nothing is added to it any more, but copies are still removed.
+/// Set in a bucket's word before its contents are migrated: the word never changes again. In a table
+/// that cannot be split, set when the bucket is sealed: nothing is added to it any more, but copies
+/// are still removed.
 const FROZEN: u64 = 1 << 61;
 
-/// Bits of a word that are neither slots nor timestamp.
-const FLAGS: u64 = BORN | FROZEN;
+/// Bits of a word that belong neither to the slots nor to the timestamp.
+const FLAGS: u64 = MIGRATED | FROZEN;
 
-/// An operation is under way on the word ([`WordArray::peek`]).
+/// Set while an operation is under way on the word ([`WordArray::peek`]).
 const TAG: u64 = 1 << WordArray::VALUE_BITS;
 
-/// Marks a word that was found in the older table, where no operation does.
+/// Marks a word that was read from the older table: [`WordArray::load`] never returns this bit set.
 const INHERITED: u64 = TAG;
 
 /// The bits of a fingerprint that choose the other bucket.
 const PAIRING: u64 = (1 << PAIRING_BITS) - 1;
 
-/// Most slots of a bucket.
+/// Maximum number of slots per bucket.
 const MAX_SLOTS: usize = 4;
 
-/// How many buckets are taken over at a time.
+/// Number of buckets that a thread migrates at a time.
 const CHUNK: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 
-/// What the tables of a filter need to know of a key; the same for all of them.
+/// What the tables of a filter need to know about a key; the same for all of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// The low bits of its fingerprints, and its buckets within a slice.
     pub(crate) short: Location,
-    /// More of the hash: first the number of the slice, then the high bits of the fingerprint. A table that has
-    /// twice as many slices takes a bit for that which its fingerprints no longer have.
+    /// More of the hash: first the slice number, then the high bits of the fingerprint. A table
+    /// with twice as many slices uses one bit for the slice number that its fingerprints lose.
     pub(crate) tail: u64,
 }
 
 impl Key {
-    /// The key whose hash this is, in a filter of slices of so many buckets.
+    /// Makes the key with this hash, in a filter whose slices have this many buckets.
     #[inline]
     pub(crate) fn new(hash: u64, slice: usize) -> Key {
         Key {
@@ -59,20 +61,20 @@ impl Key {
     }
 }
 
-/// Where keys live in a table, and what their words look like: what lookups need to know.
+/// Where keys may be in a table, and what its words look like: all that lookups need to know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     shape: Shape,
-    /// Buckets of a slice.
+    /// Buckets per slice.
     slice: usize,
     /// There are 2^`slice_bits` slices.
     slice_bits: u32,
-    /// The bits that fingerprints have above those that choose the other bucket.
+    /// Mask of the fingerprint bits above those that choose the other bucket.
     extension: u64,
 }
 
 impl Plan {
-    /// Where a key may live.
+    /// Returns where a key may be.
     #[inline]
     pub(crate) fn locate(&self, key: Key) -> Location {
         let slice = key.tail & !(u64::MAX << self.slice_bits);
@@ -85,31 +87,32 @@ impl Plan {
         }
     }
 
-    /// Whether one of two words holds the fingerprint.
+    /// True if one of two words holds the fingerprint.
     #[inline]
     pub(crate) fn matches(&self, [first, second]: [u64; 2], fingerprint: u64) -> bool {
         self.shape.contains(first, fingerprint) | self.shape.contains(second, fingerprint)
     }
 }
 
-/// What a bucket hands on.
+/// The contents of a bucket that it hands on to the next table.
 #[derive(Debug)]
 struct Contents {
-    /// 0 where a slot is empty, or there is none.
+    /// 0 where a slot is empty or does not exist.
     slots: [u64; MAX_SLOTS],
     timestamp: u64,
 }
 
-/// Declares the tables that there are, one for each length of fingerprints, and each function of a table as one `match`.
+/// Declares the possible tables, one for each fingerprint length, and each function of a table as
+/// one `match`.
 macro_rules! tables {
     ($($variant:ident: $slots:literal $bits:literal,)+) => {
-        /// Buckets, whose layout follows from the length of the fingerprints.
+        /// Buckets whose layout follows from the fingerprint length.
         #[derive(Debug)]
         enum AnyBuckets {
             $($variant(Buckets<$slots, $bits>),)+
         }
 
-        /// The same expression for whatever buckets it is.
+        /// Evaluates the same expression for buckets of any layout.
         macro_rules! each {
             ($any:expr, $buckets:ident => $call:expr) => {
                 match $any {
@@ -118,7 +121,7 @@ macro_rules! tables {
             };
         }
 
-        /// The layout of tables with fingerprints of so many bits.
+        /// Returns the layout of tables with fingerprints of this many bits.
         pub(crate) fn format(bits: u32) -> Format {
             match bits {
                 $($bits => Format::of::<$slots, $bits>(),)+
@@ -127,12 +130,12 @@ macro_rules! tables {
         }
 
         impl AnyBuckets {
-            /// A table of slices, and the shape of its words, which are all zero.
+            /// Makes a table of slices, with all words zero, and the shape of its words.
             fn try_new(bits: u32, slice: usize, slices: usize) -> Result<(Self, Shape), OutOfMemory> {
                 match bits {
                     $($bits => {
                         let geometry = Geometry::sliced(slice, slices, PAIRING);
-                        // The last word counts how often a timestamp wrapped.
+                        // The last word counts timestamp wraps.
                         let buckets = AnyBuckets::$variant(Buckets::try_with_more(geometry, 1)?);
                         Ok((buckets, Layout::<$slots, $bits>::SHAPE))
                     })+
@@ -143,7 +146,8 @@ macro_rules! tables {
     };
 }
 
-// The shortest cannot be split; each of the others hands on what it holds to the one before it.
+// The one with the shortest fingerprints cannot be split; each other one is split into the one
+// before it.
 tables! {
     Of12: 4 12,
     Of13: 4 13,
@@ -167,16 +171,16 @@ pub(crate) struct Table {
     buckets: AnyBuckets,
     plan: Plan,
     bits: u32,
-    /// [`BORN`], if it took over from another table; otherwise 0, and every word counts.
-    born: u64,
-    /// Chunks of buckets that nobody has begun to take over.
+    /// [`MIGRATED`] if it took over from another table; otherwise 0, and every word counts.
+    migrated: u64,
+    /// Number of chunks of buckets that no thread has begun to migrate.
     unclaimed: AtomicU64,
-    /// Chunks of buckets that are not known to have been taken over.
+    /// Number of chunks of buckets that are not known to have been migrated.
     unfinished: AtomicU64,
 }
 
 impl Table {
-    /// An empty table of 2^`slice_bits` slices, with fingerprints of so many bits.
+    /// Makes an empty table of 2^`slice_bits` slices, with fingerprints of this many bits.
     pub(crate) fn try_new(bits: u32, slice: usize, slice_bits: u32) -> Result<Table, OutOfMemory> {
         let (buckets, shape) =
             AnyBuckets::try_new(bits, slice, 1 << slice_bits).map_err(|_| OutOfMemory {
@@ -191,14 +195,14 @@ impl Table {
                 extension: shape.max_fingerprint & !PAIRING,
             },
             bits,
-            born: 0,
+            migrated: 0,
             unclaimed: AtomicU64::new(0),
             unfinished: AtomicU64::new(0),
         })
     }
 
-    /// A table of twice as many buckets, to take over from this one: with one bit more for the number of the slice, and
-    /// one less in the fingerprints. Nothing when they have no bit to spare.
+    /// Makes a table of twice as many buckets, to take over from this one: slice numbers have one
+    /// bit more, and fingerprints one bit less. `None` if fingerprints have no bit to spare.
     pub(crate) fn try_split(&self) -> Option<Result<Table, OutOfMemory>> {
         if self.bits == PAIRING_BITS {
             return None;
@@ -207,7 +211,7 @@ impl Table {
         Some(split.map(|table| {
             let chunks = table.number_of_buckets().div_ceil(CHUNK) as u64;
             Table {
-                born: BORN,
+                migrated: MIGRATED,
                 unclaimed: AtomicU64::new(chunks),
                 unfinished: AtomicU64::new(chunks),
                 ..table
@@ -220,7 +224,7 @@ impl Table {
         &self.plan
     }
 
-    /// Buckets of a slice.
+    /// Returns the number of buckets per slice.
     pub(crate) fn slice(&self) -> usize {
         self.plan.slice
     }
@@ -246,8 +250,9 @@ impl Table {
         each!(&self.buckets, buckets => buckets.words())
     }
 
-    /// How often a timestamp has wrapped. Whoever is told the same before reading a bucket and after reading it again, and
-    /// read the same word twice, knows that nothing was added there in between.
+    /// Returns how many times a timestamp has wrapped. A thread that gets the same number before
+    /// reading a bucket and after reading it again, and read the same word twice, knows that
+    /// nothing was added there in between.
     #[inline]
     pub(crate) fn wraps(&self) -> u64 {
         self.words().load(self.wraps_at())
@@ -258,9 +263,10 @@ impl Table {
         self.words().len() - 1
     }
 
-    /// The words of both buckets, after how often a timestamp has wrapped; and whether they can be trusted: all count, nothing
-    /// is under way there, nor was anything taken over or is still to be, and the first one, and then the number of wraps, were
-    /// the same when they were read again.
+    /// Returns the words of both buckets, read after the number of wraps, and whether they can be
+    /// trusted. They can if all count, no operation is under way on them, nothing was or is still
+    /// to be migrated, and the first word, and after it the number of wraps, were the same when
+    /// read again.
     #[inline]
     pub(crate) fn look_twice(&self, location: Location, among: Among) -> (bool, [u64; 2]) {
         let words = self.words();
@@ -274,7 +280,8 @@ impl Table {
         ((changed | wrapped | under_way) == 0, counting)
     }
 
-    /// Freezes a bucket, and returns its word as it was then; in a table that can be split, for ever.
+    /// Freezes a bucket, and returns the word that it had then, with or without the flag; in a
+    /// table that can be split, the bucket stays frozen for ever.
     fn freeze(&self, bucket: usize) -> u64 {
         let words = self.words();
         loop {
@@ -285,21 +292,23 @@ impl Table {
         }
     }
 
-    /// Makes sure that the key never has a copy here again, in a table that cannot be split and is known to be superseded;
-    /// false, and perhaps nothing done, when it has one.
+    /// Makes sure that the key never has a copy here again, in a table that cannot be split and is
+    /// known to be superseded. False if the key has a copy; then perhaps nothing was done.
     ///
-    /// Both its buckets are frozen: whoever read one before finds it changed; whoever reads one after learns that the
-    /// table is superseded before it adds anything ([`update::insert_while`]). So true holds for ever.
+    /// Both its buckets are frozen. A thread that has read one of them before finds it changed; one
+    /// that reads it afterwards learns that the table is superseded before it adds anything
+    /// ([`update::insert_while`]). So true holds for ever.
     ///
-    /// Progress: lock-free; it tries again only when another thread changed one of the buckets. Linearization point: the
-    /// exchange that freezes the second bucket, or the load that finds it frozen; for false, the read that found a copy.
+    /// Progress: lock-free; it tries again only when another thread changed one of the buckets.
+    /// Linearization point: the exchange that freezes the second bucket, or the load that finds it
+    /// frozen; for false, the read that found a copy.
     pub(crate) fn seal(&self, key: Key) -> bool {
         debug_assert_eq!(self.bits, PAIRING_BITS);
         let location = self.plan.locate(key);
         let buckets = [location.first, location.second];
         let fingerprint = location.fingerprint;
         let words = self.words();
-        // A key that is there shall cost no exchange.
+        // If the key is there, no exchange is made.
         !self
             .plan
             .matches(buckets.map(|bucket| words.load(bucket)), fingerprint)
@@ -308,7 +317,8 @@ impl Table {
                 .matches(buckets.map(|bucket| self.freeze(bucket)), fingerprint)
     }
 
-    /// Takes additions again in all buckets that were [`seal`](Self::seal)ed. For who has the filter alone.
+    /// Accepts additions again in all buckets that were [`seal`](Self::seal)ed. The caller must
+    /// have the filter to itself.
     pub(crate) fn unseal(&self) {
         let words = self.words();
         for bucket in 0..self.number_of_buckets() {
@@ -338,11 +348,11 @@ impl Table {
 /// Which words of a table count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Among {
-    /// [`BORN`], if it still takes over; otherwise 0.
+    /// [`MIGRATED`] while the table is taking over from another one; otherwise 0.
     counting: u64,
 }
 
-/// A table, and the one that it takes over from, if there still is one.
+/// A table, and the one that it is taking over from, if any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) table: &'a Table,
@@ -350,20 +360,20 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Which words count, for [`Table::peek`].
+    /// Says which words count, for [`Table::look_twice`].
     #[inline]
     pub(crate) fn among(&self) -> Among {
-        let counting = if self.older.is_some() { BORN } else { 0 };
+        let counting = if self.older.is_some() { MIGRATED } else { 0 };
         Among { counting }
     }
 
-    /// How often timestamps have wrapped, in either table.
+    /// Returns how many times timestamps have wrapped, in either table.
     pub(crate) fn wraps(&self) -> [u64; 2] {
         [self.table.wraps(), self.older.map_or(0, Table::wraps)]
     }
 
-    /// The words of both buckets of a location as they stand, wherever they count. They may be out of date if the list of
-    /// tables has changed.
+    /// Returns the raw words of both buckets of a location, from whichever table they count in.
+    /// They may be out of date if the list of tables has changed.
     pub(crate) fn look(&self, location: Location) -> [u64; 2] {
         each!(&self.table.buckets, buckets => {
             let typed = self.typed(buckets);
@@ -371,7 +381,7 @@ impl View<'_> {
         })
     }
 
-    /// What [`look`](Self::look) saw, in the layout of this table.
+    /// Converts what [`look`](Self::look) returned to the layout of this table.
     pub(crate) fn seen(&self, location: Location, looks: [u64; 2]) -> [u64; 2] {
         each!(&self.table.buckets, buckets => {
             let typed = self.typed(buckets);
@@ -379,7 +389,7 @@ impl View<'_> {
         })
     }
 
-    /// How many slots of the two words of a location hold its fingerprint.
+    /// Returns how many slots of the two words of a location hold its fingerprint.
     pub(crate) fn count(&self, words: [u64; 2], location: Location) -> usize {
         fn of<const SLOTS: usize, const BITS: usize>(
             _: &Buckets<SLOTS, BITS>,
@@ -411,14 +421,14 @@ impl View<'_> {
         })
     }
 
-    /// [`update::remove_while`]; `None` also when it cannot be told whether there was a copy.
+    /// [`update::remove_while`]; also returns `None` when it cannot say whether there was a copy.
     pub(crate) fn remove(&self, key: Key, is_open: impl Fn() -> bool) -> Option<bool> {
         let location = self.table.plan.locate(key);
         each!(&self.table.buckets, buckets => {
             let typed = self.typed(buckets);
-            // From here on words are this table's, whose number of wraps is looked at.
-            typed.bear(location.first);
-            typed.bear(location.second);
+            // From here on the words are this table's, whose number of wraps is checked.
+            typed.ensure_migrated(location.first);
+            typed.ensure_migrated(location.second);
             let wraps = self.table.wraps();
             match update::remove_while(&typed, location, is_open) {
                 Some(false) if self.table.wraps() != wraps => None,
@@ -427,12 +437,12 @@ impl View<'_> {
         })
     }
 
-    /// Takes over a few buckets that nobody has taken over yet; true when those were the last of all.
+    /// Migrates a few buckets that no thread has migrated yet; true if they were the last of all.
     ///
-    /// Progress: wait-free, but for others who change the very same buckets of the older table.
+    /// Progress: wait-free, unless other threads change the very same buckets of the older table.
     pub(crate) fn take_over_some(&self) -> bool {
         let unclaimed = &self.table.unclaimed;
-        // Relaxed, twice: it only divides the work.
+        // Relaxed, here and below: it only divides the work.
         let left = unclaimed.load(Ordering::Relaxed);
         if left == 0 {
             return false;
@@ -440,17 +450,18 @@ impl View<'_> {
         let claimed =
             unclaimed.compare_exchange(left, left - 1, Ordering::Relaxed, Ordering::Relaxed);
         if claimed.is_err() {
-            // Another one does something.
+            // Another thread has claimed some.
             return false;
         }
         let start = (left as usize - 1) * CHUNK;
         let end = self.table.number_of_buckets().min(start + CHUNK);
         self.take_over(start..end);
-        // Release: with the acquire of the last one, who tells all that every bucket has been taken over.
+        // Release: with the Acquire of the last thread, which lets all threads know that every
+        // bucket has been migrated.
         self.table.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Takes over all that is left.
+    /// Migrates all buckets that are left.
     pub(crate) fn take_over_all(&self) {
         self.take_over(0..self.table.number_of_buckets());
     }
@@ -458,7 +469,7 @@ impl View<'_> {
     fn take_over(&self, range: std::ops::Range<usize>) {
         each!(&self.table.buckets, buckets => {
             let typed = self.typed(buckets);
-            range.for_each(|bucket| typed.bear(bucket));
+            range.for_each(|bucket| typed.ensure_migrated(bucket));
         });
     }
 
@@ -469,41 +480,43 @@ impl View<'_> {
     ) -> TypedView<'b, SLOTS, BITS> {
         TypedView {
             buckets,
-            born: self.table.born,
+            migrated: self.table.migrated,
             older: self.older,
         }
     }
 }
 
-/// A [`View`] whose layout is known.
+/// A [`View`] with a layout known at compile time.
 struct TypedView<'a, const SLOTS: usize, const BITS: usize> {
     buckets: &'a Buckets<SLOTS, BITS>,
-    born: u64,
+    migrated: u64,
     older: Option<&'a Table>,
 }
 
 impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
-    /// The flags that inserts and removes do not see. That a bucket was sealed, they must leave as it is.
+    /// The flags hidden from inserts and removes, which must leave a seal as it is.
     const HIDDEN: u64 = if BITS as u32 == PAIRING_BITS {
-        BORN
+        MIGRATED
     } else {
         FLAGS
     };
 
-    /// What a timestamp carries into when it wraps. (In models, after few additions.)
+    /// The bit that a timestamp carries into when it wraps. (In models, it does so after few
+    /// additions.)
     const CARRY: u64 = if cfg!(kcas_loom) {
         1 << (SLOTS * BITS + 2)
     } else {
         FROZEN
     };
 
-    /// The timestamp.
+    /// Mask of the timestamp.
     const TIMESTAMP: u64 = Self::CARRY - (1 << (SLOTS * BITS));
 
-    /// The share of a bucket in what a bucket of the older table held: those whose next bit says so. Without flags.
+    /// Returns the bucket's share of the contents of its origin in the older table: those
+    /// fingerprints whose next bit says so. Without flags.
     fn share(&self, bucket: usize, contents: &Contents) -> u64 {
         let is_upper = u64::from(bucket >= self.buckets.geometry().buckets() / 2);
-        // Without a branch: whose share it is, nothing foretells.
+        // Without a branch, since nothing predicts whose share a fingerprint is.
         let (mut slots, mut end) = (0, 0);
         for &fingerprint in &contents.slots {
             let ours = (fingerprint != 0) & (fingerprint >> PAIRING_BITS & 1 == is_upper);
@@ -511,25 +524,25 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
             slots |= (shorter * u64::from(ours)) << end;
             end += BITS as u32 * u32::from(ours);
         }
-        // It may have fewer bits here.
+        // The timestamp may have fewer bits here.
         slots | contents.timestamp << (SLOTS * BITS) & Self::TIMESTAMP
     }
 
-    /// The bucket of the older table that this one comes from: slices are numbered so that the number's new bit is its
-    /// highest.
+    /// Returns the bucket of the older table that this one comes from. Slices are numbered so that
+    /// the new bit of the number is its highest.
     fn origin(&self, bucket: usize) -> usize {
         let half = self.buckets.geometry().buckets() / 2;
         if bucket < half { bucket } else { bucket - half }
     }
 
-    /// The word as it stands, if it counts.
+    /// Returns the word as it stands, if it counts.
     #[inline]
     fn counting(&self, bucket: usize) -> Option<u64> {
         let word = self.buckets.read(bucket);
-        (word & self.born == self.born).then_some(word)
+        (word & self.migrated == self.migrated).then_some(word)
     }
 
-    /// The word that counts, as it stands: the older table's as long as this one's is not born.
+    /// Returns the raw word that counts: the older table's until this one is migrated.
     #[inline]
     fn look(&self, bucket: usize) -> u64 {
         match self.counting(bucket) {
@@ -538,11 +551,11 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         }
     }
 
-    /// The older table's word, unless this one's is born by now.
+    /// Returns the older table's word, unless this one has been migrated by now.
     #[cold]
     fn inherited(&self, bucket: usize) -> u64 {
         let older = self.older().words().load(self.origin(bucket));
-        // Once it is born, it stays so.
+        // Once migrated, it stays so.
         self.counting(bucket).unwrap_or(older | INHERITED)
     }
 
@@ -551,7 +564,7 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
             .expect("all words count where there is no older table")
     }
 
-    /// What [`look`](Self::look) saw, as inserts and removes see it.
+    /// Converts what [`look`](Self::look) returned to the word that inserts and removes work on.
     #[inline]
     fn seen(&self, bucket: usize, look: u64) -> u64 {
         match look & INHERITED {
@@ -560,27 +573,28 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         }
     }
 
-    /// Makes sure that the bucket's word counts.
+    /// Makes sure that the word of this bucket counts.
     #[inline]
-    fn bear(&self, bucket: usize) {
+    fn ensure_migrated(&self, bucket: usize) {
         if self.older.is_some() && self.counting(bucket).is_none() {
             self.take_over(bucket);
         }
     }
 
-    /// Freezes what the bucket comes from, and puts in what is its share. Whoever does it, it is the same; the first one's
-    /// counts.
+    /// Freezes the bucket that this one comes from, and stores this bucket's share of it. Every
+    /// thread computes the same share; the first one stored counts.
     #[cold]
     fn take_over(&self, bucket: usize) {
         if let Some(older) = self.older {
             let frozen = older.freeze(self.origin(bucket));
             let share = self.share(bucket, &older.contents(frozen));
-            self.buckets.replace(bucket, 0, share | self.born);
+            self.buckets.replace(bucket, 0, share | self.migrated);
         }
     }
 
-    /// A change as it is stored; `None` if the timestamp would wrap. Then it is turned over instead, at one moment with the
-    /// table's number of wraps, which lookups look at, and whoever asked for the change must look again.
+    /// Returns a change as it is to be stored; `None` if the timestamp would wrap. Then the
+    /// timestamp is turned over instead, at the same moment at which the table's number of wraps
+    /// advances, which lookups check; and the caller must read the bucket again.
     #[inline]
     fn stored(&self, op: Op) -> Option<Op> {
         if (op.expected ^ op.new) & Self::CARRY != 0 {
@@ -588,8 +602,8 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
             return None;
         }
         Some(Op {
-            expected: op.expected | self.born,
-            new: op.new | self.born,
+            expected: op.expected | self.migrated,
+            new: op.new | self.migrated,
             ..op
         })
     }
@@ -599,12 +613,12 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         let words = self.buckets.words();
         let wraps_at = words.len() - 1;
         let wraps = words.load(wraps_at);
-        // If it fails, someone else has changed one of them.
+        // If it fails, another thread has changed one of them.
         self.buckets.commit(&[
             Op {
                 index: bucket,
-                expected: word | self.born,
-                new: word & !Self::TIMESTAMP | self.born,
+                expected: word | self.migrated,
+                new: word & !Self::TIMESTAMP | self.migrated,
             },
             Op {
                 index: wraps_at,
@@ -631,7 +645,7 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
 
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
-        self.bear(bucket);
+        self.ensure_migrated(bucket);
         let op = Op {
             index: bucket,
             expected: current,
@@ -641,15 +655,17 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
             .is_some_and(|op| self.buckets.replace(bucket, op.expected, op.new))
     }
 
-    /// With so many copies of each class, it can be filled well: half at least of the slots, where no three keys have all
-    /// their buckets in common. With more, two keys of the same buckets would be too many for them.
+    /// With this many copies of each class, the table can be filled well: at least half of its
+    /// slots, unless three keys have all their buckets in common. With more, copies of two keys
+    /// with the same buckets might not fit into them.
     fn most_copies(&self) -> usize {
         SLOTS
     }
 
-    /// Where a table can be split, that is soon cheaper than longer searches. Measured among 60,000 keys, beginning with the
-    /// smallest table: 3.1 times the time of a fixed filter's inserts, 3.5 with the longest chains, and no more memory; with 4,
-    /// twice as much.
+    /// Where a table can be split, splitting is soon cheaper than longer searches. Measured with
+    /// 60,000 keys, starting from the smallest table: inserts took 3.1 times as long as in a
+    /// fixed-size filter; with the longest chains, 3.5 times, for no less memory; with chains of 4,
+    /// twice as much memory.
     fn longest_chain(&self) -> usize {
         if BITS as u32 == PAIRING_BITS {
             MAX_CHAIN
@@ -659,7 +675,7 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
     }
 
     fn commit(&self, ops: &[Op]) -> bool {
-        ops.iter().for_each(|op| self.bear(op.index));
+        ops.iter().for_each(|op| self.ensure_migrated(op.index));
         let stored: Option<ArrayVec<Op, { WordArray::MAX_OPS }>> =
             ops.iter().map(|&op| self.stored(op)).collect();
         stored.is_some_and(|ops| self.buckets.commit(&ops))
@@ -671,7 +687,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_length_has_the_layout_that_is_told_of_it() {
+    fn each_length_has_the_documented_layout() {
         for bits in 12..=25 {
             let table = Table::try_new(bits, 3, 0).unwrap();
             let (slots, max_fingerprint) = each!(&table.buckets, buckets => shape(buckets));
@@ -686,7 +702,8 @@ mod tests {
         }
     }
 
-    /// All that a table held is where the table that took over from it looks for it, down to the shortest fingerprints.
+    /// Everything that a table held is found in the table that took over from it, down to the
+    /// shortest fingerprints.
     #[test]
     fn what_is_taken_over_is_where_it_is_looked_for() {
         const SLICE: usize = 100;
@@ -710,7 +727,7 @@ mod tests {
             };
             let before: Vec<usize> = keys.iter().map(|key| count(&both, key)).collect();
             assert!(before.iter().all(|&copies| copies == 1));
-            // Half of it before the others.
+            // The first half of the migration.
             (0..split.number_of_buckets().div_ceil(2 * CHUNK)).for_each(|_| {
                 assert!(!both.take_over_some());
             });
@@ -724,7 +741,8 @@ mod tests {
         assert_eq!(table.bits, PAIRING_BITS);
     }
 
-    /// A word that was changed in the older table, and so could be taken for unchanged, has another timestamp.
+    /// A word that changed in the older table, and could otherwise be taken for unchanged, has
+    /// another timestamp.
     #[test]
     fn what_is_added_before_is_seen_after() {
         let table = Table::try_new(20, 10, 0).unwrap();
@@ -749,13 +767,15 @@ mod tests {
         assert_ne!(before, after);
         both.take_over_all();
         assert_eq!(read(&both), after);
-        // Nothing is added to what was taken over.
+        // Nothing is added to what was migrated.
         assert_eq!(older.remove(key, || true), Some(false));
         let tries = std::cell::Cell::new(0);
         let refused = older.insert(key, || tries.replace(tries.get() + 1) < 100);
         assert_eq!(refused, Err(Refused::Closed));
     }
-    /// However often a bucket was sealed between the reading and the exchange of an insert that took the table for open.
+
+    /// Nothing is added, however many times a bucket was sealed between the read and the exchange
+    /// of an insert that took the table for open.
     #[test]
     fn nothing_is_added_to_what_was_sealed() {
         let (key, other) = (Key::new(hashing::mix(7), 10), Key::new(hashing::mix(8), 10));
@@ -772,14 +792,14 @@ mod tests {
                 is_open.replace(false)
             });
             assert_eq!(refused, Err(Refused::Closed), "{seals} seals");
-            // What is there can be taken.
+            // A copy that is there can be removed.
             assert!(table.seal(key) && !table.seal(other));
             assert_eq!(view.remove(other, || true), Some(true));
             assert!(table.seal(other));
         }
     }
 
-    /// Where a filter goes on with a generation that was superseded.
+    /// A filter may resume with a superseded generation.
     #[test]
     fn what_was_sealed_and_is_unsealed_is_as_before() {
         let table = Table::try_new(PAIRING_BITS, 10, 0).unwrap();

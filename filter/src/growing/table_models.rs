@@ -8,9 +8,9 @@ use super::schedule::PAIRING_BITS;
 use super::table::{Table, View};
 use crate::hashing::Location;
 
-/// Two threads take over a bucket each. One of them is told that these were the last of all, and finds every bucket taken
-/// over, at the first look: it tells all others to look at the older table no more. (The words are empty before, and so
-/// loom lets a `SeqCst` load look back.)
+/// Two threads migrate one bucket each. One of them learns that these were the last, and finds
+/// every bucket migrated at the first look; it is the one that makes all others stop looking at the
+/// older table. (The words are empty before, so loom allows a `SeqCst` load to read an old value.)
 #[test]
 fn who_takes_over_the_last_bucket_finds_all_taken_over() {
     explore(
@@ -27,23 +27,26 @@ fn who_takes_over_the_last_bucket_finds_all_taken_over() {
                     table,
                     older: Some(older),
                 };
-                // Another one may have been first, once or twice.
-                let told = view.take_over_some() || view.take_over_some();
+                // The other thread may have been first, once or twice.
+                let was_last = view.take_over_some() || view.take_over_some();
                 let both = Location {
                     fingerprint: 0,
                     first: 0,
                     second: 1,
                 };
                 assert!(
-                    !told || table.look_twice(both, view.among()).0,
-                    "a bucket is not taken over yet"
+                    !was_last || table.look_twice(both, view.among()).0,
+                    "a bucket is not migrated yet"
                 );
-                told
+                was_last
             };
             let others = Arc::clone(&tables);
             let other = spawn(move || take_over(&others));
             let mine = take_over(&tables);
-            assert!(mine ^ other.join().unwrap(), "one of them is told");
+            assert!(
+                mine ^ other.join().unwrap(),
+                "exactly one of them migrated the last bucket"
+            );
         },
     );
 }

@@ -1,4 +1,4 @@
-//! All tables of a filter at one time, and what their words say together.
+//! All tables of a filter at one time, and the answers that their words give together.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use super::schedule::MAX_GENERATIONS;
 use super::table::{Among, Key, Plan, Table, View};
 use crate::hashing::Location;
 
-/// Buckets of tables that grow however empty they are: up to 1 MiB.
+/// Number of buckets up to which a table grows however empty it is: 1 MiB.
 const SMALL: usize = 1 << 17;
 
-/// A generation's table.
+/// The table of a generation.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// That of the table, nearer at hand.
+    /// A copy of the table's plan, at hand without a pointer.
     plan: Plan,
     among: Among,
     table: Arc<Table>,
-    /// What it takes over from, until it has all.
+    /// The table that it takes over from, until that is complete.
     older: Option<Arc<Table>>,
     pub(crate) generation: Arc<Generation>,
 }
 
 impl Member {
-    /// The first table of a generation.
+    /// Makes a new generation with its first table.
     pub(crate) fn first(table: Table) -> Member {
         Member::new(Arc::new(table), None, Arc::new(Generation::new()))
     }
@@ -44,7 +44,7 @@ impl Member {
         }
     }
 
-    /// Where its keys are.
+    /// Returns the tables that hold its keys.
     #[inline]
     pub(crate) fn view(&self) -> View<'_> {
         View {
@@ -57,8 +57,8 @@ impl Member {
         &self.table
     }
 
-    /// Makes sure that the key never has a copy here again, in a generation that is known to be superseded; false when it
-    /// has one.
+    /// Makes sure that the key never has a copy here again, in a generation that is known to be
+    /// superseded; false if it has one.
     pub(crate) fn seal(&self, key: Key) -> bool {
         if self.generation.is_closed() {
             return !self.look(key).matches();
@@ -66,7 +66,7 @@ impl Member {
         self.table.seal(key)
     }
 
-    /// What its table shows of a key.
+    /// Reads what its table shows about a key.
     fn look(&self, key: Key) -> Look<'_> {
         let location = self.plan.locate(key);
         let wraps = self.view().wraps();
@@ -78,19 +78,20 @@ impl Member {
         }
     }
 
-    /// Whether the key had as many copies as a bucket has slots at some moment during the call, as long as this is the list
-    /// of tables; false also when one of its buckets has changed meanwhile.
+    /// True if, at some moment during the call, the key had as many copies as a bucket has slots,
+    /// provided that this is still the list of tables. Also false if one of the key's buckets
+    /// changed meanwhile.
     pub(crate) fn has_most_copies(&self, key: Key) -> bool {
         let look = self.look(key);
         look.is_unchanged() && look.count() >= self.table.format().slots
     }
 
-    /// Whether it is large and has room for many times as many copies: distinct keys fill it to more than that before one
-    /// finds no room.
+    /// True if the table is large and has room for many times as many copies as it holds: distinct
+    /// keys fill a table further than that before one of them finds no room.
     pub(crate) fn is_nearly_empty(&self) -> bool {
         let buckets = self.table.number_of_buckets();
         let slots = buckets * self.table.format().slots;
-        // Of very small slices one is full when most others are empty.
+        // If slices are very small, one is full while most others are empty.
         let share = 1_024 / self.table.slice().min(64);
         buckets > SMALL && self.generation.len() < slots / share
     }
@@ -101,14 +102,14 @@ impl Member {
     }
 }
 
-/// What a generation showed of a key.
+/// What a generation showed about a key.
 #[derive(Debug)]
 struct Look<'a> {
     member: &'a Member,
     location: Location,
     /// Read before the words.
     wraps: [u64; 2],
-    /// As they stood, wherever they counted.
+    /// The raw words, from whichever table they counted in.
     words: [u64; 2],
 }
 
@@ -117,36 +118,37 @@ impl Look<'_> {
         self.member.view().seen(self.location, self.words)
     }
 
-    /// Whether the key had a copy.
+    /// True if the key had a copy.
     fn matches(&self) -> bool {
         (self.member.plan).matches(self.words(), self.location.fingerprint)
     }
 
-    /// How many copies the key had, if both words are of one moment.
+    /// Returns how many copies the key had, if both words belong to one moment.
     fn count(&self) -> usize {
         self.member.view().count(self.words(), self.location)
     }
 
-    /// Whether nothing was added to the words since, nor taken out. The words stand where they stood: that of a bucket
-    /// which was taken over meanwhile could be the same by chance, as its timestamp may have lost some bits. And no timestamp
-    /// has wrapped.
+    /// True if nothing was added to or removed from the words since, and no timestamp has wrapped.
+    /// Raw words are compared: the converted word of a bucket that was migrated meanwhile could be
+    /// the same by chance, since its timestamp may have lost bits.
     fn is_unchanged(&self) -> bool {
         let view = self.member.view();
         view.look(self.location) == self.words && view.wraps() == self.wraps
     }
 }
 
-/// The tables, the newest generation first. Never changed, but replaced by another list.
+/// The tables, the newest generation first. The list is never changed, but replaced by another one.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables(ArrayVec<Member, MAX_GENERATIONS>);
 
 impl Tables {
-    /// One table alone.
+    /// Makes a list of one table.
     pub(crate) fn of(only: Member) -> Tables {
         Tables(ArrayVec::from_iter([only]))
     }
 
-    /// The same, with another one in the place of the newest generation's table, which takes over from it.
+    /// Returns the list in which `split` replaces the newest generation's table, and takes over
+    /// from it.
     pub(crate) fn with_split(&self, split: Table) -> Tables {
         let newest = self.newest();
         let older = Some(Arc::clone(&newest.table));
@@ -157,7 +159,7 @@ impl Tables {
         ))
     }
 
-    /// The same, after the newest generation's table has taken over everything.
+    /// Returns the list after the newest generation's table has taken over everything.
     pub(crate) fn with_all_taken_over(&self) -> Tables {
         let newest = self.newest();
         self.with_newest(Member::new(
@@ -172,13 +174,13 @@ impl Tables {
         Tables([newest].into_iter().chain(older).collect())
     }
 
-    /// Those and a newer generation's first table.
+    /// Returns the list with the first table of a newer generation added.
     pub(crate) fn with(&self, newer: Table) -> Tables {
         let older = self.0.iter().cloned();
         Tables([Member::first(newer)].into_iter().chain(older).collect())
     }
 
-    /// The newest and, of the older ones, those that are not spent; nothing when none is.
+    /// Returns the list without the older generations that are spent; `None` if there are none.
     pub(crate) fn without_spent(&self) -> Option<Tables> {
         if !self.older().any(|member| member.generation.is_spent()) {
             return None;
@@ -188,8 +190,8 @@ impl Tables {
         Some(Tables(self.0[..1].iter().chain(older).cloned().collect()))
     }
 
-    /// Those that are not empty, of which the newest takes inserts again; nothing when all are empty. For who has the
-    /// filter alone.
+    /// Returns the list of generations that are not empty, of which the newest accepts inserts
+    /// again; `None` if all are empty. The caller must have the filter to itself.
     pub(crate) fn without_empty(&self) -> Option<Tables> {
         let kept = self.0.iter().filter(|member| member.generation.len() != 0);
         let kept = Tables(kept.cloned().collect());
@@ -205,29 +207,31 @@ impl Tables {
         Some(kept)
     }
 
-    /// The one that inserts go to.
+    /// Returns the generation that keys are inserted into.
     #[inline]
     pub(crate) fn newest(&self) -> &Member {
         &self.0[0]
     }
 
-    /// All others, the newest first.
+    /// Returns all others, the newest first.
     #[inline]
     pub(crate) fn older(&self) -> impl DoubleEndedIterator<Item = &Member> {
         self.0[1..].iter()
     }
 
-    /// All, the newest first.
+    /// Returns all generations, the newest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Member> {
         self.0.iter()
     }
 
-    /// Whether the key has a copy, if that can be told from the words of the newest generation's table alone, and at
-    /// once. True is so whatever the list of tables is by now, as words that have been taken over do not count; false,
-    /// as long as this is the list, which `holds` tells: a newer generation may have had a copy before this one lost its own.
+    /// Whether the key has a copy, if the words of the newest generation's table alone can say so
+    /// at the first attempt. True holds even if the list of tables has changed, since words that
+    /// have been migrated do not count. False holds while this is the list, which `holds` checks: a
+    /// newer generation may have had a copy before this one lost its own.
     ///
-    /// The protocol of the fixed filter ([`lookup`](crate::lookup)), and its linearization points; but that a timestamp has
-    /// not come round to where it was is not left to chance. There, too, the answer is data.
+    /// The protocol and its linearization points are those of the fixed-size filter
+    /// ([`lookup`](crate::lookup)), except that it is not left to chance whether a timestamp has
+    /// come round to where it was. Here, too, the answer is data, not a branch.
     #[inline(always)]
     pub(crate) fn find_at_once(&self, key: Key, holds: impl FnOnce() -> bool) -> Option<bool> {
         let newest = self.newest();
@@ -238,18 +242,19 @@ impl Tables {
         (stand & (found | is_all)).then_some(found)
     }
 
-    /// Whether the key has a copy, as long as this is the list of tables; `None` when something was
-    /// added to the key's buckets meanwhile.
+    /// Whether the key has a copy, provided that this is still the list of tables; `None` if
+    /// something was added to the key's buckets meanwhile.
     ///
-    /// Nothing is added to closed generations, so a key that is not there will not be there. Of the others, in most
-    /// lists the newest alone, it takes two looks. Had a copy been in any of them between the looks, it would have been
-    /// seen by the first, or been added since and seen by the second. So between them was a moment at which none had
-    /// one: the linearization point.
+    /// Nothing is added to closed generations: a key that is absent from one stays absent. The
+    /// others, in most lists only the newest, are read twice. Had a copy been in any of them
+    /// between the two reads, then the first would have seen it, or it would have been added since
+    /// and the second would have seen it. So there was a moment between them at which none had a
+    /// copy: the linearization point.
     #[cold]
     pub(crate) fn find(&self, key: Key) -> Option<bool> {
         let mut open = ArrayVec::<Look, MAX_GENERATIONS>::new();
         for member in self.iter() {
-            // Before its words: what was added before it was closed is seen.
+            // Read before the words, so that whatever was added before closing is seen.
             let closed = member.generation.is_closed();
             let look = member.look(key);
             if look.matches() {
@@ -262,8 +267,9 @@ impl Tables {
         open.iter().all(Look::is_unchanged).then_some(false)
     }
 
-    /// How many copies the key has, as long as this is the list of tables; `None` when one of
-    /// its buckets has changed meanwhile. Linearization point: between the two looks at all buckets.
+    /// Returns how many copies the key has, provided that this is still the list of tables; `None`
+    /// if one of its buckets changed meanwhile. Linearization point: between the two reads of all
+    /// buckets.
     pub(crate) fn count(&self, key: Key) -> Option<usize> {
         let looks: ArrayVec<Look, MAX_GENERATIONS> =
             self.iter().map(|member| member.look(key)).collect();
@@ -276,7 +282,7 @@ impl Tables {
 mod tests {
     use super::*;
 
-    /// A key that prefers a bucket of two, and has the `nth` fingerprint.
+    /// Returns a key that prefers this one of two buckets, and has the `nth` fingerprint.
     fn key(bucket: u64, nth: u64) -> Key {
         Key::new(bucket << 63 | (1 + nth), 2)
     }
@@ -285,7 +291,7 @@ mod tests {
         Tables::of(Member::first(Table::try_new(bits, 2, 0).unwrap()))
     }
 
-    /// Adds a copy of the one key, and takes one of the other.
+    /// Adds a copy of one key, and removes one of the other.
     fn hop(tables: &Tables, from: Key, to: Key) {
         let view = tables.newest().view();
         assert_eq!(view.insert(to, || true), Ok(()));
@@ -297,8 +303,9 @@ mod tests {
         (0..additions).for_each(|_| hop(tables, any, any));
     }
 
-    /// A bucket is looked at before it is taken over, and after. One who knows the older table only adds the one fingerprint
-    /// that makes those bits of the timestamp zero that are handed on; others add as many as they can count to.
+    /// A bucket is read before it is migrated, and again afterwards. In between, a thread that
+    /// knows only the older table adds the one fingerprint that zeroes those bits of the timestamp
+    /// that are handed on; others add as many as a timestamp can count.
     #[test]
     fn a_bucket_that_was_taken_over_has_changed() {
         let older = of_bits(19);
@@ -315,9 +322,10 @@ mod tests {
         assert!(!look.is_unchanged());
     }
 
-    /// Asks for a key that has a copy all the time, in its second bucket. Before any step the copy moves to the first bucket;
-    /// before any later one back, and so much is added to the first bucket that its timestamp comes round; before any later
-    /// one away again, and so much is added to the second one.
+    /// Asks for a key that has a copy all the time, in its second bucket at first. Before some
+    /// step, the copy moves to the first bucket. Before some later step it moves back, and so much
+    /// is added to the first bucket that its timestamp comes round. Before some still later step it
+    /// moves away again, and so much is added to the second bucket.
     #[cfg(feature = "steps")]
     fn is_not_fooled<R: PartialEq + std::fmt::Debug>(ask: fn(&Tables, Key) -> R, wrong: R) {
         let pair = |nth: &u64| key(0, *nth).short.first == key(1, *nth).short.second;
@@ -329,7 +337,7 @@ mod tests {
         {
             let tables = of_bits(14);
             assert_eq!(tables.newest().view().insert(there, || true), Ok(()));
-            // A timestamp is zero only while it is turned over: 2^5 − 1 additions bring it round.
+            // A timestamp is zero only while turned over, so 2^5 − 1 additions bring it round.
             hammer(&tables, 0, 1);
             let others = tables.clone();
             let hook = move |step| {
@@ -354,7 +362,8 @@ mod tests {
     #[test]
     fn no_answer_is_fooled_by_a_timestamp_that_comes_round() {
         let at_once = |tables: &Tables, key| tables.find_at_once(key, || true);
-        // A remove that wrongly finds no copy goes on to an older generation, and may take another key's there.
+        // A remove that wrongly finds no copy goes on to an older generation, and may take another
+        // key's copy there.
         let remove = |tables: &Tables, key| tables.newest().view().remove(key, || true);
         is_not_fooled(at_once, Some(false));
         is_not_fooled(Tables::find, Some(false));
