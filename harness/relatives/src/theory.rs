@@ -118,8 +118,8 @@ impl Keys {
     pub fn insert<S: Subject>(self, subject: &S, indices: std::ops::Range<u64>) -> Result<()> {
         for index in indices {
             let key = self.key(index);
-            ensure!(subject.insert(&key), "refused the key of index {index}");
-            ensure!(subject.contains(&key), "denies the key of index {index}");
+            ensure!(subject.insert(&key), "refused the key with index {index}");
+            ensure!(subject.contains(&key), "denies the key with index {index}");
         }
         Ok(())
     }

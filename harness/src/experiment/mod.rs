@@ -287,7 +287,7 @@ impl Experiment {
         let endless = |workload: &&Workload| self.freezes() && !workload.is_time_bounded();
         if let Some(workload) = self.workloads.iter().find(endless) {
             bail!(
-                "field `frozen`: {} ends when every key is done, which is never if a thread is frozen \
+                "field `frozen`: {} ends when every key is done, and so never if a thread is frozen \
                  with a lock; use a mix or lookups",
                 workload.label()
             );
@@ -319,7 +319,7 @@ impl Experiment {
         }
         ensure!(
             self.targets.is_empty() || !self.freezes(),
-            "field `target`: ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`"
+            "field `target`: ratios over subjects that frozen threads may stop are meaningless; leave out `frozen`"
         );
         for (index, target) in self.targets.iter().enumerate() {
             let number = index + 1;
@@ -377,7 +377,7 @@ impl Experiment {
             );
             ensure!(
                 !self.freezes(),
-                "field `precision`: ratios over subjects that frozen threads may stop mean nothing; leave out \
+                "field `precision`: ratios over subjects that frozen threads may stop are meaningless; leave out \
                  `frozen`, or give `minutes` alone"
             );
         }

@@ -54,7 +54,7 @@ impl Target {
         for workload in &self.workloads {
             ensure!(
                 labels.contains(workload),
-                "field `workloads`: {workload:?} is none of the experiment's, which are {}",
+                "field `workloads`: {workload:?} is none of the experiment's workloads, which are {}",
                 labels.join(", ")
             );
         }
@@ -102,7 +102,7 @@ impl Target {
         }
         ensure!(
             self.at_least > 0.0 && self.at_least.is_finite(),
-            "field `at_least`: {} is no ratio above 0",
+            "field `at_least`: {} is not a ratio above 0",
             self.at_least
         );
         ensure!(

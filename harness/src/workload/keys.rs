@@ -87,7 +87,7 @@ impl KeySource {
         let name = path.display();
         ensure!(
             path != Path::new(STANDARD_INPUT),
-            "keys cannot be taken from the standard input, as each experiment reads them again; write them to a file first"
+            "keys cannot be read from the standard input, as each experiment reads them again; write them to a file first"
         );
         let file = File::open(path).with_context(|| format!("cannot open the keys file {name}"))?;
         let is_pipe = file

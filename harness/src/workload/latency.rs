@@ -83,7 +83,7 @@ impl Latency {
             );
             ensure!(
                 value == 1 || applies,
-                "field `latency.{field}`: {value} means something only with {needed}, in `offered_mops`"
+                "field `latency.{field}`: {value} has an effect only with {needed}, in `offered_mops`"
             );
         }
         Ok(())

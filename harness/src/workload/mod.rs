@@ -358,7 +358,7 @@ impl Workload {
             return Err(invalid(
                 "load",
                 format!(
-                    "{load} is no workable load factor: it must be above 0 and at most {MAX_LOAD}"
+                    "{load} is not a usable load factor: it must be above 0 and at most {MAX_LOAD}"
                 ),
             ));
         }
@@ -367,7 +367,7 @@ impl Workload {
             return Err(invalid(
                 "skew",
                 format!(
-                    "{skew} is no workable exponent of a Zipf law: it must be from 0, which is none, to {MAX_SKEW}"
+                    "{skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
                 ),
             ));
         }

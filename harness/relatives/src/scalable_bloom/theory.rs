@@ -40,14 +40,14 @@ fn of_case(effort: Effort, (growth, tightening, stages): (usize, f64, u32)) -> R
     for index in 0..inserted {
         ensure!(
             filter.insert(&keys.key(index)),
-            "refused the key of index {index}"
+            "refused the key with index {index}"
         );
         if filter.stages() > added_at.len() {
             added_at.push(filter.keys() - 1);
         }
     }
     let denied = (0..inserted).find(|&index| !filter.contains(&keys.key(index)));
-    ensure!(denied.is_none(), "denies the key of index {denied:?}");
+    ensure!(denied.is_none(), "denies the key with index {denied:?}");
 
     let name = format!("growth {growth}, tightening {tightening}");
     let there = exactly::<ScalableBloom>(

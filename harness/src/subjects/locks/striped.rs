@@ -150,16 +150,16 @@ impl<S: Spin + Default> Striped<S> {
     #[inline]
     pub(super) fn read(&self, bucket: usize) -> u64 {
         step();
-        // Acquire pairs with the release in `write`, for lookups without a lock.
+        // Acquire: pairs with the release in `write`, for lookups without a lock.
         self.words[bucket].load(Ordering::Acquire)
     }
 
-    /// The caller holds the bucket's stripe.
+    /// Writes a bucket's word. The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
         step();
-        // Release pairs with the acquire in `read`: who sees that a shift has emptied a slot sees
-        // the other bucket filled.
+        // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a
+        // slot sees the other bucket filled.
         self.words[bucket].store(word, Ordering::Release);
     }
 
@@ -178,7 +178,7 @@ impl<S: Spin + Default> Striped<S> {
         empty.is_some()
     }
 
-    /// Inserts into two full buckets; `false` if no chain of shifts makes room.
+    /// Inserts into two full buckets; returns `false` if no eviction path makes room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
@@ -207,7 +207,7 @@ impl<S: Spin + Default> Striped<S> {
         }
     }
 
-    /// Whether neither bucket has room, at one moment.
+    /// Returns whether neither bucket has room, at one moment.
     fn are_full(&self, one: usize, other: usize) -> bool {
         let _held = self.lock_both(one, other);
         let full = |bucket| Layout::find_empty(self.read(bucket)).is_none();
@@ -215,8 +215,8 @@ impl<S: Spin + Default> Striped<S> {
     }
 
     /// Moves the occupant of one step's slot to the next step's bucket and leaves `replacement` (0:
-    /// nothing) in the slot; `false`, with nothing changed, if the occupant is gone or there is no
-    /// room.
+    /// nothing) in the slot. Returns `false`, with nothing changed, if the occupant is gone or there
+    /// is no room.
     fn shift(&self, from: &Step, to: &Step, replacement: u64) -> bool {
         let _held = self.lock_both(from.bucket, to.bucket);
         let occupant = Layout::fingerprint(from.word, from.slot);
@@ -235,7 +235,7 @@ impl<S: Spin + Default> Striped<S> {
     }
 }
 
-/// How a subject differs from others of the same table: in its locks, and in its lookups.
+/// The locks and the lookups of a subject, in which it differs from others with the same table.
 pub trait Lookup: Sized + Send + Sync + 'static {
     /// [`Subject::NAME`].
     const NAME: &'static str;
@@ -246,7 +246,7 @@ pub trait Lookup: Sized + Send + Sync + 'static {
     /// A stripe.
     type Lock: Spin + Default + Send + Sync;
 
-    /// Whether the table has the key.
+    /// Returns whether the table has the key.
     fn contains(table: &Striped<Self::Lock>, location: Location) -> bool;
 }
 
@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys whose first bucket of two this is, and whose second is the other.
+    /// Returns the locations of keys in two buckets that prefer this one, the other being second.
     fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {
         let geometry = filter.geometry;
         (0..)
@@ -330,8 +330,8 @@ mod tests {
 
         let other = Rc::clone(&filter);
         let hook = move |step| {
-            // After the look for the counter, the reads: first, second, then those of the search:
-            // first, second, second four times, first four times.
+            // After the step that looks up the counter come the reads: first, second, then those of
+            // the search: first, second, second four times, first four times.
             let (goes, comes) = match step {
                 2 | 4 => (leaves, comes),
                 3 | 9 => (comes, leaves),
