@@ -12,7 +12,7 @@ use crate::bloom::theory as bloom;
 use crate::theory::{Claim, Effort, exactly};
 use crate::theory::{Keys, of_share};
 
-/// The formula for the share of saturated counters.
+/// The formula for the share of saturated counters, those that stay at 15.
 const SATURATED: &str = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";
 
 /// With this many times the keys that the filter is sized for, a good many counters saturate.

@@ -1,6 +1,6 @@
-//! Both tables as subjects of sweeps. Each is under one mutex, as neither supports threads. They
-//! have as many one-key buckets as the other subjects have slots. They store 64-bit hashes, and
-//! treat keys with the same hash as one key.
+//! SmartCuckoo and plain cuckoo hashing as subjects of sweeps. Each table is under one mutex, as
+//! neither supports threads. They have as many one-key buckets as the other subjects have slots.
+//! They store 64-bit hashes, and treat keys with the same hash as one key.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! Both tables compared with brute force, a list of keys and a search of the graph that they form,
-//! on random sequences in small tables of every size.
+//! Tests that compare SmartCuckoo and its plain rival with brute force, a list of keys and a search
+//! of the graph that they form, on random sequences in small tables of every size.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -1,4 +1,4 @@
-//! The same cuckoo filter with optimistic lookups, which write nothing, after MemC3 (Fan, Andersen,
+//! Our cuckoo filter with optimistic lookups, which write nothing, after MemC3 (Fan, Andersen,
 //! Kaminsky, NSDI 2013) and libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014). For
 //! lookups, it is the strongest rival with locks.
 //!

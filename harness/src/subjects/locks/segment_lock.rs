@@ -1,4 +1,4 @@
-//! The same cuckoo filter under striped locks: the fine-grained baseline, made as fast as we know
+//! Our cuckoo filter under striped locks: the fine-grained baseline, made as fast as we know
 //! how.
 //!
 //! The table and all updates are those of [`striped`](super::striped), which takes as few locks as

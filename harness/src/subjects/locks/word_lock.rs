@@ -1,4 +1,4 @@
-//! The same cuckoo filter with a lock in every bucket's word: the strongest rival that we know how
+//! Our cuckoo filter with a lock in every bucket's word: the strongest rival that we know how
 //! to make.
 //!
 //! Table, hash and layout are ours: four fingerprints of 12 bits and a timestamp of 15 in the lower
