@@ -1,18 +1,21 @@
-//! Which cells of a Bloom filter are a key's: what all filters of that family share, whether a cell is a bit or a
-//! counter.
+//! Size and cells of a Bloom filter: how many cells it has, and which of them a key uses. All
+//! filters of the family share this, whether a cell is a bit or a counter.
 //!
-//! For n keys and a false positive rate ε a filter has *m* = n log2(1/ε) / ln 2 cells, which are 1.44 log2(1/ε) a key,
-//! and a key has *k* = ln 2 · m/n of them, rounded. Then half of the cells are in use once the n keys are in.
+//! For n keys and a false positive rate ε a filter has *m* = n log2(1/ε) / ln 2 cells, which is
+//! 1.44 log2(1/ε) per key, and each key uses *k* = ln 2 · m/n of them, rounded. Then half of the
+//! cells are in use once the n keys are in.
 //!
-//! The k cells come from one 64-bit hash by double hashing (Kirsch, Mitzenmacher, *Less Hashing, Same Performance:
-//! Building a Better Bloom Filter*, 2006): the hash itself is where the walk starts, and the hash mixed once more is its
-//! stride. Both are numbers of 64 bits, and so is each place on the way, which is reduced to a cell in proportion to its
-//! size: a table need not be a power of two, nor a prime.
+//! The k cells come from one 64-bit hash by double hashing (Kirsch, Mitzenmacher, *Less Hashing,
+//! Same Performance: Building a Better Bloom Filter*, 2006): the sequence starts at the hash
+//! itself, and its stride is the hash mixed once more. Both are 64-bit numbers, and so is every
+//! position along the way, which is scaled down to a cell in proportion. So the number of cells
+//! need be neither a power of two nor a prime.
 //!
 //! # How often a filter is wrong
 //!
-//! With n keys in, a cell is in use with probability 1 − e^(−kn/m): the [fill](DoubleHashing::fill). An absent key is found if
-//! all of its k cells are: (1 − e^(−kn/m))^k, the [false positive rate](DoubleHashing::false_positive_rate).
+//! With n keys in, a cell is in use with probability 1 − e^(−kn/m): the
+//! [fill](DoubleHashing::fill). An absent key is found if all of its k cells are: (1 −
+//! e^(−kn/m))^k, the [false positive rate](DoubleHashing::false_positive_rate).
 
 use std::f64::consts::LN_2;
 
@@ -20,16 +23,18 @@ use anyhow::{Result, ensure};
 use filter::hashing::{MAX_BUCKETS, mix};
 use subject::SLOTS_PER_BUCKET;
 
-/// The most keys that a filter may be sized for: as many as the largest cuckoo table has slots.
+/// The largest number of keys that a filter may be sized for: as many as the largest cuckoo table
+/// has slots.
 pub(super) const MAX_KEYS: usize = MAX_BUCKETS.saturating_mul(SLOTS_PER_BUCKET);
 
-/// The most hashes of a key: with more, a filter would be wrong less often than two keys have the same hash.
+/// The largest number of hashes per key: with more, false positives would be rarer than two keys
+/// with the same hash.
 pub(super) const MAX_HASHES: usize = u64::BITS as usize;
 
 /// The lowest false positive rate that a filter may be sized for.
 pub(super) const MIN_RATE: f64 = 1.0 / (1_u128 << MAX_HASHES) as f64;
 
-/// How many cells there are, and which are a key's.
+/// The number of cells of a filter, and the mapping of keys to cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DoubleHashing {
     cells: usize,
@@ -37,7 +42,7 @@ pub struct DoubleHashing {
 }
 
 impl DoubleHashing {
-    /// For so many keys, at this false positive rate once they are in.
+    /// Sizes a filter for this many keys, with this false positive rate once they are in.
     pub fn sized(keys: usize, false_positive_rate: f64) -> Result<Self> {
         ensure!(
             (1..=MAX_KEYS).contains(&keys),
@@ -49,48 +54,48 @@ impl DoubleHashing {
         );
         let hashes = -false_positive_rate.log2();
         let cells = (keys as f64 * hashes / LN_2).ceil() as usize;
-        // As ln 2 · m/n is log2(1/ε) again.
+        // ln 2 · m/n is log2(1/ε) again.
         let hashes = hashes.round() as usize;
         Ok(Self { cells, hashes })
     }
 
-    /// Of so many cells and hashes, as a filter has them that was sized elsewhere.
+    /// Takes the cells and hashes of a filter that was sized elsewhere.
     pub fn of_size(cells: usize, hashes: usize) -> Self {
         Self { cells, hashes }
     }
 
-    /// Number of cells, m.
+    /// Returns the number of cells, m.
     pub fn cells(&self) -> usize {
         self.cells
     }
 
-    /// Number of hashes, k: how many cells a key has, some of which may be the same one.
+    /// Returns the number of hashes, k: how many cells a key has, some of which may coincide.
     pub fn hashes(&self) -> usize {
         self.hashes
     }
 
-    /// The cells of the key whose hash this is.
+    /// Returns the cells of the key with this hash.
     #[inline]
     pub(super) fn of(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let (cells, stride) = (self.cells as u128, mix(hash));
-        // Multiplied and shifted instead of divided (Lemire 2019).
+        // Multiplies and shifts instead of dividing (Lemire 2019).
         let reduce = move |place: u64| ((u128::from(place) * cells) >> 64) as usize;
         std::iter::successors(Some(hash), move |place| Some(place.wrapping_add(stride)))
             .take(self.hashes)
             .map(reduce)
     }
 
-    /// The share of cells in use that theory expects when so many keys are in.
+    /// Returns the expected share of cells in use with this many keys.
     pub fn fill(&self, keys: f64) -> f64 {
         -(-self.uses_a_cell(keys)).exp_m1()
     }
 
-    /// The false positive rate that theory expects when so many keys are in.
+    /// Returns the expected false positive rate with this many keys.
     pub fn false_positive_rate(&self, keys: f64) -> f64 {
         self.fill(keys).powi(self.hashes as i32)
     }
 
-    /// How many cells of keys that are in a cell is, on average: kn/m.
+    /// Returns how many times a cell is used on average, counting every cell of every key: kn/m.
     pub fn uses_a_cell(&self, keys: f64) -> f64 {
         self.hashes as f64 * keys / self.cells as f64
     }
@@ -107,7 +112,8 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_the_literature() {
-        // 1.4427 × 9 bits a key and nine hashes for one in 512, ten bits and seven hashes for 0.82 %.
+        // 1.4427 × 9 bits per key and nine hashes for 1 in 512; ten bits and seven hashes for 0.82
+        // %.
         let shape = DoubleHashing::sized(1_000_000, 1.0 / 512.0).unwrap();
         assert_eq!((shape.cells(), shape.hashes()), (12_984_256, 9));
         let shape = DoubleHashing::sized(1_000, 0.00819).unwrap();
@@ -128,7 +134,7 @@ mod tests {
         assert!(DoubleHashing::sized(1, 0.5).is_ok() && DoubleHashing::sized(1, MIN_RATE).is_ok());
     }
 
-    /// Every cell is used alike, and two of a key's are seldom the same.
+    /// All cells are used equally, and two cells of a key seldom coincide.
     #[test]
     fn cells_are_used_evenly() {
         let shape = DoubleHashing::sized(100, 1.0 / 512.0).unwrap();
@@ -141,13 +147,13 @@ mod tests {
             doubled += usize::from(cells.iter().collect::<HashSet<_>>().len() < cells.len());
             cells.iter().for_each(|&cell| uses[cell] += 1);
         }
-        // Poisson counts of this mean: six standard deviations.
+        // The counts are Poisson with this mean; allows six standard deviations.
         let mean = (KEYS as f64) * shape.hashes() as f64 / shape.cells() as f64;
         let off = 6.0 * mean.sqrt();
         let even = |&count: &u32| (f64::from(count) - mean).abs() < off;
         assert!(uses.iter().all(even), "{mean} ± {off}: {uses:?}");
-        // Two of nine cells fall together if a multiple of the stride is less than a cell: at most twice for each of
-        // the multiples 1 to 8, and 1 / 1,299 each.
+        // Two of nine cells coincide if a multiple of the stride is less than a cell: at most twice
+        // for each of the multiples 1 to 8, with probability 1 / 1,299 each.
         assert!(
             (100..8 * 2 * KEYS as usize / 1_299).contains(&doubled),
             "{doubled}"

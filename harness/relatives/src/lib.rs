@@ -1,6 +1,6 @@
-//! Relatives of the cuckoo filter, built from their papers: Bloom filters, plain, blocked, counting
-//! and scalable; the vector quotient filter; SmartCuckoo; and sketches. Each has beside it what the
-//! literature claims of it, as code that [measures](theory) whether the claim holds.
+//! Relatives of the cuckoo filter, built from their papers: Bloom filters (plain, blocked, counting
+//! and scalable), the vector quotient filter, SmartCuckoo, and sketches. Beside each stands what
+//! the literature claims about it, as code that [measures](theory) whether the claim holds.
 
 pub mod blocked_bloom;
 pub mod bloom;

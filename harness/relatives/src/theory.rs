@@ -1,27 +1,27 @@
-//! Formula beside measurement, and what the claims about filters have in common: keys, and how often a filter is wrong
-//! about absent ones.
+//! Claims: a formula beside its measurement. Also what the claims about filters have in common:
+//! keys, and the measurement of the false positive rate.
 
 use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::Subject;
 
-/// One claim about a structure, and whether it held.
+/// A claim about a structure, with its prediction and its measurement.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// The structure, by the name that `harness list` shows.
     pub structure: &'static str,
-    /// What is told of it, with the parameters: `false positive rate, 10 bits a key`.
+    /// The quantity, with its parameters: `false positive rate, 10 bits a key`.
     pub quantity: String,
-    /// The formula, as it would be written in a paper, and where it is from.
+    /// The formula, as a paper would write it, and its source.
     pub formula: &'static str,
-    /// What the formula gives.
+    /// The value of the formula.
     pub predicted: f64,
-    /// What was measured.
+    /// The measured value.
     pub measured: f64,
-    /// The least that may be measured if the formula holds.
+    /// The smallest measurement that is consistent with the formula.
     pub least: f64,
-    /// The most that may be measured if the formula holds.
+    /// The largest measurement that is consistent with the formula.
     pub most: f64,
 }
 
@@ -29,19 +29,20 @@ pub struct Claim {
 pub const SIGMAS: f64 = 5.0;
 
 impl Claim {
-    /// Whether what was measured is within what the formula allows.
+    /// Returns whether the measurement is within what the formula allows.
     pub fn holds(&self) -> bool {
         (self.least..=self.most).contains(&self.measured)
     }
 
-    /// The same, when what is measured, which is never negative, may be off by chance: it has this standard deviation.
+    /// Allows for chance: the measured quantity, which is never negative, has this standard
+    /// deviation.
     pub fn by_chance(self, deviation: f64) -> Self {
         let row = self.within(SIGMAS * deviation);
         let least = row.least.max(0.0);
         Self { least, ..row }
     }
 
-    /// The same, when what is measured may be off by so much.
+    /// Allows the measurement to be off by `off` either way.
     pub fn within(self, off: f64) -> Self {
         Self {
             least: self.predicted - off,
@@ -50,7 +51,7 @@ impl Claim {
         }
     }
 
-    /// The same, when what is measured may be anything from `least` to `most`.
+    /// Allows any measurement from `least` to `most`.
     pub fn between(self, least: f64, most: f64) -> Self {
         Self {
             least,
@@ -60,7 +61,7 @@ impl Claim {
     }
 }
 
-/// A claim about a subject that holds only if what is measured is what is predicted.
+/// Makes a claim about a subject that holds only if measurement and prediction are equal.
 pub fn exactly<S: Subject>(
     quantity: impl Into<String>,
     formula: &'static str,
@@ -78,29 +79,29 @@ pub fn exactly<S: Subject>(
     }
 }
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Keys that are inserted into each table, or nearly, and absent keys that are looked up in it. At least
-    /// [`LEAST_KEYS`].
+    /// The approximate number of keys inserted into each table, and of absent keys looked up in it.
+    /// At least [`LEAST_KEYS`].
     pub keys: u64,
-    /// Keys follow from it.
+    /// The seed that determines the keys.
     pub seed: u64,
 }
 
-/// With fewer keys than that, the deviations of a formula are no longer those of large numbers.
+/// With fewer keys, the large-number approximations behind the formulas' deviations no longer hold.
 pub const LEAST_KEYS: u64 = 10_000;
 
-/// Distinct keys, by their indices: numbers in a row, from one that follows from the seed.
+/// Distinct keys, by index: consecutive numbers, from one that the seed determines.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
     first: u64,
-    /// Absent keys to look up.
+    /// The number of absent keys to look up.
     absent: u64,
 }
 
 impl Keys {
-    /// Those of a measurement.
+    /// Returns the keys of a measurement.
     pub fn of(effort: Effort) -> Self {
         Self {
             first: SmallRng::seed_from_u64(effort.seed).random(),
@@ -108,23 +109,23 @@ impl Keys {
         }
     }
 
-    /// The key of this index.
+    /// Returns the key with this index.
     pub fn key(self, index: u64) -> u64 {
         self.first.wrapping_add(index)
     }
 
-    /// Inserts keys of these indices, and makes sure that they are found.
+    /// Inserts the keys with these indices, and makes sure that they are found.
     pub fn insert<S: Subject>(self, subject: &S, indices: std::ops::Range<u64>) -> Result<()> {
         for index in indices {
             let key = self.key(index);
-            ensure!(subject.insert(&key), "refused the key of index {index}");
-            ensure!(subject.contains(&key), "denies the key of index {index}");
+            ensure!(subject.insert(&key), "refused the key with index {index}");
+            ensure!(subject.contains(&key), "denies the key with index {index}");
         }
         Ok(())
     }
 
-    /// How often a subject that holds the first `inserted` keys finds an absent one. `deviation` is that of the rate
-    /// between one filter and another; that of the lookups is added.
+    /// Measures how often a subject that holds the first `inserted` keys finds an absent one.
+    /// `deviation` is that of the rate from one filter to another; that of the lookups is added.
     pub fn false_positive_rate<S: Subject>(
         self,
         subject: &S,
@@ -142,16 +143,17 @@ impl Keys {
     }
 }
 
-/// The standard deviation of a share of so many trials, each of which succeeds with probability `share` (binomial).
+/// Returns the standard deviation of a share over this many trials, each of which succeeds with
+/// probability `share` (binomial).
 pub fn of_share(share: f64, trials: f64) -> f64 {
     (share * (1.0 - share) / trials).sqrt()
 }
 
-/// What a test does with claims: all hold.
+/// Checks, for tests, that all claims hold.
 ///
 /// # Panics
 ///
-/// A claim that does not.
+/// If a claim does not hold.
 pub fn all_hold(keys: u64, compare: fn(Effort) -> Result<Vec<Claim>>) {
     let effort = Effort { keys, seed: 1 };
     let rows = compare(effort).unwrap();

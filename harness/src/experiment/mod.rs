@@ -1,5 +1,5 @@
-//! An experiment: a TOML file that says all that a sweep needs to know. A file may also hold several, as
-//! `[[experiment]]` tables, which differ in more than an experiment may: in size, say.
+//! An experiment: a TOML file with everything that a sweep needs to know. A file may also hold
+//! several, as `[[experiment]]` tables, which may differ in anything, such as size.
 //!
 //! ```
 //! # use harness::experiment::Experiment;
@@ -41,66 +41,68 @@ use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 use crate::workload::latency::Latency;
 
-/// What is run: every subject under every workload at every number of threads, `rounds` times.
+/// What to run: every subject under every workload at every thread count, `rounds` times.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Names the output files: lower-case letters, digits and hyphens.
+    /// Name of the output files: lower-case letters, digits and hyphens.
     pub name: String,
     /// Title of the figure.
     pub title: String,
     /// The question that the experiment answers, for the report.
     #[serde(default)]
     pub question: String,
-    /// The structures that are measured, by their registered names.
+    /// The structures to measure, by their registered names.
     pub subjects: Vec<String>,
-    /// The numbers of threads.
+    /// The thread counts.
     pub threads: Threads,
-    /// How many further threads are frozen, for as long as the others are measured, in the middle of an
-    /// insert or remove. With any but 0, every measurement is of a table of its own, and throughput is
-    /// counted from outside, as threads that are measured may be blocked.
+    /// How many additional threads are frozen in the middle of an insert or remove while the others
+    /// are measured. With any value other than 0, every measurement has a table of its own, and
+    /// throughput is counted from outside, as the measured threads may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
-    /// If operations are to be timed one by one, at which rates they come. Then all workloads must be
-    /// time-bounded.
+    /// If operations are timed one by one, the rates at which they arrive. All workloads must then
+    /// be time-bounded.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// How often everything is measured, 1 to 1,000, and at least if one of the next three fields is there.
-    /// Medians and their intervals are over rounds.
+    /// How often everything is measured, 1 to 1,000. If one of the next three fields is set, this
+    /// is the minimum. Medians and their intervals are over rounds.
     pub rounds: usize,
-    /// How often a workload is measured at most, `rounds` to 1,000; needs `precision` or `minutes`.
+    /// The most rounds of a workload, `rounds` to 1,000; needs `precision` or `minutes`.
     #[serde(default)]
     pub max_rounds: Option<usize>,
-    /// Further rounds are made until the interval of every ratio of the first subject to another is as narrow as
-    /// this: half its width over its median, above 0 and below 1. Needs `max_rounds` or `minutes`.
+    /// Adds rounds until the interval of every ratio of the first subject to another is this
+    /// narrow: half its width over its median, above 0 and below 1. Needs `max_rounds` or
+    /// `minutes`.
     #[serde(default)]
     pub precision: Option<f64>,
-    /// Minutes after which no further rounds are made, above 0 and at most 10,080, a week. Workloads share them;
-    /// `rounds` rounds are made even if they take longer.
+    /// Minutes after which no rounds are added, above 0 and at most 10,080, a week. Workloads share
+    /// them; `rounds` rounds are made even if they take longer.
     #[serde(default)]
     pub minutes: Option<f64>,
-    /// Seconds that one time-bounded measurement lasts, above 0 and at most 600. Inserts to a load
-    /// factor and removes take as long as they take.
+    /// Duration of one time-bounded measurement in seconds, above 0 and at most 600. Inserts to a
+    /// load factor and removes take as long as they take.
     pub seconds: f64,
-    /// Distinct keys that fill a table to its load factor, 1,000 or more; this sets the table's size.
+    /// Distinct keys that fill a table to its load factor, at least 1,000; this sets the table's
+    /// size.
     pub keys: usize,
-    /// Generated keys and every shuffle derive from it.
+    /// The seed from which generated keys and every shuffle derive.
     pub seed: u64,
-    /// The workloads, each one panel of the figure.
+    /// The workloads, one panel of the figure each.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     /// The order in which threads are bound to cores.
     #[serde(default)]
     pub pinning: Policy,
-    /// Ratios that it is to show.
+    /// Ratios that the experiment should reach.
     #[serde(default, rename = "target")]
     pub targets: Vec<Target>,
-    /// All of this as the file has it.
+    /// The experiment as the file has it.
     #[serde(skip)]
     pub as_written: toml::Table,
 }
 
-/// A file of several experiments.
+/// A file with several experiments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Several {
@@ -112,18 +114,19 @@ fn none_frozen() -> Vec<usize> {
     vec![0]
 }
 
-/// Fewest keys an experiment may ask for: below it a measurement shows little but its own overhead.
+/// The fewest keys an experiment may ask for: with fewer, a measurement shows little but its own
+/// overhead.
 pub const MIN_KEYS: usize = 1_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_MINUTES: f64 = 10_080.0;
 const MAX_SECONDS: f64 = 600.0;
 
-/// What a key costs a sweep at most, in bytes: three sets of keys, their shuffled orders, and one table
-/// of every subject. Deliberately on the high side.
+/// The most memory that a sweep needs per key, in bytes: three sets of keys, their shuffled orders,
+/// and one table of every subject. Deliberately on the high side.
 const BYTES_PER_KEY: u64 = 100;
 
-/// Reads and checks the experiments of a file, one or several. Errors name the file and the field, and say
-/// what is allowed.
+/// Reads and checks the experiments of a file, one or several. Errors name the file and the field,
+/// and say what is allowed.
 pub fn read(path: &Path) -> Result<Vec<Experiment>> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
@@ -164,7 +167,8 @@ impl Experiment {
         Self::of(text, toml::from_str(text)?)
     }
 
-    /// The text, from which errors quote, and the same as a table.
+    /// Parses and checks an experiment, given as the text from which errors quote and the same as a
+    /// table.
     fn of(text: &str, as_written: toml::Table) -> Result<Self> {
         let experiment = Self {
             as_written,
@@ -182,7 +186,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// The rates at which operations come, in million a second; 0 is as soon as the last are done.
+    /// Returns the rates at which operations arrive, in millions per second; 0 means as soon as the
+    /// last one is done.
     pub fn offered_mops(&self) -> &[f64] {
         match &self.latency {
             Some(latency) => &latency.offered_mops,
@@ -190,7 +195,7 @@ impl Experiment {
         }
     }
 
-    /// Whether any measurement has frozen threads.
+    /// Returns whether any measurement has frozen threads.
     pub fn freezes(&self) -> bool {
         self.frozen.iter().any(|&frozen| frozen > 0)
     }
@@ -282,7 +287,7 @@ impl Experiment {
         let endless = |workload: &&Workload| self.freezes() && !workload.is_time_bounded();
         if let Some(workload) = self.workloads.iter().find(endless) {
             bail!(
-                "field `frozen`: {} ends when every key is done, which is never if a thread is frozen \
+                "field `frozen`: {} ends when every key is done, and so never if a thread is frozen \
                  with a lock; use a mix or lookups",
                 workload.label()
             );
@@ -314,7 +319,7 @@ impl Experiment {
         }
         ensure!(
             self.targets.is_empty() || !self.freezes(),
-            "field `target`: ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`"
+            "field `target`: ratios over subjects that frozen threads may stop are meaningless; leave out `frozen`"
         );
         for (index, target) in self.targets.iter().enumerate() {
             let number = index + 1;
@@ -327,7 +332,7 @@ impl Experiment {
 }
 
 impl Experiment {
-    /// When a workload has had enough rounds.
+    /// Returns the rule that decides when a workload has had enough rounds.
     pub fn stopping_rule(&self) -> StoppingRule {
         let open_ended = self.precision.is_some() || self.minutes.is_some();
         StoppingRule {
@@ -372,7 +377,7 @@ impl Experiment {
             );
             ensure!(
                 !self.freezes(),
-                "field `precision`: ratios over subjects that frozen threads may stop mean nothing; leave out \
+                "field `precision`: ratios over subjects that frozen threads may stop are meaningless; leave out \
                  `frozen`, or give `minutes` alone"
             );
         }
@@ -386,7 +391,7 @@ impl Experiment {
     }
 }
 
-/// The first value that appears a second time.
+/// Returns the first value that appears a second time.
 fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     let repeats = |(index, value): &(usize, &T)| list[..*index].contains(value);
     list.iter()
@@ -574,7 +579,7 @@ mod tests {
         assert!(error.contains("missing field `rounds`"), "{error}");
     }
 
-    /// GOOD as an `[[experiment]]` table.
+    /// Returns GOOD as an `[[experiment]]` table.
     fn as_table(name: &str) -> String {
         let tables = GOOD.replace("[[workload]]", "[[experiment.workload]]");
         format!("[[experiment]]\n{}\n", tables.replace("tiny", name))

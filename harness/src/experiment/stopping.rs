@@ -1,9 +1,10 @@
-//! When a workload has been measured often enough: the stopping rule of an experiment.
+//! The stopping rule of an experiment: when a workload has been measured often enough.
 //!
-//! `rounds` of them are always made. More follow if the experiment sets a precision or a budget of time: until the
-//! interval of every ratio of the first subject to another is narrow enough, or the number of rounds or the time is at
-//! its end. Who stops as soon as an interval is narrow has picked a lucky moment, so it is held against the precision
-//! only after [`FEWEST`] rounds; what stopped each workload is printed and kept with the results.
+//! `rounds` rounds are always made. More follow if the experiment sets a precision or a time
+//! budget, until the interval of every ratio of the first subject to another is narrow enough, or
+//! the rounds or the time run out. Stopping as soon as an interval is narrow favours lucky moments,
+//! so the precision counts only after [`FEWEST`] rounds. What stopped each workload is printed and
+//! kept with the results.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,61 +13,63 @@ use crate::results::record::Row;
 use crate::results::statistics::{Results, Summary};
 use crate::results::verdict::FEWEST;
 
-/// How many rounds a workload gets.
+/// The number of rounds of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoppingRule {
-    /// So many are always made.
+    /// The fewest rounds.
     pub least: usize,
-    /// More are never made.
+    /// The most rounds.
     pub most: usize,
-    /// The relative half-width that the interval of every ratio is to have; none means that only time counts.
+    /// The relative half-width that the interval of every ratio must reach; `None` means that only
+    /// time counts.
     pub precision: Option<f64>,
     /// Time for all workloads together.
     pub budget: Option<Duration>,
 }
 
-/// How far a workload has come.
+/// The progress of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Rounds made.
     pub rounds: usize,
     /// The greatest relative half-width of its intervals: see [`imprecision`].
     pub imprecision: f64,
-    /// Time it took so far.
+    /// Time spent so far.
     pub spent: Duration,
-    /// Time of the last round.
+    /// Duration of the last round.
     pub last_round: Duration,
-    /// Its part of the budget.
+    /// Its share of the budget.
     pub share: Option<Duration>,
 }
 
 /// Why no further round is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// The experiment asks for so many, and no more.
+    /// The experiment asks for exactly this many.
     AsPlanned,
     /// Every interval is narrow enough.
     Precise,
-    /// `max_rounds` are made; the widest interval still has this relative half-width.
+    /// `max_rounds` rounds are made; the widest interval still has this relative half-width.
     MostRounds(f64),
-    /// Another round would not fit into the time; the widest interval still has this relative half-width.
+    /// Another round would not fit into the time; the widest interval still has this relative
+    /// half-width.
     OutOfTime(f64),
 }
 
 impl StoppingRule {
-    /// Whether there may be more rounds than the least.
+    /// Returns whether there may be more rounds than the minimum.
     pub fn adapts(&self) -> bool {
         self.most > self.least
     }
 
-    /// The part of the budget for the next workload of so many that are left: all have equal parts of the time
-    /// that is left, so that what one does not need goes on to the others.
+    /// Returns the share of the budget for the next workload when `workloads_left` are left. All of
+    /// them share the remaining time equally, so the others gain what one does not need.
     pub fn share(&self, elapsed: Duration, workloads_left: usize) -> Option<Duration> {
         let left = self.budget?.saturating_sub(elapsed);
         Some(left.div_f64(workloads_left.max(1) as f64))
     }
 
-    /// Why no further round is to be made; `None` if one is.
+    /// Returns why no further round is to be made, or `None` if one is.
     pub fn reason(&self, progress: &Progress) -> Option<Reason> {
         let Progress {
             rounds,
@@ -108,13 +111,13 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Half the width of an interval, relative to the median.
+/// Returns half the width of an interval, relative to the median.
 pub fn relative_half_width(summary: &Summary) -> f64 {
     (summary.high - summary.low) / 2.0 / summary.median
 }
 
-/// The greatest relative half-width of the ratios of `first` to each other subject, over all of the rows, which are
-/// of one workload; 0 if there is no ratio.
+/// Returns the greatest relative half-width of the ratios of `first` to each other subject, over
+/// all of the rows, which must be of one workload; 0 if there is no ratio.
 pub fn imprecision(rows: &[Row], first: &str) -> f64 {
     let results = Results::of(rows);
     let mut greatest = 0.0_f64;

@@ -1,4 +1,4 @@
-//! A target, as an experiment states it: a ratio of throughputs that it is to show.
+//! A target of an experiment: a ratio of throughputs that it should reach.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -6,38 +6,38 @@ use serde::Deserialize;
 use crate::experiment::threads::{Count, Threads};
 use crate::workload::Workload;
 
-/// A ratio that is to be reached: of the throughput of one subject over that of another, or over its own at
-/// another number of threads.
+/// A ratio to reach: of the throughput of one subject to that of another, or to its own at another
+/// thread count.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Labels of workloads of the experiment, such as `lookup-hit` or `mix-0-50-50`.
     pub workloads: Vec<String>,
-    /// Their load factor, where the experiment has them at several; otherwise at all of them.
+    /// The load factor of these workloads, if the experiment has several; by default all of them.
     pub load: Option<f64>,
-    /// Numbers of threads.
+    /// Thread counts.
     pub threads: Vec<usize>,
-    /// Whose throughput is divided.
+    /// The subject whose throughput is the numerator.
     pub subject: String,
-    /// By whose throughput; by default the subject's own.
+    /// The subject whose throughput is the denominator; by default the same subject.
     pub over: Option<String>,
-    /// At how many threads that is measured; by default at as many.
+    /// The thread count of the denominator; by default the same as that of the numerator.
     pub over_threads: Option<usize>,
     /// The ratio below which the result falls short.
     pub at_least: f64,
-    /// The ratio that is wished for; no less than `at_least`.
+    /// The ratio aimed for; no less than `at_least`.
     pub aim: f64,
 }
 
 impl Target {
-    /// Whether it is about this workload.
+    /// Returns whether the target covers this workload.
     pub fn is_of(&self, workload: &Workload) -> bool {
         self.workloads.contains(&workload.label())
             && self.load.is_none_or(|load| load == workload.load())
     }
 
-    /// Checks it against the experiment that it is part of: these are its subjects, threads and workloads. Errors
-    /// name the field.
+    /// Checks the target against its experiment, which has these subjects, threads and workloads.
+    /// Errors name the field.
     pub fn validate(
         &self,
         subjects: &[String],
@@ -54,7 +54,7 @@ impl Target {
         for workload in &self.workloads {
             ensure!(
                 labels.contains(workload),
-                "field `workloads`: {workload:?} is none of the experiment's, which are {}",
+                "field `workloads`: {workload:?} is none of the experiment's workloads, which are {}",
                 labels.join(", ")
             );
         }
@@ -102,7 +102,7 @@ impl Target {
         }
         ensure!(
             self.at_least > 0.0 && self.at_least.is_finite(),
-            "field `at_least`: {} is no ratio above 0",
+            "field `at_least`: {} is not a ratio above 0",
             self.at_least
         );
         ensure!(

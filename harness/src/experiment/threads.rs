@@ -1,33 +1,33 @@
-//! The numbers of threads that an experiment asks for.
+//! The thread counts that an experiment asks for.
 
 use std::fmt;
 
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
 
-/// The numbers of threads of an experiment.
+/// The thread counts of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Threads {
     /// 1, 2, 4 … below the number of cores, the number of cores, and two and four times as many.
     Auto,
-    /// These, which may come to the same on a machine.
+    /// A list of counts, some of which may coincide on a given machine.
     List(Vec<Count>),
 }
 
-/// One number of threads.
+/// One thread count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Count {
-    /// Exactly so many.
+    /// Exactly this many.
     Exactly(usize),
-    /// So many times the number of cores.
+    /// This many times the number of cores.
     PerCore(usize),
 }
 
-/// Most threads an experiment may ask for.
+/// The most threads an experiment may ask for.
 pub const MAX_THREADS: usize = 1_024;
 
 impl Threads {
-    /// Checks that the numbers are possible.
+    /// Checks that the counts are possible.
     pub fn validate(&self) -> Result<()> {
         if let Self::List(list) = self {
             ensure!(
@@ -49,7 +49,7 @@ impl Threads {
         Ok(())
     }
 
-    /// The numbers of threads, ascending, on a machine with this many cores.
+    /// Returns the thread counts, ascending, on a machine with this many cores.
     pub fn counts(&self, cores: usize) -> Vec<usize> {
         let mut counts: Vec<usize> = match self {
             Self::List(list) => (list.iter())
@@ -117,7 +117,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// By hand, because serde's untagged enums cannot say what was wrong.
+/// Written by hand because serde's untagged enums cannot say what was wrong.
 impl<'de> Deserialize<'de> for Threads {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;

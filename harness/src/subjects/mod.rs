@@ -1,6 +1,6 @@
-//! The measured structures, one file each. Those that are ours share hash function, bucket layout and table
-//! size, so that what is compared is how threads are kept apart; published crates are set so that they
-//! come as near to that as they can, and say so.
+//! The measured structures, one file each. Ours share hash function, bucket layout and table size,
+//! so that they differ only in how they coordinate threads. Published crates are configured to come
+//! as close to that as they can, and say where they differ.
 
 mod ablations;
 mod bounds;
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Enough that chains of shifts are long at [`LOAD`], few enough that threads meet.
+    /// Enough that eviction paths are long at [`LOAD`], few enough that threads collide.
     const BUCKETS: usize = 500;
     const LOAD: f64 = 0.92;
     /// How often threads fill and empty their part of a table.
@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// One thread: every key goes in, is found and comes out again, and nothing is left.
+    /// In one thread, every key goes in, is found and comes out again, and nothing is left.
     fn keeps_what_it_is_given<S: Subject>() {
         keeps::<S>(residents());
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!(!subject.remove("twice"));
     }
 
-    /// A filter that is full refuses keys and keeps all that it accepted.
+    /// A full filter refuses keys and keeps all that it accepted.
     fn refuses_rather_than_loses<S: Subject>() {
         let subject = S::with_buckets(BUCKETS).unwrap();
         let slots = subject.slots() as u64;
@@ -113,8 +113,8 @@ mod tests {
         }
     }
 
-    /// Four threads, each of which never misses a key of its own while chains of shifts by all of
-    /// them move it about.
+    /// Each of four threads never misses a key of its own while the eviction paths of all of them
+    /// move it around.
     fn threads_never_miss_their_keys<S: Subject>(laps: u64) {
         threads_never_miss::<S>(laps, residents());
     }
@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    /// Four threads that insert only: each finds its keys at once, and all are found in the end.
+    /// Four threads only insert. Each finds its keys at once, and all are found in the end.
     fn threads_find_what_they_insert<S: Subject>() {
         const THREADS: u64 = 4;
         let subject = S::with_buckets(BUCKETS).unwrap();
@@ -240,7 +240,7 @@ mod tests {
         is_a_correct_filter::<AblationUncounted>();
     }
 
-    /// Among threads it may miss a key.
+    /// With several threads it may miss a key.
     #[test]
     fn the_ablation_of_one_round_is_a_correct_filter_of_one_thread() {
         keeps_what_it_is_given::<AblationOneRound>();
@@ -248,7 +248,7 @@ mod tests {
         refuses_rather_than_loses::<AblationOneRound>();
     }
 
-    /// Among threads it may miss a key.
+    /// With several threads it may miss a key.
     #[test]
     fn atomic_cuckoo_filter_is_a_correct_filter_of_one_thread() {
         keeps_what_it_is_given::<AtomicCuckooFilter>();
@@ -261,7 +261,7 @@ mod tests {
         is_a_correct_filter::<VectorQuotient>();
     }
 
-    /// An insert that is refused loses another key.
+    /// A refused insert loses another key.
     #[test]
     fn cuckoofilter_mutex_is_a_correct_filter_until_it_refuses() {
         keeps_what_it_is_given::<CuckoofilterMutex>();
@@ -269,7 +269,7 @@ mod tests {
         threads_never_miss_their_keys::<CuckoofilterMutex>(LAPS);
     }
 
-    /// It refuses nothing. Papaya is slow when it is not optimised.
+    /// It refuses nothing. Papaya is slow without optimisation.
     #[test]
     fn exact_set_is_a_correct_filter_that_grows() {
         keeps_what_it_is_given::<ExactSet>();
@@ -277,7 +277,7 @@ mod tests {
         threads_never_miss_their_keys::<ExactSet>(LAPS / 10);
     }
 
-    /// With one key a bucket there is room for half of the keys.
+    /// With one key per bucket there is room for half of the keys.
     #[test]
     fn cuckoo_hash_tables_are_correct_filters_below_their_threshold() {
         fn is_correct<S: Subject>() {

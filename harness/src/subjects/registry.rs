@@ -1,7 +1,7 @@
-//! The subjects known by name.
+//! The registry: the subjects by name.
 //!
-//! A crate of yours measures its own filter beside ours by implementing [`Subject`], adding it to a
-//! [`Registry`] and handing that to [`cli::main`](crate::cli::main), or to
+//! To measure your own filter beside ours, implement [`Subject`] in your crate, add it to a
+//! [`Registry`], and pass that to [`cli::main`](crate::cli::main), or to
 //! [`runner::run`](crate::run::runner::run) with an experiment that names it.
 
 use anyhow::{Context, Result, bail};
@@ -12,7 +12,7 @@ use super::*;
 use crate::wording::{counted, unknown};
 use crate::workload::phase::Measured;
 
-/// A subject as the registry knows it.
+/// A subject in the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// [`Subject::NAME`].
@@ -34,12 +34,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An empty filter with room for `buckets` ×
+    /// Creates an empty filter with room for `buckets` ×
     /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
     ///
     /// # Errors
     ///
-    /// A number of buckets that the subject cannot have.
+    /// If the subject cannot have this number of buckets.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
         (self.build)(buckets).with_context(|| {
             format!(
@@ -50,7 +50,7 @@ impl Entry {
         })
     }
 
-    /// The same, to be [checked](check).
+    /// Returns the subject in the form that can be [checked](check).
     pub fn candidate(&self) -> &Candidate {
         &self.candidate
     }
@@ -63,12 +63,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry without any subject.
+    /// Creates a registry without any subject.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The subjects that come with this crate.
+    /// Returns the subjects that come with this crate.
     pub fn standard() -> Self {
         let mut registry = Self::new();
         registry.add::<LockFree>();
@@ -128,21 +128,21 @@ impl Registry {
         });
     }
 
-    /// All subjects, in the order in which they were added.
+    /// Returns all subjects, in the order in which they were added.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// All names, in the order in which they were added.
+    /// Returns all names, in the order in which they were added.
     pub fn names(&self) -> Vec<&'static str> {
         self.entries.iter().map(|entry| entry.name).collect()
     }
 
-    /// The subject of this name.
+    /// Returns the subject with this name.
     ///
     /// # Errors
     ///
-    /// An unknown name; the message tells the nearest of the known ones, and lists them.
+    /// If the name is unknown; the message gives the nearest of the known ones, and lists them all.
     pub fn get(&self, name: &str) -> Result<&Entry> {
         match self.entries.iter().find(|entry| entry.name == name) {
             Some(entry) => Ok(entry),

@@ -1,14 +1,16 @@
-//! When operations are due that come at a rate of their own, whatever becomes of those before them.
+//! Open-loop arrivals: when operations are due that arrive at their own rate, whatever happens to
+//! those before them.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Exp1};
 
-/// Moments of one thread, drawn before anything is timed: a Poisson process, as it arises where many callers
-/// know nothing of each other. The arrivals of several threads together are one again, at the sum of their rates.
+/// Arrival times of one thread, drawn before anything is timed: a Poisson process, which is what
+/// many independent callers produce. Merged, the arrivals of several threads form one again, at the
+/// sum of their rates.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
-    /// Nanoseconds between two bursts, gone through round and round.
+    /// Nanoseconds between two bursts, used cyclically.
     gaps: Vec<f32>,
     next: usize,
     due: f64,
@@ -17,10 +19,12 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Gaps that are drawn: their mean is made exact, and what is left of chance is within them.
+    /// Number of gaps drawn. Their mean is made exact, so the remaining randomness is in how they
+    /// vary.
     const GAPS: usize = 1 << 14;
 
-    /// Arrivals at a rate, in operations per second, above 0. They come `burst` at a time, at the same moment.
+    /// Creates arrivals at a rate above 0, in operations per second. They come `burst` at a time,
+    /// at the same moment.
     pub fn new(per_second: f64, burst: u32, random: &mut SmallRng) -> Self {
         let mean = 1e9 * f64::from(burst) / per_second;
         let drawn: Vec<f64> = Exp1.sample_iter(&mut *random).take(Self::GAPS).collect();
@@ -34,7 +38,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next operation is due, in nanoseconds since the start.
+    /// Returns when the next operation is due, in nanoseconds since the start.
     #[inline]
     pub fn next_ns(&mut self) -> u64 {
         if self.left == 0 {
@@ -75,7 +79,7 @@ mod tests {
         for means in [0.1, 1.0, 3.0] {
             let longer = gaps.iter().filter(|&&gap| gap as f64 > means * 1e4).count();
             let share = longer as f64 / gaps.len() as f64;
-            // Three standard deviations of a share of so many are at most 0.012.
+            // Three standard deviations of a share of this many are at most 0.012.
             assert!((share - (-means).exp()).abs() < 0.012, "{means}: {share}");
         }
     }

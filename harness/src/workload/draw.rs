@@ -1,4 +1,4 @@
-//! Which keys are asked for, drawn before anything is timed.
+//! The choice of keys to look up, drawn before anything is timed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,16 +10,17 @@ use rand_distr::Zipf;
 
 use crate::workload::keys::KeySource;
 
-/// Keys drawn for each resident, so that the rare keys are among them, of which a Zipf law has many.
+/// Keys drawn per resident, so that rare keys, of which a Zipf law has many, are among them.
 const PER_KEY: usize = 16;
-/// Fewest keys drawn: threads go through them round and round, and the processor must not learn them.
+/// The fewest keys drawn: threads cycle through them, and the processor must not learn them.
 const FEWEST: usize = 100_000;
-/// So many are enough, but where there are more residents: then as many as those, so that no part of a large
-/// table is left out.
+/// This many are enough, unless there are more residents: then as many as those, so that no part of
+/// a large table is left out.
 const ENOUGH: usize = 1_000_000;
 
-/// Keys to look up, all threads together: of 100, `hit` are residents and the others absent, in random order.
-/// With a skew of 0 they walk through all keys, else their ranks follow a Zipf law of this exponent.
+/// Draws the keys to look up, for all threads together: `hit` per cent are residents, the others
+/// absent, in random order. With a skew of 0 they walk through all keys; otherwise their ranks
+/// follow a Zipf law with this exponent.
 pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) -> Arc<[usize]> {
     let residents = source.residents();
     let draws = (PER_KEY * residents).clamp(FEWEST, ENOUGH).max(residents);
@@ -36,9 +37,10 @@ pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) ->
     present.into_iter().map(&mut draw).collect()
 }
 
-/// How many keys were inserted after those to look up, in a window of this size: with a skew of 0 any number is as
-/// likely as any other, else the newest keys are the likeliest, by a Zipf law. Threads go through the ages
-/// round and round; as the window slides on, they are of other keys each time, so that there need not be many.
+/// Draws ages for lookups in a window of this size. A key's age is the number of keys inserted
+/// after it. With a skew of 0 all ages are equally likely, otherwise the newest keys are the
+/// likeliest, by a Zipf law. Threads cycle through the ages; as the window slides on, they select
+/// other keys each time, so a short list is enough.
 pub fn ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
     const AGES: usize = 1 << 16;
     let size = size.max(1);
@@ -50,13 +52,13 @@ pub fn ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
 
 /// Draws keys of a range.
 enum Source {
-    /// One after another, round and round.
+    /// In order, cyclically.
     Walk(std::iter::Cycle<Range<usize>>),
     /// By their ranks.
     Ranked {
         zipf: Zipf<f64>,
-        /// The keys from the most frequent to the rarest: shuffled, as keys that are much asked for are not
-        /// neighbours in an application's memory either.
+        /// The keys from the most frequent to the rarest. They are shuffled, as popular keys are
+        /// not neighbours in an application's memory either.
         by_rank: Vec<usize>,
     },
 }
@@ -81,14 +83,15 @@ impl Source {
     }
 }
 
-/// The law by which ranks from 1 to `count` are as frequent as 1 / rank^skew; none if all are as frequent.
+/// Returns the law by which ranks from 1 to `count` occur in proportion to 1 / rank^skew, or `None`
+/// if all are equally frequent.
 fn zipf(count: usize, skew: f64) -> Option<Zipf<f64>> {
     (skew > 0.0)
         .then(|| Zipf::new(count as f64, skew).ok())
         .flatten()
 }
 
-/// A rank, counted from 0.
+/// Draws a rank, counted from 0.
 fn rank(zipf: Zipf<f64>, random: &mut SmallRng) -> usize {
     random.sample(zipf) as usize - 1
 }
@@ -114,12 +117,13 @@ mod tests {
         counts
     }
 
-    /// Holds how often each rank was drawn against a Zipf law.
+    /// Compares how often each rank was drawn with a Zipf law.
     fn check_law(counts: &[usize], skew: f64) {
         let draws: usize = counts.iter().sum();
         let weight = |rank: usize| ((rank + 1) as f64).powf(-skew);
         let sum: f64 = (0..counts.len()).map(weight).sum();
-        // Ranks 1, 2, 3-10, 11-100 and so on, each a few standard deviations from what is expected at most.
+        // Ranks 1, 2, 3-10, 11-100 and so on, each at most a few standard deviations from its
+        // expectation.
         for ranks in [0..1, 1..2, 2..10, 10..100, 100..1_000, 1_000..counts.len()] {
             let share = ranks.clone().map(weight).sum::<f64>() / sum;
             let expected = draws as f64 * share;

@@ -1,8 +1,8 @@
 //! The keys of a sweep: generated numbers, or the lines of a file.
 //!
 //! A source holds all its keys in one list, in random order, and cuts it into three disjoint sets:
-//! *resident* keys fill a table to its load factor, *churn* keys (half as many) take the place of
-//! residents that a mix removes, and *absent* keys (as many as residents) are never inserted.
+//! *resident* keys fill a table to its load factor, *churn* keys (half as many) replace residents
+//! that a mix removes, and *absent* keys (as many as residents) are never inserted.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,7 +19,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use subject::wording::counted;
 
-/// Fewest distinct lines a file of keys must have.
+/// The fewest distinct lines a file of keys must have.
 pub const MIN_LINES: usize = 1_000;
 
 /// The keys of a sweep, all distinct.
@@ -49,21 +49,20 @@ pub struct Lines {
     bounds: Vec<usize>,
 }
 
-/// A list of keys whose type is known, so that loops over it are compiled for that type.
+/// A list of keys of a static type, so that loops over it are compiled for that type.
 pub trait KeyList {
-    /// What is hashed.
+    /// The type to be hashed.
     type Key: Hash + ?Sized;
 
-    /// The key at an index.
+    /// Returns the key at an index.
     fn get(&self, index: usize) -> &Self::Key;
 
-    /// The keys at a range of indices.
+    /// Returns the keys at a range of indices.
     fn iter(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &Self::Key>;
 }
 
 impl KeySource {
-    /// Numbers that follow from the seed: room for `keys` residents, and churn and absent keys
-    /// beside them.
+    /// Generates numbers from the seed: `keys` residents, and the matching churn and absent keys.
     pub fn generated(keys: usize, seed: u64) -> Self {
         let start = mix(seed);
         let numbers = (0..total(keys) as u64).map(|counter| mix(start.wrapping_add(counter)));
@@ -76,19 +75,19 @@ impl KeySource {
         }
     }
 
-    /// Distinct lines of a text file, in an order that follows from the seed. Blank lines are
-    /// skipped, and so is what the file holds beyond the lines that `keys` residents need. A file
-    /// with too few lines has fewer residents: see [`scaled_down_from`](Self::scaled_down_from).
+    /// Reads distinct lines of a text file, in an order that the seed determines. Blank lines are
+    /// skipped, and so are lines beyond those that `keys` residents need. A file with too few lines
+    /// gives fewer residents: see [`scaled_down_from`](Self::scaled_down_from).
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or not twice; a line longer than [`MAX_LINE`]; fewer than [`MIN_LINES`]
-    /// distinct lines.
+    /// If the file cannot be read, or not twice; if a line is longer than [`MAX_LINE`]; or if there
+    /// are fewer than [`MIN_LINES`] distinct lines.
     pub fn from_file(path: &Path, keys: usize, seed: u64) -> Result<Self> {
         let name = path.display();
         ensure!(
             path != Path::new(STANDARD_INPUT),
-            "keys cannot be taken from the standard input, as each experiment reads them again; write them to a file first"
+            "keys cannot be read from the standard input, as each experiment reads them again; write them to a file first"
         );
         let file = File::open(path).with_context(|| format!("cannot open the keys file {name}"))?;
         let is_pipe = file
@@ -117,55 +116,55 @@ impl KeySource {
         })
     }
 
-    /// Number of keys that fill a table to its load factor.
+    /// Returns the number of keys that fill a table to its load factor.
     pub fn residents(&self) -> usize {
         self.residents
     }
 
-    /// The number of residents asked for, if the file has too few lines for so many.
+    /// Returns the number of residents asked for, if the file has too few lines for it.
     pub fn scaled_down_from(&self) -> Option<usize> {
         (self.residents < self.asked).then_some(self.asked)
     }
 
-    /// Where the keys are from, without the file's folder.
+    /// Returns where the keys are from, without the file's folder.
     pub fn describe(&self) -> &str {
         &self.description
     }
 
-    /// What is odd about them, and what to do about it, if anything is.
+    /// Returns what is unusual about the keys, if anything, and what to do about it.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// All keys. [`resident`](Self::resident), [`churn`](Self::churn) and [`absent`](Self::absent)
-    /// tell which is which.
+    /// Returns all keys. [`resident`](Self::resident), [`churn`](Self::churn) and
+    /// [`absent`](Self::absent) return the ranges of the three sets.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Where the keys are that fill a table.
+    /// Returns the range of the keys that fill a table.
     pub fn resident(&self) -> Range<usize> {
         0..self.residents
     }
 
-    /// Where the keys are that take the place of removed ones. They follow the residents directly.
+    /// Returns the range of the keys that replace removed ones. It directly follows the residents.
     pub fn churn(&self) -> Range<usize> {
         self.residents..self.residents + self.residents.div_ceil(2)
     }
 
-    /// Where the keys are that are never inserted.
+    /// Returns the range of the keys that are never inserted.
     pub fn absent(&self) -> Range<usize> {
         let start = self.churn().end;
         start..start + self.residents
     }
 }
 
-/// Keys of all three sets together.
+/// Returns the number of keys in all three sets together.
 fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
 }
 
-/// The most residents whose three sets this many keys suffice for.
+/// Returns the most residents for which this many keys suffice.
 fn residents_among(keys: usize) -> usize {
     keys * 2 / 5
 }
@@ -203,9 +202,9 @@ impl Lines {
         self.bounds.push(self.bytes.len());
     }
 
-    /// Reads lines until there are `wanted` distinct ones or the file ends. Lines are told apart by
-    /// a 64-bit hash: two that share it count as one, which costs a line and never lets a duplicate
-    /// in.
+    /// Reads lines until there are `wanted` distinct ones or the file ends. Lines are compared by a
+    /// 64-bit hash: two with the same hash count as one, which costs a line but never admits a
+    /// duplicate.
     fn read_distinct(mut file: impl BufRead, wanted: usize) -> Result<Self> {
         let mut lines = Self::new();
         let mut seen = HashSet::new();
@@ -214,7 +213,7 @@ impl Lines {
         while lines.len() < wanted {
             line.clear();
             number += 1;
-            // With room for a line break of two bytes.
+            // Leaves room for a line break of two bytes.
             let mut limited = file.by_ref().take(MAX_LINE as u64 + 2);
             if limited.read_until(b'\n', &mut line)? == 0 {
                 break;
@@ -227,14 +226,15 @@ impl Lines {
         Ok(lines)
     }
 
-    /// The same lines in random order, so that a sorted file gives sets of the same kind of keys.
+    /// Returns the same lines in random order, so that a sorted file gives three sets of the same
+    /// kind of keys.
     fn shuffled(&self, random: &mut SmallRng) -> Self {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.shuffle(random);
         self.copied(&order)
     }
 
-    /// The lines at these indices, in this order.
+    /// Returns the lines at these indices, in this order.
     fn copied(&self, indices: &[usize]) -> Self {
         let bytes = indices.iter().map(|&index| self.get(index).len()).sum();
         let mut copied = Self {
@@ -250,7 +250,8 @@ impl Lines {
 }
 
 impl Keys {
-    /// The keys at these indices, in this order: who goes through a list need not jump about in another.
+    /// Returns the keys at these indices, in this order, so that a walk through them is sequential
+    /// in memory.
     pub fn copied(&self, indices: &[usize]) -> Self {
         match self {
             Self::Numbers(numbers) => {

@@ -1,12 +1,13 @@
-//! How long single operations take: what an experiment may ask for, and how the answer is kept.
+//! The latency of single operations: what an experiment may ask for, and how the results are kept.
 //!
-//! In an *open loop* operations are due at moments of their own ([`arrivals`](crate::workload::arrivals)), and latency
-//! counts from the moment at which one was due. One that a stopped thread holds up delays all behind it, and
-//! each of them is counted with its wait: nothing is omitted. In a *closed loop* a thread starts an operation
-//! when its last one is done; a thread that is held up asks for nothing meanwhile, so that long waits are rarer
-//! than callers with a schedule of their own would meet them (*coordinated omission*). There is no schedule
-//! to correct that by, so it is not corrected: the closed loop tells what operations cost, the open loop what
-//! callers wait.
+//! In an *open loop* operations are due at times of their own
+//! ([`arrivals`](crate::workload::arrivals)), and latency counts from the time at which an
+//! operation was due. An operation held up by a stopped thread delays all those behind it, and each
+//! of them is counted with its wait: nothing is omitted. In a *closed loop* a thread starts an
+//! operation when its last one is done. A thread that is held up issues none meanwhile, so long
+//! waits are rarer than for callers with a schedule of their own (*coordinated omission*). Without
+//! a schedule there is nothing to correct this by, so it is not corrected: the closed loop shows
+//! what operations cost, the open loop how long callers wait.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,20 +16,20 @@ use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 
-/// The longest latency told from longer ones: the longest measurement that there can be.
+/// The longest distinguishable latency: as long as the longest possible measurement.
 const LONGEST_NS: u64 = 600_000_000_000;
 
-/// What an experiment says of latencies, as its field `latency`.
+/// The field `latency` of an experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
-    /// Rates at which operations are due, of all threads together, in million operations per second. A rate of 0
-    /// is the closed loop.
+    /// Rates at which operations are due, over all threads, in million operations per second. A
+    /// rate of 0 means the closed loop.
     pub offered_mops: Vec<f64>,
     /// Operations that are due at the same moment.
     #[serde(default = "one")]
     pub burst: u32,
-    /// In the closed loop, one of so many operations is timed.
+    /// In the closed loop, one in this many operations is timed.
     #[serde(default = "one")]
     pub every: u32,
 }
@@ -82,13 +83,14 @@ impl Latency {
             );
             ensure!(
                 value == 1 || applies,
-                "field `latency.{field}`: {value} means something only with {needed}, in `offered_mops`"
+                "field `latency.{field}`: {value} has an effect only with {needed}, in `offered_mops`"
             );
         }
         Ok(())
     }
 
-    /// What was timed and how, in one line, with the cost of timing on this machine, measured now.
+    /// Returns what was timed and how, in one line, with the cost of timing on this machine,
+    /// measured now.
     pub fn describe(&self) -> String {
         let mut loops = Vec::new();
         for rate in &self.offered_mops {
@@ -105,7 +107,7 @@ impl Latency {
     }
 }
 
-/// What timing an operation costs on this machine, measured now, in one line.
+/// Returns what timing an operation costs on this machine, measured now, in one line.
 pub fn describe_cost() -> String {
     let Cost { spent, shown } = Cost::measure();
     format!(
@@ -114,12 +116,12 @@ pub fn describe_cost() -> String {
     )
 }
 
-/// What timing an operation costs.
+/// The cost of timing an operation.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// Nanoseconds that two looks at the clock and a note of the time between them take.
+    /// Nanoseconds taken by two readings of the clock and by recording the time between them.
     spent: f64,
-    /// Nanoseconds that are between two looks at the clock: their median.
+    /// Nanoseconds shown between two consecutive readings of the clock: their median.
     shown: u64,
 }
 
@@ -141,7 +143,7 @@ impl Cost {
     }
 }
 
-/// Latencies in nanoseconds, each kept to 1 %.
+/// Latencies in nanoseconds, each accurate to 1 %.
 #[derive(Debug, Clone)]
 pub struct Latencies(Histogram<u64>);
 
@@ -152,13 +154,13 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// None so far.
+    /// Creates an empty record.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2);
         Self(histogram.expect("these bounds make a histogram"))
     }
 
-    /// Adds one. As 0 stands for what was not timed, the shortest is 1.
+    /// Adds a latency. Since 0 stands for what was not timed, the shortest is 1.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns.max(1));
@@ -166,16 +168,16 @@ impl Latencies {
 
     /// Adds those of another thread.
     pub fn add(&mut self, other: &Self) {
-        // Both have the same bounds, so that nothing can be out of them.
+        // Both have the same bounds, so no value can be out of range.
         let _ = self.0.add(&other.0);
     }
 
-    /// Number of latencies.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The latency that this share of all stayed within; 0 if there are none.
+    /// Returns the latency that this share of all operations did not exceed; 0 if there are none.
     pub fn within(&self, share: f64) -> u64 {
         self.0.value_at_quantile(share)
     }

@@ -1,4 +1,4 @@
-//! What the threads of a measurement do: the workloads an experiment may ask for.
+//! Workloads: what the threads of a measurement do, as an experiment may ask for it.
 
 pub mod arrivals;
 pub mod draw;
@@ -10,41 +10,42 @@ use serde::{Deserialize, Serialize};
 use subject::Operations;
 use thiserror::Error;
 
-/// The highest load factor a workload may state: past it, buckets of four slots cannot be filled
+/// The highest load factor a workload may state: beyond it, buckets of four slots cannot be filled
 /// reliably.
 pub const MAX_LOAD: f64 = 0.98;
 
-/// The highest exponent of a Zipf law that a workload may state: past it, hardly any key but one is chosen.
+/// The highest Zipf exponent that a workload may state: beyond it, nearly every choice is the same
+/// key.
 pub const MAX_SKEW: f64 = 5.0;
 
-/// One workload, as a `[[workload]]` table of an experiment names it by `kind`.
+/// A workload: a `[[workload]]` table of an experiment, which selects it by `kind`.
 ///
 /// `load` is a load factor: occupied slots over all slots, above 0 and at most [`MAX_LOAD`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
-    /// Look up keys that are in the filter, all of which must be found.
+    /// Looks up keys that are in the filter, all of which must be found.
     LookupHit {
-        /// Load factor of the filter looked into.
+        /// Load factor of the filter that is searched.
         load: f64,
     },
-    /// Look up keys that were never inserted.
+    /// Looks up keys that were never inserted.
     LookupMiss {
-        /// Load factor of the filter looked into.
+        /// Load factor of the filter that is searched.
         load: f64,
     },
-    /// Fill an empty filter.
+    /// Fills an empty filter.
     Insert {
         /// Load factor at which the fill ends.
         load: f64,
     },
-    /// Empty a filled filter.
+    /// Empties a filled filter.
     Remove {
         /// Load factor from which the removal starts.
         load: f64,
     },
     /// Lookups, inserts and removes together. Their percentages sum to 100, and there are as many
-    /// inserts as removes, so that the load factor holds.
+    /// inserts as removes, which keeps the load factor constant.
     Mix {
         /// Percentage of operations that are lookups.
         lookup: u8,
@@ -55,48 +56,49 @@ pub enum Workload {
         /// Percentage of the lookups that ask for a key that is in the filter.
         #[serde(default = "default_hit")]
         hit: u8,
-        /// Load factor held throughout.
+        /// Load factor, constant throughout.
         load: f64,
     },
-    /// Look up keys of which some are in the filter and others were never inserted, in random order.
+    /// Looks up keys, some in the filter and others never inserted, in random order.
     Lookup {
-        /// Load factor of the filter looked into.
+        /// Load factor of the filter that is searched.
         load: f64,
         /// Percentage of the lookups that ask for a key that is in the filter.
         #[serde(default = "default_hit")]
         hit: u8,
-        /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+        /// Exponent of the Zipf law by which keys are chosen; 0 if all are equally likely.
         #[serde(default)]
         skew: f64,
     },
-    /// One of the workloads of the Yahoo! Cloud Serving Benchmark, as far as it makes sense for a set without
-    /// values: see [`Ycsb`].
+    /// One of the workloads of the Yahoo! Cloud Serving Benchmark, adapted to a set without values:
+    /// see [`Ycsb`].
     Ycsb {
-        /// Which of them.
+        /// Which of these workloads.
         mix: Ycsb,
-        /// Load factor held throughout.
+        /// Load factor, constant throughout.
         load: f64,
-        /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+        /// Exponent of the Zipf law by which keys are chosen; 0 if all are equally likely.
         #[serde(default = "default_ycsb_skew")]
         skew: f64,
     },
-    /// Slide a window: remove the oldest key and insert a new one, which is one operation, with lookups of keys
-    /// in the window in between. Each thread has a window of its own; all answers are known and checked.
+    /// Slides a window: removes the oldest key and inserts a new one, as one operation, with
+    /// lookups of keys in the window in between. Each thread has its own window; all answers are
+    /// known and checked.
     Window {
         /// Percentage of operations that are lookups; the others slide the window.
         lookup: u8,
-        /// Load factor held throughout.
+        /// Load factor, constant throughout.
         load: f64,
-        /// Exponent of the Zipf law by which newer keys are looked up more often; 0 if each key in the window is
-        /// as likely as any other.
+        /// Exponent of the Zipf law by which newer keys are looked up more often; 0 if all keys in
+        /// the window are equally likely.
         #[serde(default)]
         skew: f64,
     },
-    /// Fill a filter up, with lookups of keys already inserted and of absent ones in between.
+    /// Fills a filter, with lookups of keys already inserted and of absent keys in between.
     Grow {
         /// Percentage of operations that are inserts.
         insert: u8,
-        /// Percentage of operations that are lookups; with `insert`, 100.
+        /// Percentage of operations that are lookups; together with `insert`, 100.
         lookup: u8,
         /// Percentage of the lookups that ask for a key that has been inserted.
         #[serde(default = "default_hit")]
@@ -111,11 +113,12 @@ pub enum Workload {
 
 /// The workloads of the Yahoo! Cloud Serving Benchmark. E, which scans ranges, has no counterpart.
 ///
-/// An *update* gives a key another value; here it takes the key out and puts it in again, and is one operation.
-/// Keys are looked up by all threads, and each is updated by one, in whose part it is; for as long as that takes,
-/// lookups by others may miss it. So a thread checks its lookups of its own keys, its removes, and the runner
-/// that every key is there when all threads are done. An *insert* (D) must not let the filter grow, and so takes
-/// the place of the oldest key: a [window](Workload::Window), in which newer keys are looked up more often.
+/// An *update* gives a key another value; here it removes the key and inserts it again, as one
+/// operation. All threads look up all keys, but each key is updated by one thread, its owner.
+/// During an update, lookups by other threads may miss the key. So a thread checks its removes and
+/// its lookups of its own keys, and the runner checks that every key is present when all threads
+/// are done. An *insert* (D) must not let the filter grow, so the new key replaces the oldest: a
+/// [window](Workload::Window), in which newer keys are looked up more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ycsb {
@@ -125,14 +128,14 @@ pub enum Ycsb {
     B,
     /// Read only.
     C,
-    /// Read latest: 95 % lookups, of new keys mostly, and 5 % inserts.
+    /// Read latest: 95 % lookups, mostly of new keys, and 5 % inserts.
     D,
-    /// Read, modify, write: half lookups, half updates that look the key up before.
+    /// Read, modify, write: half lookups, half updates that first look the key up.
     F,
 }
 
 impl Ycsb {
-    /// Percentage of operations that are lookups and nothing else.
+    /// Returns the percentage of operations that are lookups and nothing else.
     pub fn lookup(self) -> u8 {
         match self {
             Self::A | Self::F => 50,
@@ -176,13 +179,14 @@ fn default_hit() -> u8 {
     50
 }
 
-/// That of the benchmark.
+/// Returns the skew of the benchmark.
 fn default_ycsb_skew() -> f64 {
     0.99
 }
 
 impl Workload {
-    /// The load factor that the workload states: held, started from or reached.
+    /// Returns the load factor that the workload states, whether it holds it, starts from it or
+    /// reaches it.
     pub fn load(&self) -> f64 {
         match *self {
             Self::LookupHit { load }
@@ -197,7 +201,7 @@ impl Workload {
         }
     }
 
-    /// Percentage of lookups that ask for a key that is there; 0 without lookups.
+    /// Returns the percentage of lookups that ask for a present key; 0 without lookups.
     pub fn hit(&self) -> u8 {
         match *self {
             Self::LookupMiss { .. } | Self::Insert { .. } | Self::Remove { .. } => 0,
@@ -206,7 +210,7 @@ impl Workload {
         }
     }
 
-    /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
+    /// Returns the exponent of the Zipf law by which keys are chosen; 0 if all are equally likely.
     pub fn skew(&self) -> f64 {
         match *self {
             Self::Lookup { skew, .. } | Self::Ycsb { skew, .. } | Self::Window { skew, .. } => skew,
@@ -214,9 +218,9 @@ impl Workload {
         }
     }
 
-    /// Short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It leaves out load factor, share of
-    /// hits and skew, which are columns of their own; but that of a mix tells its share of hits where it is
-    /// not the usual 50 %.
+    /// Returns a short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It omits load
+    /// factor, hit percentage and skew, which have their own columns; but the name of a mix
+    /// includes its hit percentage unless it is the usual 50 %.
     pub fn label(&self) -> String {
         match *self {
             Self::LookupHit { .. } => "lookup-hit".into(),
@@ -255,7 +259,7 @@ impl Workload {
         }
     }
 
-    /// All that a reader needs to know, such as `Lookup, key present (load factor 0.92)`.
+    /// Returns a full description, such as `Lookup, key present (load factor 0.92)`.
     pub fn describe(&self) -> String {
         let hits = match *self {
             Self::Lookup { hit, .. } => format!(", {hit} % hits"),
@@ -268,7 +272,8 @@ impl Workload {
         }
     }
 
-    /// What the threads do, without load factor, share of hits and skew, where a figure tells those in another way.
+    /// Describes the operations without load factor, hit percentage and skew, for figures that show
+    /// those in another way.
     pub fn title(&self) -> String {
         match *self {
             Self::LookupHit { .. } => "Lookup, key present".into(),
@@ -311,8 +316,8 @@ impl Workload {
         }
     }
 
-    /// Whether the measurement lasts for the experiment's `seconds`, rather than until every key is
-    /// done.
+    /// Returns whether the measurement lasts for the experiment's `seconds`, rather than until
+    /// every key is done.
     pub fn is_time_bounded(&self) -> bool {
         !matches!(
             self,
@@ -320,7 +325,7 @@ impl Workload {
         )
     }
 
-    /// Whether keys go in or out, so that every measurement needs a table of its own.
+    /// Returns whether keys are inserted or removed, so that every measurement needs its own table.
     pub fn changes_the_table(&self) -> bool {
         !matches!(
             self,
@@ -328,8 +333,8 @@ impl Workload {
         )
     }
 
-    /// What a subject must be able to do to run this workload. A subject that cannot insert may
-    /// still be looked up: it is measured over whatever its table holds.
+    /// Returns what a subject must support to run this workload. A subject that cannot insert can
+    /// still be searched: lookups are measured over whatever its table holds.
     pub fn needs(&self) -> Operations {
         match self {
             Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. } => {
@@ -346,14 +351,14 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// The first field that holds an impossible value, with what is allowed.
+    /// The first field with an impossible value, with what is allowed.
     pub fn validate(&self) -> Result<(), InvalidWorkload> {
         let load = self.load();
         if !(load > 0.0 && load <= MAX_LOAD) {
             return Err(invalid(
                 "load",
                 format!(
-                    "{load} is no workable load factor: it must be above 0 and at most {MAX_LOAD}"
+                    "{load} is not a usable load factor: it must be above 0 and at most {MAX_LOAD}"
                 ),
             ));
         }
@@ -362,7 +367,7 @@ impl Workload {
             return Err(invalid(
                 "skew",
                 format!(
-                    "{skew} is no workable exponent of a Zipf law: it must be from 0, which is none, to {MAX_SKEW}"
+                    "{skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
                 ),
             ));
         }
@@ -430,7 +435,7 @@ fn percentages(fields: &[(&'static str, u8)]) -> Result<(), InvalidWorkload> {
     Ok(())
 }
 
-/// Checks that these, of which `lookup` is one, are all operations.
+/// Checks that these percentages, one of which is `lookup`, sum to 100.
 fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
     let sum: u16 = percentages.iter().copied().map(u16::from).sum();
     if sum != 100 {
@@ -442,7 +447,7 @@ fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
     Ok(())
 }
 
-/// A share of hits as a title tells it; nothing if it is the usual one.
+/// Returns a hit percentage in words for a title, or nothing if it is the usual one.
 fn unusual(hit: u8) -> String {
     match hit == default_hit() {
         true => String::new(),
@@ -450,7 +455,7 @@ fn unusual(hit: u8) -> String {
     }
 }
 
-/// A Zipf law as a title tells it; nothing if there is none.
+/// Returns a Zipf law in words for a title, or nothing if there is none.
 fn zipf(skew: f64) -> String {
     match skew {
         0.0 => String::new(),

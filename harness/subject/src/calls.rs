@@ -1,11 +1,11 @@
-//! Single calls of a subject, whichever it is.
+//! Single calls of any subject, chosen at run time.
 
 use filter::specification::Event;
 use filter::{Class, InsertError};
 
 use crate::Subject;
 
-/// What a single call asks for.
+/// The operation of a single call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// [`Subject::insert`].
@@ -20,9 +20,9 @@ pub enum Operation {
     Remove,
 }
 
-/// A subject, called dynamically with numbers as keys. Every [`Subject`] is one.
+/// A subject that is called dynamically, with numbers as keys. Every [`Subject`] is one.
 pub trait Calls: Send + Sync {
-    /// Makes one call, and tells its answer.
+    /// Makes one call, and returns its answer.
     fn call(&self, operation: Operation, key: u64) -> Event;
 
     /// [`Subject::class`] of a number.

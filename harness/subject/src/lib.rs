@@ -1,4 +1,4 @@
-//! What is measured: the trait that every measured structure implements.
+//! The trait that every measured structure implements, and code that the structures share.
 
 use std::hash::Hash;
 
@@ -12,47 +12,52 @@ pub mod spin;
 pub mod under_mutex;
 pub mod wording;
 
-/// Slots in a bucket, and so the unit in which a table's size is asked for.
+/// Slots per bucket; table sizes are requested in buckets.
 pub const SLOTS_PER_BUCKET: usize = 4;
 
-/// An approximate set that threads share, as far as a measurement sees it.
+/// An approximate set shared by threads, as far as a measurement sees it.
 ///
-/// For experiments that freeze threads inside operations, it calls [`kcas::steps::step`] before every
-/// access to shared memory that is not one of K-CAS; in an ordinary build that is nothing.
+/// For experiments that freeze threads inside operations, an implementation calls
+/// [`kcas::steps::step`] before every access to shared memory that is not made by K-CAS; in an
+/// ordinary build that call does nothing.
 pub trait Subject: Send + Sync + Sized + 'static {
-    /// The name by which experiments, CSV and figures call it.
+    /// Its name in experiments, CSV files and figures.
     const NAME: &'static str;
     /// What it is, in one line.
     const DESCRIPTION: &'static str;
     /// What concurrent callers may rely on, in one line.
     const GUARANTEES: &'static str;
-    /// What it can do. A workload that needs more is skipped, and the plan says so.
+    /// The operations it supports. A workload that needs more is skipped, and the plan says so.
     const OPERATIONS: Operations = Operations::ALL;
-    /// Whether it holds keys at all. The answers of a bound, which does not, mean nothing, and nobody checks them.
+    /// Whether it holds keys at all. A bound does not; its answers mean nothing and are not
+    /// checked.
     const HOLDS_KEYS: bool = true;
-    /// How many fingerprints it can hold beside the slots of its table: 1 for a victim slot.
+    /// How many fingerprints it can hold in addition to the slots of its table: 1 for a victim
+    /// slot.
     const STASH: usize = 0;
 
-    /// Whether it makes room for more than it was asked for: then a refusal tells nothing about how many copies it holds.
+    /// Whether it makes room for more than it was asked for. If so, a refusal does not show how
+    /// many copies it holds.
     const GROWS: bool = false;
 
-    /// An empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
+    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
     ///
     /// # Errors
     ///
-    /// A number of buckets that it cannot have.
+    /// If it cannot have this number of buckets.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
-    /// Adds one copy of a key; `false` if it is refused because there is no room.
+    /// Adds one copy of a key; returns `false` if it is refused for lack of room.
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
-    /// Whether the key may be present. Never `false` for a key that is. Never called where
-    /// [`OPERATIONS`](Self::OPERATIONS) are without `lookup`. `#[inline(always)]` makes sure that what is
-    /// measured is the lookup, and not a call of it.
+    /// Returns whether the key may be present: never `false` if it is. Never called where
+    /// [`OPERATIONS`](Self::OPERATIONS) lack `lookup`. `#[inline(always)]` ensures that the lookup
+    /// itself is measured, and not a call to it.
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
-    /// Looks these keys up and tells of each, in their order, whether it may be present: what workloads of lookups
-    /// alone call, many keys at a time. A subject that looks several keys up at once does so here.
+    /// Looks these keys up, and reports for each, in order, whether it may be present. Workloads of
+    /// lookups alone call this, with many keys at a time. A subject that can look several keys up
+    /// at once does so here.
     #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
@@ -62,43 +67,44 @@ pub trait Subject: Send + Sync + Sized + 'static {
         keys.for_each(|key| tell(self.contains(key)));
     }
 
-    /// Takes one copy of a key out; `false` if there is none.
+    /// Removes one copy of a key; returns `false` if there is none.
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
-    /// Adds a copy of a key if its class has none, all in one atomic step: whether it did. Refused, and never
-    /// called, where [`OPERATIONS`](Self::OPERATIONS) are without `unique`.
+    /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Not
+    /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`.
     ///
     /// # Errors
     ///
-    /// No copy, and no room for one.
+    /// If there is no copy, and no room for one.
     fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
         Err(InsertError::Full)
     }
 
-    /// How many copies the class of a key has. Zero, and never called, where
-    /// [`OPERATIONS`](Self::OPERATIONS) are without `unique`.
+    /// Counts the copies in a key's class. Returns zero, and is never called, where
+    /// [`OPERATIONS`](Self::OPERATIONS) lack `unique`.
     fn count<K: Hash + ?Sized>(&self, _key: &K) -> u64 {
         0
     }
 
-    /// The class of a key, if it can be told: the keys that share it are one and the same to the filter.
-    /// Then `check` demands exact answers: a lookup finds a key if and only if there is a
-    /// copy of its class, and, where all keys share both of the only two buckets, an insert is refused
-    /// if and only if every slot is occupied, [`STASH`](Self::STASH) included. Of a subject that
-    /// [grows](Self::GROWS), keys of different classes must stay different, but a class may fall apart: a check has one
-    /// key of each.
+    /// Returns the class of a key, if it is known: keys of the same class are the same key to the
+    /// filter. If it is, `check` requires exact answers: a lookup finds a key if and only if there
+    /// is a copy of its class, and, where all keys share the only two buckets, an insert is refused
+    /// if and only if every slot is occupied, including the [`STASH`](Self::STASH). In a subject
+    /// that [grows](Self::GROWS), keys of different classes must stay different, but a class may
+    /// split; a check uses one key of each.
     fn class<K: Hash + ?Sized>(&self, _key: &K) -> Option<Class> {
         None
     }
 
-    /// Slots of the table.
+    /// Returns the number of slots.
     fn slots(&self) -> usize;
 
-    /// Size of the table in bytes, with the locks or counters it needs to be shared.
+    /// Returns the size of the table in bytes, including the locks or counters it needs to be
+    /// shared.
     fn memory_bytes(&self) -> usize;
 }
 
-/// The operations a subject supports, or a workload needs.
+/// The operations that a subject supports or a workload needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operations {
     /// Keys can be looked up. The answers of a subject without this cannot be checked.
@@ -107,8 +113,8 @@ pub struct Operations {
     pub insert: bool,
     /// Keys can be removed.
     pub remove: bool,
-    /// Keys can be inserted once only, and their copies counted. No workload needs it;
-    /// `check` does it too where it is possible.
+    /// A key can be inserted if it has no copy yet, and its copies counted. No workload needs this;
+    /// `check` also tests it where it is supported.
     pub unique: bool,
 }
 
@@ -146,7 +152,7 @@ impl Operations {
         ..Self::ALL
     };
 
-    /// The first operation among those needed that is missing here.
+    /// Returns the first operation among those needed that is missing here.
     pub fn missing(self, needed: Self) -> Option<&'static str> {
         if needed.lookup && !self.lookup {
             Some("look keys up")

@@ -1,5 +1,6 @@
-//! A structure for one thread, under one lock: what a program gets by sharing it so. Which lock, and what is inside,
-//! its users say: `global-lock`, `rwlock`, and the cuckoo hash tables.
+//! A single-threaded structure under one lock: the simplest way for a program to share it. The
+//! users of this module choose the lock and the structure: `global-lock`, `rwlock`, and the cuckoo
+//! hash tables.
 
 use std::hash::Hash;
 
@@ -8,22 +9,23 @@ use filter::Class;
 
 use crate::Subject;
 
-/// A structure for one thread. Where a key belongs is found without it, from a copy of its [`Locator`](Self::Locator).
+/// A single-threaded structure. A copy of its [`Locator`](Self::Locator) locates keys without
+/// access to the structure.
 pub trait Sequential: Send + Sync + Sized + 'static {
     /// [`Subject::STASH`].
     const STASH: usize = 0;
-    /// All that must be known to locate keys.
+    /// Everything needed to locate keys.
     type Locator: Send + Sync + 'static;
-    /// What the structure is asked for, of a key.
+    /// The location of a key, which the structure's operations take.
     type Location: Copy;
 
-    /// An empty one, as [`Subject::with_buckets`] has it.
+    /// Creates an empty structure, as [`Subject::with_buckets`] does.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
-    /// What locates keys; it never changes.
+    /// Returns what locates keys; it never changes.
     fn locator(&self) -> Self::Locator;
 
-    /// Where a key belongs.
+    /// Locates a key.
     fn locate<K: Hash + ?Sized>(locator: &Self::Locator, key: &K) -> Self::Location;
 
     /// [`Subject::class`].
@@ -31,46 +33,46 @@ pub trait Sequential: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Adds a copy; `false`, with nothing lost, if there is no room.
+    /// Adds a copy; returns `false`, with nothing lost, if there is no room.
     fn insert(&mut self, location: Self::Location) -> bool;
 
-    /// Whether there is a copy.
+    /// Returns whether there is a copy.
     fn contains(&self, location: Self::Location) -> bool;
 
-    /// Takes a copy out; `false` if there is none.
+    /// Removes a copy; returns `false` if there is none.
     fn remove(&mut self, location: Self::Location) -> bool;
 
     /// [`Subject::slots`].
     fn slots(&self) -> usize;
 
-    /// Size in bytes of what it has allocated.
+    /// Returns the size in bytes of what it has allocated.
     fn memory_bytes(&self) -> usize;
 }
 
-/// A lock with the structure inside. It calls [`step`](kcas::steps::step) before it is taken and before it
-/// is freed. A thread that panicked elsewhere leaves a structure that is whole, so that poison is ignored: no operation
-/// panics half done.
+/// A lock with the structure inside. It calls [`step`](kcas::steps::step) before it is taken and
+/// before it is released. Poison is ignored: no operation panics halfway, so a thread that panicked
+/// elsewhere leaves the structure intact.
 pub trait Lock: Send + Sync + 'static {
-    /// What is inside.
+    /// The structure inside.
     type Inside: Sequential;
     /// [`Subject::NAME`].
     const NAME: &'static str;
     /// [`Subject::DESCRIPTION`].
     const DESCRIPTION: &'static str;
 
-    /// A lock that nobody holds.
+    /// Creates a lock that no thread holds.
     fn new(inside: Self::Inside) -> Self;
 
-    /// Lets `action` look into the structure.
+    /// Runs `action` with shared access to the structure.
     fn look<R>(&self, action: impl FnOnce(&Self::Inside) -> R) -> R;
 
-    /// Lets `action` change the structure.
+    /// Runs `action` with exclusive access to the structure.
     fn change<R>(&self, action: impl FnOnce(&mut Self::Inside) -> R) -> R;
 }
 
 /// A sequential structure under a lock. Keys are hashed before the lock is taken.
 pub struct OneLock<L: Lock> {
-    /// A copy, so that it can be read without the lock.
+    /// A copy, which can be read without the lock.
     locator: <L::Inside as Sequential>::Locator,
     lock: L,
 }

@@ -1,38 +1,39 @@
-//! Waiting for a lock of one bit: what `segment-lock`, `optimistic` and `vector-quotient` share, whatever their locks
-//! are.
+//! Spinning on a lock of one bit, as `segment-lock`, `optimistic` and `vector-quotient` do with
+//! their various locks.
 //!
-//! A waiter only reads until the lock looks free, backs off, and yields its core once it has waited long, so
-//! that a holder that lost its core gets it back.
+//! A waiter only reads until the lock looks free, backs off, and yields its core after a long wait,
+//! so that a holder that lost its core gets it back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_utils::Backoff;
 use kcas::steps::step;
 
-/// A lock that is taken and freed by one access each.
+/// A lock that is taken and released by one access each.
 pub trait Spin {
-    /// Takes the lock, unless somebody holds it: whether it did. Then what its last holder wrote is seen.
+    /// Takes the lock unless it is held. Returns whether it did; if so, the caller sees what the
+    /// last holder wrote.
     fn try_take(&self) -> bool;
 
-    /// Whether somebody holds it, at a glance.
+    /// Returns whether the lock is held at the moment.
     fn is_held(&self) -> bool;
 
-    /// Frees the lock, which the caller holds.
+    /// Releases the lock, which the caller holds.
     fn free(&self);
 }
 
-/// A lock that is held; freed when dropped.
+/// A lock that is held; released when dropped.
 #[derive(Debug)]
 pub struct Held<'a, S: Spin>(pub &'a S);
 
 impl<'a, S: Spin> Held<'a, S> {
-    /// Waits until nobody holds the lock, and takes it.
+    /// Waits until the lock is free, and takes it.
     #[inline]
     pub fn take(lock: &'a S) -> Self {
         Self::try_take(lock).unwrap_or_else(|| Self::wait(lock))
     }
 
-    /// Takes the lock, unless somebody holds it.
+    /// Takes the lock unless it is held.
     #[inline]
     pub fn try_take(lock: &'a S) -> Option<Self> {
         step();
@@ -61,14 +62,14 @@ impl<S: Spin> Drop for Held<'_, S> {
     }
 }
 
-/// A lock: `true` while it is held.
+/// A spinlock: `true` while it is held.
 #[derive(Debug, Default)]
 pub struct SpinLock(AtomicBool);
 
 impl Spin for SpinLock {
     #[inline]
     fn try_take(&self) -> bool {
-        // Acquire pairs with the release in `free`: what the last holder wrote is seen.
+        // Acquire: pairs with the release in `free`, to see what the last holder wrote.
         !self.0.swap(true, Ordering::Acquire)
     }
 

@@ -1,4 +1,4 @@
-//! The standard library's mutex, with any sequential structure inside.
+//! The standard library's mutex around any sequential structure.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use kcas::steps::step;
 
 use super::one_lock::{Lock, Sequential};
 
-/// What a structure is called when it is shared under a mutex.
+/// The name and description of a structure when it is shared under a mutex.
 pub trait UnderMutex: Sequential {
     /// [`Subject::NAME`](crate::Subject::NAME).
     const NAME: &'static str;
@@ -33,7 +33,7 @@ impl<S: UnderMutex> Lock for Mutex<S> {
         step();
         let mut inside = self.lock().unwrap_or_else(PoisonError::into_inner);
         let result = action(&mut inside);
-        // Before the mutex is freed.
+        // Before the mutex is released.
         step();
         result
     }

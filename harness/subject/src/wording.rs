@@ -1,15 +1,15 @@
-//! Counts and names, put into words.
+//! Wording of counts and names in messages.
 
 use std::fmt::Display;
 
-/// A number with its digits in groups of three, as in `60,000`.
+/// Formats a number with its digits in groups of three, as in `60,000`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
     String::from_utf8_lossy(&groups.join(&b',')).into_owned()
 }
 
-/// A noun as it stands after this count: `key` after 1, `keys` after any other.
+/// Returns a noun in the form for this count: `key` after 1, `keys` after any other.
 pub fn noun<N: PartialEq + From<u8>>(count: N, singular: &str) -> String {
     let ending = match singular {
         _ if count == N::from(1) => "",
@@ -19,17 +19,17 @@ pub fn noun<N: PartialEq + From<u8>>(count: N, singular: &str) -> String {
     format!("{singular}{ending}")
 }
 
-/// A count with its noun: `1 key`, `2 keys`.
+/// Formats a count with its noun: `1 key`, `2 keys`.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, singular: &str) -> String {
     format!("{count} {}", noun(count, singular))
 }
 
-/// A count of many digits with its noun: `60,000 keys`.
+/// Formats a large count with its noun: `60,000 keys`.
 pub fn large(count: u64, singular: &str) -> String {
     format!("{} {}", grouped(count), noun(count, singular))
 }
 
-/// What is said of a name that is not known: the nearest one that is, if one is near, and all of them.
+/// Describes an unknown name: gives the nearest known one, if one is near, and lists all of them.
 pub fn unknown(name: &str, known: &[&str]) -> String {
     let all = known.join(", ");
     match nearest(name, known) {
@@ -39,7 +39,7 @@ pub fn unknown(name: &str, known: &[&str]) -> String {
 }
 
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    // Far enough for a word that is forgotten, too near for another name.
+    // Low enough to match a name with a word missing, high enough not to match a different name.
     const NEAR: f64 = 0.85;
     let name = name.to_lowercase();
     let similar = |known: &&'a str| (strsim::jaro_winkler(&name, known), *known);

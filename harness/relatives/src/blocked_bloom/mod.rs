@@ -1,29 +1,31 @@
-//! A blocked Bloom filter that asks for one hash: after Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient
-//! Bloom Filters* (2007), and the one-hash filters that followed. It cannot remove, and never refuses a key.
+//! A blocked Bloom filter with a single hash per key, after Putze, Sanders and Singler, *Cache-,
+//! Hash- and Space-Efficient Bloom Filters* (2007), and the one-hash filters that followed. It
+//! cannot remove keys, and never refuses one.
 //!
-//! One hash of the key chooses a block, from its high end, and bits in it, from its low end: three in each of
-//! the block's two words. A lookup loads the two words, which lie in one cache line, and compares each with a mask; an
-//! insert sets the bits with one atomic *or* a word, unless they are set. (In a table of more than 4 GiB the bits
-//! of the hash that choose the block and those that choose bits begin to overlap.)
+//! The high end of a key's hash chooses a block, and the low end chooses bits in it: three in each
+//! of the block's two words. A lookup loads the two words, which share a cache line, and compares
+//! each with a mask. An insert sets the bits with one atomic *or* per word, unless they are already
+//! set. (In a table of more than 4 GiB the hash bits that choose the block begin to overlap those
+//! that choose the bits.)
 //!
-//! It takes the same memory as our table, 16 bits a slot. It could be faster or more precise, but not both, and is
-//! set so that it **finds as many absent keys as ours** when both are as full as ours can be: the work is
-//! then compared at the same memory and the same error. With a block of one word, a full filter finds 0.38 % of
-//! absent keys at best; with two and three bits in each, 0.23 %; with a cache line of eight words and a bit in each,
-//! 0.09 %, for eight loads.
+//! It takes the same memory as our table, 16 bits per slot. It could be faster or more precise, but
+//! not both. Its parameters make it **as often wrong about absent keys as ours** when both are as
+//! full as ours can be, so the two are compared at equal memory and equal error. With a block of
+//! one word, a full filter finds 0.38 % of absent keys at best; with two words and three bits in
+//! each, 0.23 %; with a cache line of eight words and one bit in each, 0.09 %, for eight loads.
 //!
 //! # How often it is wrong
 //!
-//! With n keys in m blocks, a block has *i* of them with the Poisson probability *P(i)* of mean n / m, which is
-//! 8 × load. So, for a key that is absent,
+//! With n keys in m blocks, a block holds *i* of them with the Poisson probability *P(i)* of mean n
+//! / m, which is 8 × load. So, for an absent key,
 //!
 //! ```text
 //! false positive rate  =  Σ P(i) E[(X / 64)³]²  ≈  Σ P(i) (1 − (63/64)^(3i))^6
 //! ```
 //!
-//! where *X* is how many of a word's 64 bits are set after 3*i* draws. The right side is 3 % lower: it takes the
-//! bits as independent. At a load of 0.95 that is 0.190 %, where our layout has 8 × 0.95 / 4,096 = 0.186 %; at
-//! 1, 0.232 % and 0.195 %.
+//! where *X* is the number of a word's 64 bits that are set after 3*i* draws. The right-hand side
+//! is 3 % lower, because it treats the bits as independent. At a load of 0.95 the rate is 0.190 %,
+//! where our layout has 8 × 0.95 / 4,096 = 0.186 %; at a load of 1, 0.232 % against 0.195 %.
 
 pub mod theory;
 
@@ -37,10 +39,10 @@ use statrs::distribution::{Discrete, Poisson};
 use subject::layout::{Geometry, geometry};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-/// Words of a block.
+/// Words per block.
 const WORDS: usize = 2;
 
-/// Bits of a key in each word, some of which may be the same.
+/// Bits of a key in each word; some may coincide.
 const BITS: usize = 3;
 
 /// A blocked Bloom filter of atomic words.
@@ -52,13 +54,13 @@ pub struct BlockedBloom {
     slots: usize,
 }
 
-/// Aligned so that it lies in one cache line. Relaxed throughout: bits are never cleared, and nothing else is
-/// read by what they say.
+/// Aligned so that it lies in one cache line. All accesses are relaxed: bits are never cleared, and
+/// no other data is read on the strength of them.
 #[derive(Debug, Default)]
 #[repr(align(16))]
 struct Block([AtomicU64; WORDS]);
 
-/// The bits of a key in the words of its block.
+/// Returns the bits of a key in each word of its block.
 #[inline]
 fn masks(hash: u64) -> [u64; WORDS] {
     let mask = |word| {
@@ -70,15 +72,15 @@ fn masks(hash: u64) -> [u64; WORDS] {
 }
 
 impl BlockedBloom {
-    /// The words of a key's block, with the key's bits in them.
+    /// Returns the words of a key's block, each with the key's bits in it.
     #[inline]
     fn of(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
         let block = &self.blocks[self.geometry.locate(hash).first];
         block.0.iter().zip(masks(hash))
     }
 
-    /// The false positive rate that theory expects when so many keys are in, and its standard deviation between one
-    /// filter and another.
+    /// Returns the expected false positive rate with this many keys, and its standard deviation
+    /// from one filter to another.
     pub(crate) fn false_positive_rate(&self, keys: f64) -> (f64, f64) {
         let blocks = self.blocks.len() as f64;
         let (rate, variance) = rate_of_blocks(keys / blocks);
@@ -86,20 +88,21 @@ impl BlockedBloom {
     }
 }
 
-/// The formula of the module's docs, without its approximation: mean and variance, over the blocks of a filter with
-/// so many keys a block on average, of the share of absent keys that are found in one.
+/// Evaluates the formula of the module's docs without its approximation. Returns the mean and
+/// variance, over the blocks of a filter with `keys` keys per block on average, of the share of
+/// absent keys found in a block.
 fn rate_of_blocks(keys: f64) -> (f64, f64) {
     let Ok(law) = Poisson::new(keys) else {
         // No keys.
         return (0.0, 0.0);
     };
-    // The chances of each number of bits set in a word.
+    // The probability of each number of set bits in a word.
     let mut bits_set = [0.0; 65];
     bits_set[0] = 1.0;
     let (mut mean, mut mean_of_squares) = (0.0, 0.0);
-    // Past that, keys of a block are less likely than a number can tell.
+    // Beyond this, the probability of so many keys in a block underflows.
     for i in 0..100 + 3 * keys as u64 {
-        // The mean of (X / 64)^power in all words.
+        // The mean of (X / 64)^power over all words.
         let moment = |power: usize| {
             let terms = (bits_set.iter().enumerate())
                 .map(|(set, chance)| chance * (set as f64 / 64.0).powi(power as i32));
@@ -128,7 +131,7 @@ impl Subject for BlockedBloom {
     const OPERATIONS: Operations = Operations::INSERT;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        // Checks the number of buckets, too.
+        // Also checks the number of buckets.
         let words = geometry(buckets)?.buckets();
         let blocks = words.div_ceil(WORDS);
         Ok(Self {
@@ -158,12 +161,12 @@ impl Subject for BlockedBloom {
         })
     }
 
-    /// Refused: other keys may share the bits.
+    /// Always refuses: other keys may share the bits.
     fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }
 
-    /// The number of slots that our table of the same memory has.
+    /// Returns the number of slots in our table of the same memory.
     fn slots(&self) -> usize {
         self.slots
     }

@@ -1,4 +1,4 @@
-//! What is claimed of the [`BlockedBloom`] filter: how often it is wrong, at two load factors.
+//! The claim about the [`BlockedBloom`] filter: its false positive rate, at two load factors.
 
 use anyhow::Result;
 use subject::{SLOTS_PER_BUCKET, Subject};
@@ -9,7 +9,7 @@ use crate::theory::{Claim, Effort};
 
 const LOADS: [f64; 2] = [0.5, 0.95];
 
-/// Measures what is claimed.
+/// Measures the claims.
 pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     LOADS
         .map(|load| at_load(effort, load))

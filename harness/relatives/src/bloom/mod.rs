@@ -1,14 +1,17 @@
-//! The Bloom filter (Bloom 1970), of atomic words that threads share: the smallest filter that is as simple, and the
-//! one to beat for who never removes.
+//! The Bloom filter (Bloom 1970), built of atomic words and shared by threads: the smallest filter
+//! of such simplicity, and the one to beat when keys are never removed.
 //!
-//! It is sized as [`double_hashing`](super::double_hashing) says; as a subject, for as many keys as there are slots, at the
-//! false positive rate that our layout of four slots of twelve bits has when every slot is taken, 1 in 512: 13 bits a
-//! slot and nine hashes. The crate fastbloom is sized alike in the harness, so that the rows of both mean the same.
+//! Its size follows [`double_hashing`](super::double_hashing). As a subject it is sized for as many
+//! keys as there are slots, at the false positive rate of our layout (four slots of twelve bits)
+//! when every slot is taken, 1 in 512: 13 bits per slot and nine hashes. The harness sizes the
+//! crate fastbloom in the same way, so that the rows of both are comparable.
 //!
-//! An insert sets each of the key's bits that is not set by one atomic *or*; a bit that is set costs a load. A lookup loads
-//! words until a bit is missing. Both are wait-free: nobody waits for anybody, nor tries again.
+//! An insert sets each of the key's bits that is still clear by one atomic *or*; a bit already set
+//! costs only a load. A lookup loads words until it meets a clear bit. Both are wait-free: no
+//! thread waits for another or retries.
 //!
-//! It cannot remove, and never refuses a key; with more keys than it is sized for it is wrong more often.
+//! It cannot remove keys, and never refuses one; beyond the keys it is sized for, it is wrong more
+//! often.
 
 pub mod theory;
 
@@ -23,22 +26,25 @@ use subject::{Operations, Subject};
 
 use crate::double_hashing::DoubleHashing;
 
-/// A Bloom filter that threads share.
+/// A Bloom filter shared by threads.
 #[derive(Debug)]
 pub struct Bloom {
     shape: DoubleHashing,
-    /// A bit a cell. Relaxed throughout: bits are never cleared, and nothing else is read by what they say.
+    /// One bit per cell. All accesses are relaxed: bits are never cleared, and no other data is
+    /// read on the strength of them.
     words: Box<[AtomicU64]>,
-    /// The keys that it is sized for.
+    /// The number of keys it is sized for.
     capacity: usize,
 }
 
 impl Bloom {
-    /// An empty filter for `capacity` keys, which finds this share of absent keys once they are in.
+    /// Creates an empty filter for `capacity` keys. Once they are in, it finds this share of absent
+    /// keys.
     ///
     /// # Errors
     ///
-    /// No keys, more than 2^34, a rate below 2^-64 or above one half; more memory than there is.
+    /// If `capacity` is zero or more than 2^34, the rate is below 2^-64 or above one half, or there
+    /// is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(u64::BITS as usize))
@@ -50,18 +56,18 @@ impl Bloom {
         })
     }
 
-    /// Which cells are a key's.
+    /// Maps keys to their cells.
     pub(crate) fn shape(&self) -> &DoubleHashing {
         &self.shape
     }
 
-    /// How many bits are set.
+    /// Counts the set bits.
     pub(crate) fn bits_set(&self) -> u64 {
         let ones = |word: &AtomicU64| u64::from(word.load(Ordering::Relaxed).count_ones());
         self.words.iter().map(ones).sum()
     }
 
-    /// Adds the key whose hash this is.
+    /// Adds the key with this hash.
     #[inline]
     pub(super) fn insert_hash(&self, hash: u64) {
         for (word, mask) in self.of(hash) {
@@ -73,7 +79,7 @@ impl Bloom {
         }
     }
 
-    /// Whether the key whose hash this is may have been added.
+    /// Returns whether the key with this hash may have been added.
     #[inline]
     pub(super) fn contains_hash(&self, hash: u64) -> bool {
         self.of(hash).all(|(word, mask)| {
@@ -82,7 +88,7 @@ impl Bloom {
         })
     }
 
-    /// The words of a key's bits, each with one of them.
+    /// Returns the words that hold a key's bits, each with one of those bits.
     #[inline]
     fn of(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
         let split = |cell: usize| (&self.words[cell / 64], 1 << (cell % 64));
@@ -112,12 +118,12 @@ impl Subject for Bloom {
         self.contains_hash(FixedState.hash_one(key))
     }
 
-    /// Refused: other keys may share the bits.
+    /// Always refuses: other keys may share the bits.
     fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }
 
-    /// The number of keys it is sized for.
+    /// Returns the number of keys it is sized for.
     fn slots(&self) -> usize {
         self.capacity
     }
@@ -147,7 +153,7 @@ mod tests {
         assert_eq!(bloom.bits_set(), 9);
     }
 
-    /// Two threads that set bits of the same words at the same time: none is lost.
+    /// Two threads set bits of the same words at the same time, and none is lost.
     #[test]
     fn threads_lose_no_bit() {
         let blooms: Vec<_> = (0..5_000).map(|_| Bloom::new(20, 0.001).unwrap()).collect();
@@ -167,7 +173,7 @@ mod tests {
         }
     }
 
-    /// The last of the bits it asks for lies in the last word.
+    /// The last cell lies in the last word.
     #[test]
     fn every_cell_has_a_bit() {
         for capacity in 1..200 {

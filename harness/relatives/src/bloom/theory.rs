@@ -1,4 +1,4 @@
-//! What is claimed of the [`Bloom`] filter: its size, its fill and how often it is wrong.
+//! The claims about the [`Bloom`] filter: its size, its fill and its false positive rate.
 
 use std::f64::consts::LN_2;
 
@@ -9,16 +9,16 @@ use crate::double_hashing::DoubleHashing;
 use crate::theory::Keys;
 use crate::theory::{Claim, Effort, exactly};
 
-/// How often a Bloom filter is wrong.
+/// The false positive rate of a Bloom filter.
 pub const RATE: &str = "(1 − e^(−kn/m))^k, Bloom 1970";
 
-/// Bits a key, m/n.
+/// Bits per key, m/n.
 const BITS: [f64; 5] = [6.0, 8.0, 10.0, 13.0, 16.0];
 
-/// Of the keys that a filter of ten bits a key is sized for, those that are in.
+/// Keys inserted, as a multiple of the number that a filter of ten bits per key is sized for.
 const LOADS: [f64; 2] = [0.5, 2.0];
 
-/// Measures what is claimed.
+/// Measures the claims.
 pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let mut rows = Vec::new();
     for bits in BITS {
@@ -32,7 +32,7 @@ pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     Ok(rows)
 }
 
-/// A filter of so many bits a key, for all keys.
+/// Builds a filter with this many bits per key, for all keys.
 fn sized(effort: Effort, bits: f64) -> Result<Bloom> {
     Bloom::new(effort.keys as usize, (-bits * LN_2).exp2())
 }
@@ -42,14 +42,14 @@ fn sizes(bloom: &Bloom, effort: Effort, bits: f64) -> [Claim; 2] {
     let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
     let name = |what| format!("{what}, {bits} bits a key");
     let size = "n log2(1/ε) / ln 2, rounded up";
-    // In exact numbers it would be `bits` × n, so that rounding errors may show.
+    // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
     let m = exactly::<Bloom>(name("m"), size, bits * effort.keys as f64, cells).within(1.0);
     let optimum = "ln 2 · m/n, rounded";
     let k = exactly::<Bloom>(name("k"), optimum, LN_2 * bits, hashes).within(0.5);
     [m, k]
 }
 
-/// Fill and false positive rate, with such a share of the keys in that it is sized for.
+/// Measures fill and false positive rate with `load` times the keys that the filter is sized for.
 fn wrong(bloom: &Bloom, effort: Effort, bits: f64, load: f64) -> Result<[Claim; 2]> {
     let (keys, shape) = (Keys::of(effort), bloom.shape());
     let inserted = (load * effort.keys as f64) as u64;
@@ -70,15 +70,16 @@ fn wrong(bloom: &Bloom, effort: Effort, bits: f64, load: f64) -> Result<[Claim; 
     Ok([fill.by_chance(deviation_of_fill(shape, n)), rate])
 }
 
-/// The false positive rate of a filter with n keys, and its standard deviation between one filter and another, which comes
-/// from that of the fill.
+/// Returns the false positive rate of a filter with n keys, and its standard deviation from one
+/// filter to another, which comes from that of the fill.
 pub fn rate(shape: &DoubleHashing, n: f64) -> (f64, f64) {
     let rate = shape.false_positive_rate(n);
     let steepness = shape.hashes() as f64 * rate / shape.fill(n);
     (rate, steepness * deviation_of_fill(shape, n))
 }
 
-/// The standard deviation of the fill: that of the share of m bins that are not empty after kn balls.
+/// Returns the standard deviation of the fill: that of the share of m bins that are not empty after
+/// kn balls.
 fn deviation_of_fill(shape: &DoubleHashing, n: f64) -> f64 {
     let balls = shape.uses_a_cell(n);
     let empty = (-balls).exp();

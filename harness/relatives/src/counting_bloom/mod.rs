@@ -1,33 +1,40 @@
-//! The counting Bloom filter (Fan, Cao, Almeida, Broder, *Summary Cache*, 2000): a Bloom filter with a counter in the
-//! place of each bit, so that keys can be removed, for four times the memory.
+//! The counting Bloom filter (Fan, Cao, Almeida, Broder, *Summary Cache*, 2000): a Bloom filter
+//! with a counter in place of each bit, so that keys can be removed, at four times the memory.
 //!
-//! A counter has 4 bits, and sixteen of them share a word. An insert increases each of the key's counters by one, a
-//! remove decreases them; a key whose k cells are not all different changes each of them once, whether it comes or goes.
-//! It is sized as [`double_hashing`](super::double_hashing) says and [`Bloom`](super::Bloom) is: 52 bits a slot.
+//! A counter has 4 bits, and sixteen of them share a word. An insert increments each of the key's
+//! counters and a remove decrements them. A key whose k cells are not all distinct changes each of
+//! them once, on insert and on remove alike. Like [`Bloom`](super::Bloom), it is sized by
+//! [`double_hashing`](super::double_hashing): 52 bits per slot.
 //!
 //! # Saturation
 //!
-//! A counter that has reached 15 stays there for ever: how many keys it stands for is no longer known, and decreased too often
-//! it would deny one. So removes forget no key wrongly, but a key all of whose counters are saturated, or are used by
-//! other keys, is still found when it is out. That is rare: with the n keys that the filter is sized for, a counter is used
-//! kn/m = ln 2 times on average, and by a Poisson law 15 times or more with a probability of 1.6 · 10^−15. (Fan et al.
-//! bound the chance that any of m counters gets to 16 by m (e ln 2 / 16)^16 = 1.4 · 10^−15 m.) With eight times as
-//! many keys it is one counter in 1,540.
+//! A counter that has reached 15 stays there for ever: the number of keys it stands for is no
+//! longer known, and decrementing it too often would make the filter deny a key. So a remove never
+//! makes another key disappear, but a removed key is still found if all of its counters are
+//! saturated or used by other keys. That is rare: with the n keys that the filter is sized for, a
+//! counter is used kn/m = ln 2 times on average, and by a Poisson law 15 times or more with a
+//! probability of 1.6 · 10^−15. (Fan et al. bound the probability that any of m counters reaches 16
+//! by m (e ln 2 / 16)^16 = 1.4 · 10^−15 m.) With eight times as many keys, one counter in 1,540
+//! saturates.
 //!
 //! # Threads
 //!
-//! Each counter is changed by a compare-and-swap of its word, which is tried again when another thread changed the word
-//! meanwhile, and thus made progress: inserts and removes are lock-free, lookups wait-free. **The k counters of a key do not
-//! change at one moment.** As long as removes are only of keys that are in (as many removes as inserts that have returned,
-//! and none twice at once) every counter that is not saturated is at least the number of keys in that use it, at every
-//! moment and whatever the others do: each key takes away only what it brought itself. So no key is denied between the return of its
-//! insert and the start of its remove. While an insert or a remove is under way a lookup of that key may say either.
+//! Each counter is changed by a compare-and-swap of its word, which is retried when another thread
+//! has changed the word meanwhile and thus made progress: inserts and removes are lock-free,
+//! lookups wait-free. **The k counters of a key do not change atomically.** Suppose that only keys
+//! that are present are removed: as many removes as inserts that have returned, and no copy twice
+//! at once. Then every unsaturated counter is, at every moment and whatever other threads do, at
+//! least the number of present keys that use it, since each key takes away only what it added
+//! itself. So no key is denied between the return of its insert and the start of its remove. While
+//! an insert or a remove is in progress, a lookup of that key may give either answer.
 //!
-//! Who removes a key that is not in is refused if one of its counters is zero. If none is, the filter has taken it for
-//! present, and **the remove takes from other keys what is theirs**: they may be denied from then on. Counters are decreased in
-//! ascending order, and thus in the same by all: of two threads that remove the same single copy one is ahead, and the other meets a zero where it has
-//! passed, unless other keys use all of the counters. The other then gives back what it took, and is refused; in between,
-//! keys that share those counters may be denied.
+//! Removing an absent key is refused if one of its counters is zero. If none is, the filter takes
+//! the key for present, and **the remove decrements counters that belong to other keys**, which may
+//! be denied from then on. All threads decrement counters in the same, ascending order. So if two
+//! threads remove the same single copy, one is ahead and the other meets a zero that the first has
+//! left, unless other keys use all of the counters. The second thread then restores what it
+//! decremented, and its remove is refused; in between, keys that share those counters may be
+//! denied.
 
 pub mod theory;
 
@@ -43,26 +50,26 @@ use subject::layout::{FALSE_POSITIVE_RATE, slots, zeroed};
 
 use crate::double_hashing::{DoubleHashing, MAX_HASHES};
 
-/// Bits of a counter.
+/// Bits per counter.
 const BITS: usize = 4;
 
-/// Counters of a word.
+/// Counters per word.
 const COUNTERS: usize = u64::BITS as usize / BITS;
 
-/// The value at which a counter stays.
+/// The value at which a counter saturates.
 const SATURATED: u64 = (1 << BITS) - 1;
 
-/// A counting Bloom filter that threads share.
+/// A counting Bloom filter shared by threads.
 #[derive(Debug)]
 pub struct CountingBloom {
     shape: DoubleHashing,
-    /// Relaxed throughout: what is known of a counter depends on its own history alone.
+    /// All accesses are relaxed: what is known of a counter depends on its own history alone.
     words: Box<[AtomicU64]>,
-    /// The keys that it is sized for.
+    /// The number of keys it is sized for.
     capacity: usize,
 }
 
-/// What came of decreasing a counter.
+/// Outcome of decrementing a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Decrease {
     Done,
@@ -71,11 +78,13 @@ enum Decrease {
 }
 
 impl CountingBloom {
-    /// An empty filter for `capacity` keys, which finds this share of absent keys once they are in.
+    /// Creates an empty filter for `capacity` keys. Once they are in, it finds this share of absent
+    /// keys.
     ///
     /// # Errors
     ///
-    /// No keys, more than 2^34, a rate below 2^-64 or above one half; more memory than there is.
+    /// If `capacity` is zero or more than 2^34, the rate is below 2^-64 or above one half, or there
+    /// is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(COUNTERS))
@@ -87,18 +96,18 @@ impl CountingBloom {
         })
     }
 
-    /// Which cells are a key's.
+    /// Maps keys to their cells.
     pub(crate) fn shape(&self) -> &DoubleHashing {
         &self.shape
     }
 
-    /// How many counters are saturated.
+    /// Counts the saturated counters.
     pub(crate) fn saturated(&self) -> u64 {
         let count = |cell| u64::from(self.counter(cell) == SATURATED);
         (0..self.shape.cells()).map(count).sum()
     }
 
-    /// The cells of a key, each once, in ascending order.
+    /// Returns the distinct cells of a key, in ascending order.
     #[inline]
     fn distinct(&self, hash: u64) -> ArrayVec<usize, MAX_HASHES> {
         let mut cells: ArrayVec<_, MAX_HASHES> = self.shape.of(hash).collect();
@@ -115,7 +124,8 @@ impl CountingBloom {
         counter_of(word, cell)
     }
 
-    /// Changes the word of a counter, unless the change refuses the counter's value, which is the error then.
+    /// Changes the word of a counter, unless `change` refuses the counter's value; that value is
+    /// then the error.
     #[inline]
     fn change(&self, cell: usize, change: impl Fn(u64) -> Option<i64>) -> Result<(), u64> {
         let word = &self.words[cell / COUNTERS];
@@ -135,7 +145,7 @@ impl CountingBloom {
 
     #[inline]
     fn increase(&self, cell: usize) {
-        // What is saturated stays so.
+        // A saturated counter stays saturated.
         let _ = self.change(cell, |counter| (counter < SATURATED).then_some(1));
     }
 
@@ -149,7 +159,7 @@ impl CountingBloom {
         }
     }
 
-    /// Decreases all of these counters; `false`, with nothing changed in the end, if one is zero.
+    /// Decrements all of these counters. If one is zero, restores the others and returns `false`.
     fn decrease_all(&self, cells: &[usize]) -> bool {
         let mut decreased = ArrayVec::<_, MAX_HASHES>::new();
         for &cell in cells {
@@ -166,7 +176,7 @@ impl CountingBloom {
     }
 }
 
-/// The counter of a cell in its word.
+/// Returns the counter of a cell in its word.
 #[inline]
 fn counter_of(word: u64, cell: usize) -> u64 {
     word >> (cell % COUNTERS * BITS) & SATURATED
@@ -201,7 +211,7 @@ impl Subject for CountingBloom {
         cells.iter().all(|&cell| self.counter(cell) > 0) && self.decrease_all(&cells)
     }
 
-    /// The number of keys it is sized for.
+    /// Returns the number of keys it is sized for.
     fn slots(&self) -> usize {
         self.capacity
     }
@@ -224,7 +234,8 @@ mod tests {
         cells.map(|cell| bloom.counter(cell)).collect()
     }
 
-    /// Against a list of numbers, with counters that saturate, and keys whose cells coincide.
+    /// Compares the counters with a list of numbers, including counters that saturate and keys
+    /// whose cells coincide.
     #[test]
     fn counters_are_those_of_a_list() {
         let bloom = CountingBloom::new(2, 0.01).unwrap();
@@ -264,7 +275,8 @@ mod tests {
         }
     }
 
-    /// More keys than counters can count: when all but a few are out, those few are found.
+    /// There are more keys than counters can count. When all but a few have been removed, those few
+    /// are still found.
     #[test]
     fn a_saturated_counter_stays_and_denies_no_key() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();
@@ -279,7 +291,7 @@ mod tests {
         keys.take(5).for_each(|key| assert!(bloom.contains(&key)));
     }
 
-    /// A key that shares its first counter with the key 0, and not its last.
+    /// Returns a key that shares its first counter with the key 0, but not its last.
     fn sharing_with_zero(bloom: &CountingBloom) -> u64 {
         let cells = |key: u64| bloom.distinct(FixedState.hash_one(key));
         let of_zero = cells(0);
@@ -290,7 +302,7 @@ mod tests {
         (1..).find(shares).unwrap()
     }
 
-    /// A remove has looked at all counters when another one takes the last.
+    /// One remove has looked at all counters when another one takes the last.
     #[test]
     fn a_remove_that_comes_too_late_gives_back_what_it_took() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();
@@ -301,7 +313,7 @@ mod tests {
         assert_eq!(counters(&bloom), before);
     }
 
-    /// It does not touch a counter that another key needs, not even for a moment.
+    /// A refused remove does not touch a counter that another key needs, not even for a moment.
     #[test]
     fn a_remove_that_is_refused_at_once_denies_no_other_key() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();

@@ -1,5 +1,6 @@
-//! What is claimed of the [`CountingBloom`] filter: it is wrong as often as a Bloom filter, hardly any counter saturates
-//! at the size it is made for, and as many as expected with more keys.
+//! The claims about the [`CountingBloom`] filter: its false positive rate is that of a Bloom
+//! filter, hardly any counter saturates at the size it is made for, and with more keys as many
+//! saturate as predicted.
 
 use anyhow::{Result, ensure};
 use statrs::distribution::{DiscreteCDF, Poisson};
@@ -11,13 +12,13 @@ use crate::bloom::theory as bloom;
 use crate::theory::{Claim, Effort, exactly};
 use crate::theory::{Keys, of_share};
 
-/// The formula for counters that stay at 15.
+/// The formula for the share of saturated counters, those that stay at 15.
 const SATURATED: &str = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";
 
-/// So many times the keys that it is sized for saturate a good many counters.
+/// With this many times the keys that the filter is sized for, a good many counters saturate.
 const TOO_MANY: u64 = 8;
 
-/// Measures what is claimed.
+/// Measures the claims.
 pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let keys = Keys::of(effort);
     let n = effort.keys;
@@ -46,7 +47,7 @@ pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     Ok(rows)
 }
 
-/// The share of counters that are saturated with n keys in.
+/// Measures the share of counters that are saturated with n keys.
 fn saturated(filter: &CountingBloom, name: &str, n: u64) -> Claim {
     let (cells, uses) = (
         filter.shape().cells() as f64,

@@ -1,9 +1,11 @@
-//! The scalable Bloom filter (Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*, 2007): a Bloom filter for
-//! who does not know how many keys will come. It is a list of [`Bloom`] filters, the *stages*; when the newest has the
-//! keys that it is sized for, a larger one is added, and new keys go there.
+//! The scalable Bloom filter (Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*,
+//! 2007): a Bloom filter for when the number of keys is not known in advance. It is a list of
+//! [`Bloom`] filters, the *stages*. When the newest holds the keys that it is sized for, a larger
+//! one is added, and new keys go there.
 //!
-//! With a first stage for n keys at a false positive rate of ε0, *growth* s and *tightening* r, stage i is for n s^i
-//! keys at ε0 r^i. An absent key is found if any stage finds it:
+//! With a first stage for n keys at a false positive rate of ε0, *growth* s and *tightening* r,
+//! stage i is sized for n s^i keys at a rate of ε0 r^i. An absent key is found if any stage finds
+//! it:
 //!
 //! ```text
 //! false positive rate  =  1 − Π (1 − ε0 r^i)  ≤  Σ ε0 r^i  <  ε0 / (1 − r)
@@ -11,25 +13,30 @@
 //!
 //! so that, with ε0 = ε (1 − r), it stays below ε however many stages there are.
 //!
-//! The paper recommends a growth of 2 where moderate growth is expected and 4 where much is, and finds that
-//! a tightening of 0.8 to 0.9 takes the least memory over a wide range of growth. As a subject it has
-//! [2](ScalableBloom::GROWTH) and [0.85](ScalableBloom::TIGHTENING), the middle; a compound rate of 1 in 512 as
-//! [`Bloom`]; and **it starts with a hundredth of the keys asked for**, so that it reaches seven stages when they are
-//! in. A hash more every four stages, and lookups that ask several stages, are what growing costs.
+//! The paper recommends a growth of 2 where moderate growth is expected and 4 where much is, and
+//! finds that a tightening of 0.8 to 0.9 takes the least memory over a wide range of growth. As a
+//! subject the filter has a growth of [2](ScalableBloom::GROWTH), a tightening of
+//! [0.85](ScalableBloom::TIGHTENING), the middle of that range, and, like [`Bloom`], a compound
+//! rate of 1 in 512. **Its first stage is sized for a hundredth of the keys asked for**, so that it
+//! has seven stages when they are all in. The price of growing is one more hash every four stages,
+//! and lookups that search several stages.
 //!
 //! # Threads
 //!
-//! There is no lock. A key that is found already is not added, in whichever stage it is. Others set their bits in
-//! the newest stage, and are counted, each thread in a counter of its own ([`Length`]). The sum is what tells that a stage
-//! is full; few inserts look at it, chosen by their hash, so that a stage takes about one part in a thousand more keys than
-//! it is sized for, and what comes while the next one is being made. Who finds a stage full makes the next; of two
-//! threads that do, one wins, and the other drops its own. A stage that is there stays for good.
+//! There is no lock. A key that is already found, in whichever stage, is not added. Any other key
+//! sets its bits in the newest stage and is counted, by each thread in a counter of its own
+//! ([`Length`]). The sum of the counters shows when a stage is full. Only a few inserts, chosen by
+//! their hash, check it, so a stage takes about one part in a thousand more keys than it is sized
+//! for, plus those that arrive while the next one is being made. A thread that finds a stage full
+//! makes the next; if two threads do, one wins, and the other drops its own. A stage, once added,
+//! stays for good.
 //!
-//! A lookup goes from the newest stage to the oldest, as most keys are in the newest. It cannot miss a key whose
-//! insert it knows to have returned: whoever knows of that knows of the stage, too.
+//! A lookup goes from the newest stage to the oldest, as most keys are in the newest. It cannot
+//! miss a key whose insert is known to have returned: a thread that knows this also sees the stage.
 //!
-//! It cannot remove. It refuses a key only when the newest stage is full and a larger one is impossible: for want
-//! of memory, or as it would be for more than 2^34 keys, or at a rate below 2^-64; and to more threads than
+//! The filter cannot remove keys. It refuses a key only when the newest stage is full and a larger
+//! one is impossible: for lack of memory, because it would be sized for more than 2^34 keys, or
+//! because its rate would be below 2^-64. It also refuses keys from more threads than
 //! [K-CAS](thread_id::MAX_THREADS) has room for.
 
 pub mod theory;
@@ -49,34 +56,35 @@ use subject::{Operations, Subject};
 use crate::bloom::Bloom;
 use crate::double_hashing::DoubleHashing;
 
-/// Of so many keys of a stage about one looks whether it is full.
+/// About one in this many keys of a stage checks whether it is full.
 const LOOKS: usize = 1_024;
 
-/// As a subject, it starts with one in so many of the keys asked for.
+/// As a subject, the filter's first stage is sized for the keys asked for divided by this.
 const STARTS_WITH: usize = 100;
 
-/// A Bloom filter that grows, and that threads share.
+/// A growing Bloom filter shared by threads.
 #[derive(Debug)]
 pub struct ScalableBloom {
     stages: Box<[Stage]>,
-    /// Index of the newest stage that is there.
+    /// Index of the newest stage.
     newest: AtomicUsize,
-    /// Whether a stage could not be made when it was needed; from then on every insert looks. Relaxed: a hint.
+    /// Whether a stage could not be made when it was needed. From then on every insert checks.
+    /// Relaxed: only a hint.
     stuck: AtomicBool,
-    /// The keys in all stages.
+    /// The number of keys in all stages.
     keys: Length,
-    /// The keys it was asked for, as a subject.
+    /// The number of keys asked for, as a subject.
     slots: usize,
 }
 
-/// A stage, there or to come.
+/// A stage, made or only planned.
 #[derive(Debug)]
 struct Stage {
     capacity: usize,
     false_positive_rate: f64,
     /// The number of keys in all stages at which this one is full.
     full_at: usize,
-    /// An insert looks whether it is full if these bits of its hash are zero.
+    /// An insert checks whether the stage is full if these bits of its hash are zero.
     look: u64,
     bloom: OnceBox<Bloom>,
 }
@@ -85,16 +93,17 @@ impl ScalableBloom {
     /// The growth that the paper recommends where moderate growth is expected.
     pub const GROWTH: usize = 2;
 
-    /// The middle of what the paper recommends.
+    /// The middle of the range that the paper recommends.
     pub const TIGHTENING: f64 = 0.85;
 
-    /// An empty filter with a first stage for `first_capacity` keys, which finds at most `false_positive_rate` of absent
-    /// keys however much it grows. Each stage is for `growth` times as many keys as the one before, at
-    /// `tightening` times its rate.
+    /// Creates an empty filter with a first stage for `first_capacity` keys. It finds at most
+    /// `false_positive_rate` of absent keys however much it grows. Each stage is sized for `growth`
+    /// times as many keys as the one before, at `tightening` times its rate.
     ///
     /// # Errors
     ///
-    /// A first stage that is not possible; a growth that is not 2 to 16; a tightening that is not 0.5 to 0.95.
+    /// If the first stage is impossible, the growth is not from 2 to 16, or the tightening is not
+    /// from 0.5 to 0.95.
     pub fn new(
         first_capacity: usize,
         false_positive_rate: f64,
@@ -110,12 +119,12 @@ impl ScalableBloom {
             "tightening: {tightening}; a stage can have 0.5 to 0.95 times the rate of the one before"
         );
         let first = (first_capacity, false_positive_rate * (1.0 - tightening));
-        // Tells what is wrong with it if no stage is possible.
+        // Explains what is wrong with the first stage when no stage is possible.
         DoubleHashing::sized(first.0, first.1)?;
         Self::of(planned(first, growth, tightening), first_capacity)
     }
 
-    /// An empty filter that may have these stages, the first of which it has.
+    /// Creates an empty filter that may grow to these stages, and makes the first of them.
     fn of(stages: Box<[Stage]>, slots: usize) -> Result<Self> {
         stages[0].make()?;
         Ok(Self {
@@ -127,22 +136,23 @@ impl ScalableBloom {
         })
     }
 
-    /// Number of stages that are there.
+    /// Returns the number of stages made so far.
     pub fn stages(&self) -> usize {
         self.newest() + 1
     }
 
-    /// How many keys were added; those that were found already are not.
+    /// Returns how many keys were added; those that were already found do not count.
     pub fn keys(&self) -> usize {
         self.keys.sum()
     }
 
-    /// Which cells of a stage are a key's, if it is there.
+    /// Maps keys to their cells in a stage, if the stage has been made.
     pub(crate) fn shape(&self, stage: usize) -> Option<&DoubleHashing> {
         self.stages.get(stage)?.bloom.get().map(Bloom::shape)
     }
 
-    /// One in so many inserts looks whether this stage, which may be planned only, is full.
+    /// Returns the number of inserts of which one checks whether this stage, which may be only
+    /// planned, is full.
     pub(crate) fn looks_every(&self, stage: usize) -> u64 {
         self.stages[stage].look + 1
     }
@@ -150,11 +160,12 @@ impl ScalableBloom {
     #[inline]
     fn newest(&self) -> usize {
         step();
-        // Acquire: pairs with the release in `grow`, for who follows a thread that saw the stage here.
+        // Acquire: pairs with the release in `grow`, for a thread that follows another that saw the
+        // stage here.
         self.newest.load(Ordering::Acquire)
     }
 
-    /// The stages that are there, the newest first.
+    /// Returns the stages made so far, the newest first.
     #[inline]
     fn newest_first(&self) -> impl Iterator<Item = &Bloom> {
         let there = self.stages[..=self.newest()].iter().rev();
@@ -166,7 +177,8 @@ impl ScalableBloom {
         self.newest_first().any(|bloom| bloom.contains_hash(hash))
     }
 
-    /// Whether there is room in the newest stage, or now is in the next one, as far as the insert of this hash looks.
+    /// Returns whether there is room in the newest stage, or by now in the next one, as far as an
+    /// insert of this hash checks.
     #[inline]
     fn has_room(&self, hash: u64) -> bool {
         let newest = self.newest();
@@ -175,7 +187,8 @@ impl ScalableBloom {
         !looks || self.keys.sum() < stage.full_at || self.grow(newest)
     }
 
-    /// Makes the stage after this one, which is full, unless another thread has: whether there is one.
+    /// Makes the stage after this full one, unless another thread already has. Returns whether
+    /// there is one.
     #[cold]
     fn grow(&self, full: usize) -> bool {
         let next = full + 1;
@@ -191,7 +204,7 @@ impl ScalableBloom {
 }
 
 impl Stage {
-    /// Makes it, unless it is there.
+    /// Makes the stage, unless it exists.
     fn make(&self) -> Result<&Bloom> {
         step();
         let new = || Bloom::new(self.capacity, self.false_positive_rate).map(Box::new);
@@ -199,7 +212,7 @@ impl Stage {
     }
 }
 
-/// All stages that a filter may ever have.
+/// Plans all stages that a filter may ever have.
 fn planned((mut capacity, mut rate): (usize, f64), growth: usize, tightening: f64) -> Box<[Stage]> {
     let mut full_at = 0_usize;
     let mut stages = Vec::new();
@@ -238,7 +251,8 @@ impl Subject for ScalableBloom {
         if self.contains_hash(hash) {
             return true;
         }
-        // A thread that cannot count, since there are too many, is refused before anything is done.
+        // A thread that has no counter, as there are too many threads, is refused before anything
+        // changes.
         if !self.has_room(hash) || thread_id::with(|id| self.keys.counter(id).change(1)).is_err() {
             return false;
         }
@@ -251,12 +265,12 @@ impl Subject for ScalableBloom {
         self.contains_hash(FixedState.hash_one(key))
     }
 
-    /// Refused: other keys may share the bits.
+    /// Always refuses: other keys may share the bits.
     fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }
 
-    /// The number of keys it was asked for.
+    /// Returns the number of keys asked for.
     fn slots(&self) -> usize {
         self.slots
     }
@@ -310,15 +324,15 @@ mod tests {
         assert!((0..100_000_u64).all(|key| filter.insert(&key)));
         assert!((0..100_000_u64).all(|key| filter.contains(&key)));
         assert_eq!(filter.stages(), 7);
-        // All but those few that were found before they came.
+        // All but the few that were already found when they arrived.
         let (least, keys) = (100_000 * 511 / 512, filter.keys());
         assert!((least..100_000).contains(&keys), "{keys}");
-        // What is found already is added nowhere.
+        // A key that is already found is not added to any stage.
         assert!((0..100_000_u64).all(|key| filter.insert(&key)));
         assert_eq!((filter.keys(), filter.stages()), (keys, 7));
     }
 
-    /// When it cannot grow, it keeps what it has, and takes no more, whoever looks.
+    /// A filter that cannot grow keeps what it has and takes no more keys, whichever insert checks.
     #[test]
     fn when_it_cannot_grow_it_refuses() {
         let mut stages = planned((4_096, 0.001), 2, 0.85).into_vec();
@@ -333,11 +347,11 @@ mod tests {
             filter.keys()
         );
         assert!(refused.len() > 7_000 && refused.is_sorted());
-        // All but those that are found.
+        // All but those that are already found.
         assert!(taken.len() < filter.keys() + 50, "{}", taken.len());
     }
 
-    /// A thread that found a stage full long ago comes late.
+    /// A thread that found a stage full long ago arrives late.
     #[test]
     fn a_stage_that_is_there_is_not_added_again() {
         let filter = ScalableBloom::new(100, 0.01, 2, 0.85).unwrap();
@@ -348,7 +362,7 @@ mod tests {
         (0..1_000_u64).for_each(|key| assert!(filter.contains(&key)));
     }
 
-    /// Threads that add stages at the same time: keys are in one of them.
+    /// Threads add stages at the same time, and every key is in one of them.
     #[test]
     fn threads_grow_it_together() {
         for round in 0..20_u64 {

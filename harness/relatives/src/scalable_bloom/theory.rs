@@ -1,5 +1,5 @@
-//! What is claimed of the [`ScalableBloom`] filter: when it adds stages, and that it stays below its compound false
-//! positive rate however many there are.
+//! The claims about the [`ScalableBloom`] filter: when it adds stages, and that it stays below its
+//! compound false positive rate however many there are.
 
 use anyhow::{Context, Result, ensure};
 use subject::Subject;
@@ -10,7 +10,7 @@ use crate::bloom::theory as bloom;
 use crate::theory::Keys;
 use crate::theory::{Claim, Effort, exactly};
 
-/// Growth, tightening, and how many stages are filled, the last by half.
+/// Growth, tightening, and the number of stages filled, the last of them half.
 const CASES: [(usize, f64, u32); 4] = [
     (ScalableBloom::GROWTH, ScalableBloom::TIGHTENING, 10),
     (2, 0.5, 10),
@@ -18,7 +18,7 @@ const CASES: [(usize, f64, u32); 4] = [
     (4, 0.85, 6),
 ];
 
-/// Measures what is claimed.
+/// Measures the claims.
 pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let cases = CASES.into_iter();
     let rows = cases
@@ -28,26 +28,26 @@ pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
 }
 
 fn of_case(effort: Effort, (growth, tightening, stages): (usize, f64, u32)) -> Result<[Claim; 4]> {
-    // So that the stages but the last, and half of that, take all keys.
+    // Makes all stages but the last, and half of the last, hold all keys.
     let before = (growth.pow(stages - 1) - 1) / (growth - 1);
     let last = growth.pow(stages - 1);
     let first = (effort.keys as usize / (before + last / 2)).max(1);
     let filter = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening)?;
     let keys = Keys::of(effort);
     let inserted = (first * (before + last / 2)) as u64;
-    // How many keys there were when each stage was added.
+    // The number of keys at which each stage was added.
     let mut added_at = vec![0];
     for index in 0..inserted {
         ensure!(
             filter.insert(&keys.key(index)),
-            "refused the key of index {index}"
+            "refused the key with index {index}"
         );
         if filter.stages() > added_at.len() {
             added_at.push(filter.keys() - 1);
         }
     }
     let denied = (0..inserted).find(|&index| !filter.contains(&keys.key(index)));
-    ensure!(denied.is_none(), "denies the key of index {denied:?}");
+    ensure!(denied.is_none(), "denies the key with index {denied:?}");
 
     let name = format!("growth {growth}, tightening {tightening}");
     let there = exactly::<ScalableBloom>(
@@ -64,8 +64,8 @@ fn of_case(effort: Effort, (growth, tightening, stages): (usize, f64, u32)) -> R
         full_at,
         last_added,
     );
-    // Each insert from there on looks with a chance of one in `looks_every`: that none of so many does is as unlikely as
-    // five standard deviations.
+    // From there on, each insert checks with a probability of one in `looks_every`. That none of
+    // this many does is as unlikely as a deviation of five standard deviations.
     let addition = addition.between(
         full_at,
         full_at + 15.0 * filter.looks_every(stages as usize - 2) as f64,
@@ -86,7 +86,7 @@ fn of_case(effort: Effort, (growth, tightening, stages): (usize, f64, u32)) -> R
         "1 − Π (1 − p_i), p_i = (1 − e^(−kn/m))^k of stage i",
         (1.0 - not_found, variance.sqrt()),
     );
-    // The bound is on what is expected, and what is measured may be above that by chance.
+    // The bound is on the expectation, and the measurement may exceed that by chance.
     let by_chance = compound.most - compound.predicted;
     let bound = exactly::<ScalableBloom>(
         format!("compound false positive rate, at most, {name}"),

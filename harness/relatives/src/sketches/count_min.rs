@@ -1,9 +1,9 @@
-//! How often each key occurred: the count-min sketch of Cormode and Muthukrishnan, *An Improved Data Stream Summary: The
-//! Count-Min Sketch and its Applications* (2005).
+//! How often each key occurred: the count-min sketch of Cormode and Muthukrishnan, *An Improved
+//! Data Stream Summary: The Count-Min Sketch and its Applications* (2005).
 //!
-//! There are `depth` rows of `width` counters, and each row has a hash function of its own, drawn from a
-//! pairwise-independent family. A key adds to one counter in every row, and the least of its counters is the
-//! estimate. Of a stream of N keys,
+//! There are `depth` rows of `width` counters. Each row has its own hash function, drawn from a
+//! pairwise-independent family. A key adds to one counter in every row, and the smallest of its
+//! counters is the estimate. For a stream of N keys,
 //!
 //! ```text
 //! count  ≤  estimate                              always, and
@@ -12,10 +12,10 @@
 //! width = ⌈e / ε⌉,  depth = ⌈ln(1 / δ)⌉
 //! ```
 //!
-//! Threads add with atomic increments and never wait. An estimate that is taken meanwhile lies between the one
-//! before and the one after all calls that overlap with it: it is not linearizable, but *intermediate value
-//! linearizable* (Rinberg and Keidar 2020), which is what keeps both bounds. Relaxed throughout: nothing else is read
-//! by what a counter says.
+//! Threads add with atomic increments and never wait. An estimate taken while others add lies
+//! between the estimate before and the one after all overlapping calls. It is not linearizable, but
+//! *intermediate value linearizable* (Rinberg and Keidar 2020), which preserves both bounds. All
+//! accesses are relaxed: no other data is read on the strength of a counter.
 
 use std::f64::consts::E;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,10 +26,10 @@ use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-/// Most rows of a sketch: more make no estimate better that anybody waits for.
+/// The largest number of rows: more would not improve estimates noticeably.
 pub const MAX_DEPTH: usize = 64;
 
-/// Most counters of a sketch, which take 32 GiB.
+/// The largest number of counters, which take 32 GiB.
 pub const MAX_COUNTERS: usize = 1 << 32;
 
 /// A count-min sketch of atomic counters.
@@ -38,7 +38,7 @@ pub struct CountMin {
     width: usize,
     seed: u64,
     rows: Box<[Row]>,
-    /// Those of the first row, then those of the second, and so on.
+    /// The counters, row after row.
     counters: Box<[AtomicU64]>,
 }
 
@@ -50,8 +50,9 @@ struct Row {
 }
 
 impl Row {
-    /// The counter of a key among `width`. Multiply-shift in 128 bits (Dietzfelbinger 1996) takes 64 bits to 64, and
-    /// any two keys pairwise independently; their share of 2^64 chooses the counter.
+    /// Returns a key's counter among `width`. Multiply-shift in 128 bits (Dietzfelbinger 1996) maps
+    /// 64 bits to 64, any two keys pairwise independently; the result, as a fraction of 2^64,
+    /// selects the counter.
     #[inline]
     fn index(&self, hash: u64, width: usize) -> usize {
         let product = self.multiplier.wrapping_mul(hash.into());
@@ -61,12 +62,12 @@ impl Row {
 }
 
 impl CountMin {
-    /// A sketch whose estimates are too high by more than `error` × the stream's length for a share of `failure` of
-    /// all keys at most. Its hash functions follow from the seed.
+    /// Creates a sketch whose estimates are too high by more than `error` × the length of the
+    /// stream for at most a `failure` share of all keys. The seed determines its hash functions.
     ///
     /// # Errors
     ///
-    /// A value that is not between 0 and 1, or takes more memory than there is.
+    /// If a value is not between 0 and 1, or needs more memory than there is.
     pub fn new(error: f64, failure: f64, seed: u64) -> Result<Self> {
         for (name, value) in [("error", error), ("failure", failure)] {
             ensure!(
@@ -74,17 +75,17 @@ impl CountMin {
                 "the {name} of a count-min sketch is a share above 0 and below 1, not {value}"
             );
         }
-        // A number too large for the type becomes the largest that it has, and is refused.
+        // A number too large for the type becomes the type's largest, and is refused.
         let width = (E / error).ceil() as usize;
         let depth = (1.0 / failure).ln().ceil() as usize;
         Self::with_shape(width, depth, seed)
     }
 
-    /// A sketch of so many counters a row, and so many rows.
+    /// Creates a sketch with `depth` rows of `width` counters.
     ///
     /// # Errors
     ///
-    /// No counters, or more than [`MAX_DEPTH`], [`MAX_COUNTERS`] and the memory allow.
+    /// If there are no counters, or more than [`MAX_DEPTH`], [`MAX_COUNTERS`] or the memory allow.
     pub fn with_shape(width: usize, depth: usize, seed: u64) -> Result<Self> {
         ensure!(
             (1..=MAX_DEPTH).contains(&depth),
@@ -110,7 +111,7 @@ impl CountMin {
         })
     }
 
-    /// The counters of a key, one of each row.
+    /// Returns the counters of a key, one from each row.
     #[inline]
     fn of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let rows = self.counters.chunks_exact(self.width).zip(&self.rows);
@@ -120,16 +121,16 @@ impl CountMin {
         })
     }
 
-    /// Adds `count` occurrences of a key, and returns its estimate: at least as many as were added by calls that had
-    /// returned before, and these.
+    /// Adds `count` occurrences of a key and returns its estimate: at least these occurrences plus
+    /// those added by calls that had already returned.
     #[inline]
     pub fn add(&self, hash: u64, count: u64) -> u64 {
         let added = |counter: &AtomicU64| counter.fetch_add(count, Ordering::Relaxed) + count;
         self.of(hash).map(added).min().unwrap_or(0)
     }
 
-    /// Takes back `count` occurrences of a key that were added before; who takes back what was not, spoils the
-    /// estimates of other keys.
+    /// Takes back `count` occurrences of a key that were added before. Taking back occurrences that
+    /// were not added spoils the estimates of other keys.
     #[inline]
     pub fn subtract(&self, hash: u64, count: u64) {
         for counter in self.of(hash) {
@@ -137,7 +138,7 @@ impl CountMin {
         }
     }
 
-    /// How often a key occurred: never too low.
+    /// Estimates how often a key occurred; never too low.
     #[inline]
     pub fn estimate(&self, hash: u64) -> u64 {
         let counts = self.of(hash);
@@ -147,20 +148,22 @@ impl CountMin {
             .unwrap_or(0)
     }
 
-    /// The length of the stream: all occurrences of all keys.
+    /// Returns the length of the stream: all occurrences of all keys.
     pub fn total(&self) -> u64 {
-        // Every key is in each row once, so any row tells, and no counter is needed that all threads would write.
+        // Each row counts every key once, so any row will do, and no counter is needed that all
+        // threads write.
         let row = &self.counters[..self.width];
         row.iter()
             .map(|counter| counter.load(Ordering::Relaxed))
             .sum()
     }
 
-    /// Adds the stream of another sketch to this one's.
+    /// Adds the stream of another sketch to this one.
     ///
     /// # Errors
     ///
-    /// A sketch of another shape or seed, whose counters stand for other keys.
+    /// If the other sketch has a different shape or seed, so that its counters stand for other
+    /// keys.
     pub fn merge(&self, other: &Self) -> Result<()> {
         let parameters = |sketch: &Self| (sketch.width, sketch.depth(), sketch.seed);
         ensure!(
@@ -175,27 +178,28 @@ impl CountMin {
         Ok(())
     }
 
-    /// Counters of a row.
+    /// Returns the number of counters per row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn depth(&self) -> usize {
         self.rows.len()
     }
 
-    /// The ε of the bound: of the stream's length, the share by which few estimates are too high.
+    /// Returns the ε of the bound: the error that few estimates exceed, as a share of the stream's
+    /// length.
     pub fn error(&self) -> f64 {
         E / self.width as f64
     }
 
-    /// The δ of the bound: the share of keys whose estimates may be still higher.
+    /// Returns the δ of the bound: the share of keys whose estimates may be higher still.
     pub fn failure(&self) -> f64 {
         (-(self.depth() as f64)).exp()
     }
 
-    /// Size of the counters in bytes.
+    /// Returns the size of the counters in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.counters)
     }

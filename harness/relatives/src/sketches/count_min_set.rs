@@ -1,12 +1,13 @@
-//! A [`CountMin`] sketch as a multiset: a key is present if its estimate is not zero.
+//! A [`CountMin`] sketch used as a multiset: a key is present if its estimate is not zero.
 //!
-//! So asked, it is a counting Bloom filter with counters of 64 bits: an absent key is found if others share its
-//! counter in every row. With as many keys as there are slots, n, in rows of n / ln 2 counters, every other counter is
-//! zero, and nine rows find one absent key in 2^9 = 512, as our layout of four slots of twelve bits does when every slot
-//! is taken. That makes 831 bits a slot: it is what counts cost where presence is all that is asked for.
+//! Used like this, it is a counting Bloom filter with 64-bit counters: an absent key is found if
+//! other keys share its counter in every row. With as many keys as there are slots, n, in rows of n
+//! / ln 2 counters, every other counter is zero, and nine rows find one absent key in 2^9 = 512, as
+//! our layout of four slots of twelve bits does when every slot is taken. That takes 831 bits per
+//! slot: the price of counts where only presence is asked for.
 //!
-//! It never refuses a key. Of removes it holds what holds of every filter here: who removes a key that was not inserted
-//! takes the counts of others away.
+//! It never refuses a key. As in every filter here, removing a key that was not inserted takes
+//! counts away from other keys.
 
 use std::f64::consts::LN_2;
 use std::hash::{BuildHasher, Hash};
@@ -18,10 +19,10 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use super::CountMin;
 
-/// Rows, each of which halves the false positive rate.
+/// Number of rows, each of which halves the false positive rate.
 const DEPTH: usize = 9;
 
-/// A count-min sketch of which no more is asked than whether a key is there.
+/// A count-min sketch that is asked only whether a key is present.
 #[derive(Debug)]
 pub struct CountMinSet {
     counts: CountMin,
@@ -66,7 +67,7 @@ impl Subject for CountMinSet {
         present
     }
 
-    /// The number of keys it is sized for.
+    /// Returns the number of keys it is sized for.
     fn slots(&self) -> usize {
         self.slots
     }
@@ -89,8 +90,9 @@ mod tests {
         assert!((0..keys).all(|key| subject.contains(&key)));
         let absent = keys..keys + ABSENT;
         let found = absent.filter(|key| subject.contains(key)).count() as f64;
-        // In each row the share of counters above zero is 1/2 with a standard deviation of 0.0036, so the rate is
-        // uncertain by √9 × 0.72 % beside the binomial's 7.2 % of 195: five standard deviations.
+        // In each row the share of counters above zero is 1/2 with a standard deviation of 0.0036,
+        // so the rate is uncertain by √9 × 0.72 %, besides the binomial 7.2 % of 195. Allows five
+        // standard deviations.
         let expected = ABSENT as f64 / 512.0;
         assert!((found / expected - 1.0).abs() < 0.37, "{found}");
         assert_eq!(subject.memory_bytes(), 8 * 9 * 5_771);

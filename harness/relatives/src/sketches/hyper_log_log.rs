@@ -1,23 +1,25 @@
-//! How many different keys occurred: HyperLogLog of Flajolet, Fusy, Gandouet and Meunier (2007), with 64-bit hashes, as
-//! Heule, Nunkesser and Hall (2013) have it.
+//! How many different keys occurred: the HyperLogLog of Flajolet, Fusy, Gandouet and Meunier
+//! (2007), with 64-bit hashes as in Heule, Nunkesser and Hall (2013).
 //!
-//! The first *p* bits of a key's hash choose one of m = 2^p registers, which keeps the greatest *rank* of its keys: the
-//! position of the first one among the bits that are left. The number of keys is estimated from all registers, with a
-//! standard error of
+//! The first *p* bits of a key's hash choose one of m = 2^p registers. It keeps the greatest *rank*
+//! of its keys: the position of the first one among the remaining bits. The number of keys is
+//! estimated from all registers, with a standard error of
 //!
 //! ```text
 //! 1.04 / √m
 //! ```
 //!
-//! of itself; among few keys it is smaller still.
+//! relative to that number; with few keys it is smaller still.
 //!
-//! The estimate is the *improved raw estimator* of Ertl, *New cardinality estimation algorithms for HyperLogLog sketches*
-//! (2017, algorithm 6). It is one formula from no key to 2^64, and unbiased; the estimators of 2007 and 2013 switch between
-//! two, and the latter corrects what is left by tables of measured values.
+//! The estimate is the *improved raw estimator* of Ertl, *New cardinality estimation algorithms for
+//! HyperLogLog sketches* (2017, algorithm 6). It is a single formula from zero keys to 2^64, and
+//! unbiased. The estimators of 2007 and 2013 switch between two formulas, and that of 2013 corrects
+//! the remaining bias with tables of measured values.
 //!
-//! Threads share the registers: an insert raises one by an atomic maximum, after a look whether it must, which it
-//! seldom must. An estimate that is taken meanwhile lies between the one before and the one after. Relaxed throughout:
-//! registers only rise, and nothing else is read by what they say.
+//! Threads share the registers. An insert first looks whether it must raise its register, which is
+//! seldom, and does so by an atomic maximum. An estimate taken while others insert lies between the
+//! one before and the one after. All accesses are relaxed: registers only rise, and no other data
+//! is read on the strength of them.
 
 use std::f64::consts::LN_2;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,9 +28,9 @@ use anyhow::{Result, ensure};
 use bytemuck::allocation::zeroed_slice_box;
 use kcas::steps::step;
 
-/// Least precision of a sketch.
+/// Lowest precision of a sketch.
 pub const MIN_PRECISION: u8 = 4;
-/// Greatest precision of a sketch.
+/// Highest precision of a sketch.
 pub const MAX_PRECISION: u8 = 18;
 
 /// A HyperLogLog sketch of atomic registers.
@@ -39,11 +41,11 @@ pub struct HyperLogLog {
 }
 
 impl HyperLogLog {
-    /// A sketch of 2^`precision` registers of a byte each.
+    /// Creates a sketch of 2^`precision` registers of one byte each.
     ///
     /// # Errors
     ///
-    /// A precision that is not from [`MIN_PRECISION`] to [`MAX_PRECISION`].
+    /// If the precision is not from [`MIN_PRECISION`] to [`MAX_PRECISION`].
     pub fn new(precision: u8) -> Result<Self> {
         ensure!(
             (MIN_PRECISION..=MAX_PRECISION).contains(&precision),
@@ -55,11 +57,11 @@ impl HyperLogLog {
         })
     }
 
-    /// Adds a key; one that was added before changes nothing.
+    /// Adds a key; a key that was added before changes nothing.
     #[inline]
     pub fn insert(&self, hash: u64) {
         let index = hash >> (u64::BITS - u32::from(self.precision));
-        // A one behind the last bit, so that there is always one to be found.
+        // A one after the last bit, so that there is always one to find.
         let rest = (hash << 1 | 1) << (self.precision - 1);
         let rank = rest.leading_zeros() as u8 + 1;
         let register = &self.registers[index as usize];
@@ -70,7 +72,7 @@ impl HyperLogLog {
         }
     }
 
-    /// About how many different keys were added.
+    /// Estimates how many different keys were added.
     pub fn estimate(&self) -> f64 {
         let greatest = self.greatest_rank();
         let mut counts = vec![0.0; greatest + 1];
@@ -78,8 +80,8 @@ impl HyperLogLog {
             counts[usize::from(register.load(Ordering::Relaxed))] += 1.0;
         }
         let m = self.registers.len() as f64;
-        // The harmonic sum of 2^rank, where the registers that tell only a bound, those never raised and those that
-        // cannot be raised further, count for what is to be expected of them.
+        // The harmonic sum of 2^rank. Registers that give only a bound, those never raised and
+        // those that cannot be raised further, contribute their expected value.
         let mut sum = m * tau(1.0 - counts[greatest] / m);
         for count in counts[1..greatest].iter().rev() {
             sum = 0.5 * (sum + count);
@@ -88,21 +90,21 @@ impl HyperLogLog {
         m * m / (2.0 * LN_2 * sum)
     }
 
-    /// The greatest rank that a register can have.
+    /// Returns the greatest rank that a register can have.
     fn greatest_rank(&self) -> usize {
         usize::from(65 - self.precision)
     }
 
-    /// The standard error of the estimate, as a share of it: 1.04 / √m.
+    /// Returns the standard error of the estimate, relative to it: 1.04 / √m.
     pub fn standard_error(&self) -> f64 {
         1.04 / (self.registers.len() as f64).sqrt()
     }
 
-    /// Adds all keys of another sketch to this one: it then is as if they had been added one by one.
+    /// Adds all keys of another sketch to this one, as if they had been inserted one by one.
     ///
     /// # Errors
     ///
-    /// A sketch of another precision.
+    /// If the other sketch has a different precision.
     pub fn merge(&self, other: &Self) -> Result<()> {
         ensure!(
             self.precision == other.precision,
@@ -116,7 +118,7 @@ impl HyperLogLog {
         Ok(())
     }
 
-    /// How many registers differ from those of another sketch of the same precision.
+    /// Counts the registers that differ from those of another sketch of the same precision.
     pub(crate) fn differing(&self, other: &Self) -> usize {
         let pairs = self.registers.iter().zip(&other.registers);
         let differ = |(one, other): &(&AtomicU8, &AtomicU8)| {
@@ -125,7 +127,7 @@ impl HyperLogLog {
         pairs.filter(differ).count()
     }
 
-    /// Size of the registers in bytes.
+    /// Returns the size of the registers in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.registers)
     }
@@ -215,12 +217,12 @@ mod tests {
         sketch.insert(mix(1));
         sketch.insert(mix(1));
         assert!((sketch.estimate() - 1.0).abs() < 0.1);
-        // No register can tell of more.
+        // No register can show a greater rank.
         (0..16).for_each(|index| sketch.insert(index << 60));
         assert_eq!(sketch.estimate(), f64::INFINITY);
     }
 
-    /// Against the sums that the functions are defined by.
+    /// Compares the functions with the sums that define them.
     #[test]
     fn the_functions_of_the_estimator_are_their_series() {
         for x in [0.0, 0.1, 0.5, 0.9, 0.999] {
@@ -241,7 +243,7 @@ mod tests {
         thread::scope(|scope| {
             for thread in 0..4 {
                 let shared = &shared;
-                // Each key comes from two threads.
+                // Two threads insert each key.
                 let keys = 2_000 * thread..2_000 * thread + 4_000;
                 scope.spawn(move || keys.for_each(|key| shared.insert(mix(key % 8_000))));
             }
@@ -249,7 +251,8 @@ mod tests {
         assert_eq!(alone.differing(&shared), 0);
     }
 
-    /// One that another thread leaves between the look at a register and its raise.
+    /// Another thread may store a greater rank between the look at a register and its raise; that
+    /// rank stays.
     #[cfg(feature = "steps")]
     #[test]
     fn a_greater_rank_between_steps_stays() {

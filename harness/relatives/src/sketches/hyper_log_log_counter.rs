@@ -1,5 +1,5 @@
-//! A [`HyperLogLog`] sketch: what it costs threads to count different keys together, beside what it costs to
-//! remember them. It takes keys and nothing else: which they were it cannot tell.
+//! A [`HyperLogLog`] sketch as a subject: what it costs threads to count distinct keys together,
+//! next to what it costs to store them. It only takes keys; it cannot say which they were.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -13,7 +13,7 @@ use super::HyperLogLog;
 /// A standard error of 0.81 % in 16 KiB, however many keys there are.
 const PRECISION: u8 = 14;
 
-/// A HyperLogLog sketch that is asked for nothing.
+/// A HyperLogLog sketch that is never asked about a key.
 #[derive(Debug)]
 pub struct HyperLogLogCounter {
     keys: HyperLogLog,
@@ -43,17 +43,17 @@ impl Subject for HyperLogLogCounter {
         true
     }
 
-    /// Never asked: it knows no keys.
+    /// Never asked: the sketch does not know its keys.
     fn contains<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }
 
-    /// Refused: other keys may have left the same rank.
+    /// Always refuses: other keys may have left the same rank.
     fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }
 
-    /// The number of keys that were asked for; there may be any number.
+    /// Returns the number of keys asked for; there is no limit on them.
     fn slots(&self) -> usize {
         self.slots
     }
@@ -73,7 +73,7 @@ mod tests {
         for _ in 0..2 {
             assert!((0..20_000_u64).all(|key| subject.insert(&key)));
         }
-        // Five standard errors of 0.81 %.
+        // Allows five standard errors of 0.81 %.
         let estimate = subject.keys.estimate();
         assert!((estimate / 20_000.0 - 1.0).abs() < 0.041, "{estimate}");
     }

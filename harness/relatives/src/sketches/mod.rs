@@ -1,7 +1,8 @@
-//! Sketches: what a stream of keys is like, in memory that does not grow with it. Threads share them and never wait.
+//! Sketches: summaries of a stream of keys, in memory that does not grow with it. Threads share
+//! them and never wait.
 //!
-//! All take the 64-bit hash of a key, which must be good in all of its bits, as
-//! [`FixedState`](filter::FixedState)'s are: one hash of a key serves all of them.
+//! All take the 64-bit hash of a key, all of whose bits must be good, as those of
+//! [`FixedState`](filter::FixedState) are. So one hash of a key serves all of them.
 
 pub mod count_min;
 mod count_min_set;

@@ -1,4 +1,4 @@
-//! What the literature says of the sketches, and what comes out: rows of formula beside measurement.
+//! The claims of the literature about the sketches: rows of formula beside measurement.
 
 use std::f64::consts::{E, LN_2};
 
@@ -10,20 +10,21 @@ use statrs::statistics::Statistics;
 use crate::sketches::{CountMin, HyperLogLog};
 use crate::theory::Claim;
 
-/// So many standard deviations from what is expected are allowed: once in 1.7 million rows chance takes one further.
+/// The standard deviations by which a measurement may be off. Chance exceeds this once in 1.7
+/// million rows.
 const SIGMAS: f64 = 5.0;
 
-/// Hashes of keys, others for every seed.
+/// Returns hashes of keys, different for every seed.
 fn hashes(seed: u64, keys: u64) -> impl Iterator<Item = u64> {
     let start = mix(seed);
     (0..keys).map(move |key| mix(start.wrapping_add(key)))
 }
 
-/// The count-min sketch: estimates are never too low, and seldom too high.
+/// Measures the count-min sketch: estimates are never too low, and seldom too high.
 ///
 /// # Errors
 ///
-/// A sketch that cannot be built.
+/// If a sketch cannot be built.
 pub fn count_min() -> Result<Vec<Claim>> {
     const ERROR: f64 = 0.01;
     const FAILURE: f64 = 0.05;
@@ -60,7 +61,8 @@ pub fn count_min() -> Result<Vec<Claim>> {
             most: FAILURE + allowed,
         });
         if stream.starts_with("10") {
-            // Of the other keys, so many may share a counter until their occurrences are more than ε N.
+            // The number of other keys that may share a counter before their occurrences exceed ε
+            // N.
             let bearable = (ERROR * counts.len() as f64).floor() as u64;
             let others = Binomial::new(1.0 / width as f64, counts.len() as u64 - 1)?;
             let predicted = others.sf(bearable).powi((1.0 / FAILURE).ln().ceil() as i32);
@@ -78,15 +80,15 @@ pub fn count_min() -> Result<Vec<Claim>> {
     Ok(rows)
 }
 
-/// What sketches of one stream told.
+/// The errors measured in several sketches of one stream.
 struct CountMinErrors {
-    /// Estimates that were below the count.
+    /// The number of estimates below the count.
     too_low: usize,
-    /// Of each sketch, the share of keys whose estimates were too high by more than ε N.
+    /// For each sketch, the share of keys whose estimates were too high by more than ε N.
     too_high: Vec<f64>,
 }
 
-/// Sketches a stream in which the keys have these counts, with other hashes each time.
+/// Sketches a stream whose keys have these counts, with other hashes each time.
 fn measure_count_min(
     error: f64,
     failure: f64,
@@ -114,12 +116,12 @@ fn measure_count_min(
     Ok(errors)
 }
 
-/// HyperLogLog: estimates are unbiased, as precise as they should be, and those of merged sketches are those of
-/// the union.
+/// Measures HyperLogLog: estimates are unbiased and as precise as they should be, and those of
+/// merged sketches equal those of the union.
 ///
 /// # Errors
 ///
-/// A sketch that cannot be built.
+/// If a sketch cannot be built.
 pub fn hyper_log_log() -> Result<Vec<Claim>> {
     const PRECISION: u8 = 10;
     const SEEDS: u64 = 250;
@@ -159,12 +161,13 @@ pub fn hyper_log_log() -> Result<Vec<Claim>> {
     Ok(rows)
 }
 
-/// The standard deviation of the relative error in m registers of n keys, to the first order.
+/// Returns the standard deviation of the relative error with n keys in m registers, to first order.
 ///
-/// Take the number of keys as Poisson, so that registers are independent: a rank is at most k with the probability
-/// e^(−t / 2^k), where t = n / m. The estimate is α m² / Z, and Z is a sum over the registers, in which one of rank k
-/// changes by g(k) = 2^−k, and one of rank 0 by g(0) = σ′(e^−t). So the relative variance is that of
-/// g × t² / (α² m); and the share 1 / n that is due to the Poisson number itself comes off.
+/// Take the number of keys as Poisson, so that the registers are independent: a rank is at most k
+/// with probability e^(−t / 2^k), where t = n / m. The estimate is α m² / Z, where Z is a sum over
+/// the registers. In it, a register of rank k contributes g(k) = 2^−k, and one of rank 0
+/// contributes g(0) = σ′(e^−t), to first order. So the relative variance is that of g × t² / (α²
+/// m), less the share 1 / n that is due to the Poisson number itself.
 fn predicted_deviation(m: f64, n: f64) -> f64 {
     let t = n / m;
     let at_most = |k: i32| (-t * 2_f64.powi(-k)).exp();
@@ -181,18 +184,19 @@ fn predicted_deviation(m: f64, n: f64) -> f64 {
     ((variance * (t / alpha).powi(2) - 1.0 / t) / m).sqrt()
 }
 
-/// Between which multiples of the true standard deviation that of a sample lies, but for a chance as small as that of
-/// [`SIGMAS`]: its square, times the degrees of freedom, has the chi-square law.
+/// Returns the multiples of the true standard deviation between which that of a sample lies, except
+/// with a probability as small as that of [`SIGMAS`]: its square, times the degrees of freedom,
+/// follows the chi-square law.
 fn deviations(sample: u64) -> (f64, f64) {
     let freedom = sample as f64 - 1.0;
     let chance = Normal::standard().cdf(-SIGMAS);
-    // There is one degree of freedom at least.
+    // There is at least one degree of freedom.
     let law = ChiSquared::new(freedom.max(1.0)).expect("the degrees of freedom are positive");
     let multiple = |chance| (law.inverse_cdf(chance) / freedom).sqrt();
     (multiple(chance), multiple(1.0 - chance))
 }
 
-/// A merged sketch against that of the union.
+/// Compares a merged sketch with that of the union.
 fn union(precision: u8) -> Result<Claim> {
     let of = |keys: &mut dyn Iterator<Item = u64>| {
         let sketch = HyperLogLog::new(precision)?;

@@ -1,17 +1,18 @@
-//! Which keys occurred most often: candidates beside a [`CountMin`] sketch.
+//! The keys that occurred most often: a list of candidates beside a [`CountMin`] sketch.
 //!
-//! Every thread keeps candidates of its own, and offers each key with the estimate that
-//! [`CountMin::add`] returned; [`merge`](TopK::merge) puts the candidates of all threads together, and
+//! Every thread keeps its own candidates, and offers each key with the estimate that
+//! [`CountMin::add`] returned. [`merge`](TopK::merge) combines the candidates of all threads, and
 //! [`ranked`](TopK::ranked) asks the sketch about them once more.
 //!
-//! **What is promised.** If no estimate is too high by more than ε N, then every key is among the k heaviest that occurred
-//! more than *f* + ε N + T − 1 times, where *f* is the count of the (k + 1)-th heaviest key, and T is the number of
-//! threads. For of all calls that add the key, the one that begins last returns its count less T − 1 at least, which is
-//! what calls in progress can hide; and it is dropped only for k others that have no smaller estimates, one of which
-//! occurred *f* times at most.
+//! **Guarantee.** If no estimate is too high by more than ε N, then the k heaviest include every
+//! key that occurred more than *f* + ε N + T − 1 times, where *f* is the count of the (k + 1)-th
+//! heaviest key, and T is the number of threads. The reason: of all calls that add the key, the
+//! last to begin returns at least the key's count less T − 1, which is what calls in progress can
+//! hide. And the key is dropped only in favour of k others whose estimates are no smaller, one of
+//! which occurred at most *f* times.
 //!
-//! Dropping is lazy: candidates pile up to twice k, and then the lesser half goes at once. A key costs a comparison
-//! if its estimate is too low, else one access to a hash map.
+//! Dropping is lazy: candidates pile up to twice k, and then the lesser half is dropped at once. A
+//! key costs one comparison if its estimate is too low, and one access to a hash map otherwise.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,11 +22,12 @@ use nohash_hasher::BuildNoHashHasher;
 
 use super::CountMin;
 
-/// The keys with the greatest estimates, as one thread saw them. `Label` is what a key is known by beside its hash.
+/// The keys with the greatest estimates, as seen by one thread. A `Label` identifies a key besides
+/// its hash.
 #[derive(Debug)]
 pub struct TopK<Label> {
     k: usize,
-    /// There are k candidates with at least this estimate, once there are more than k at all.
+    /// At least k candidates have this estimate or more, once there have been more than k.
     threshold: u64,
     candidates: HashMap<u64, Candidate<Label>, BuildNoHashHasher<u64>>,
 }
@@ -39,14 +41,14 @@ struct Candidate<Label> {
 /// One of the heaviest keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heavy<Label> {
-    /// What it is known by.
+    /// Its label.
     pub label: Label,
-    /// How often it occurred, as the sketch has it.
+    /// How often it occurred, according to the sketch.
     pub count: u64,
 }
 
 impl<Label> TopK<Label> {
-    /// Candidates for the `k` heaviest keys; at least one.
+    /// Creates an empty list of candidates for the `k` heaviest keys. A `k` of zero counts as one.
     pub fn new(k: usize) -> Self {
         Self {
             k: k.max(1),
@@ -55,8 +57,8 @@ impl<Label> TopK<Label> {
         }
     }
 
-    /// Tells of an occurrence of a key, and the estimate of its count. The label is made only if the key becomes a
-    /// candidate.
+    /// Offers an occurrence of a key with the estimate of its count. The label is made only if the
+    /// key becomes a candidate.
     #[inline]
     pub fn offer(&mut self, hash: u64, estimate: u64, label: impl FnOnce() -> Label) {
         if estimate <= self.threshold {
@@ -90,14 +92,15 @@ impl<Label> TopK<Label> {
         }
     }
 
-    /// Takes over the candidates of another thread, which is done.
+    /// Takes over the candidates of another thread that has finished.
     pub fn merge(&mut self, other: Self) {
         for (hash, candidate) in other.candidates {
             self.candidates.entry(hash).or_insert(candidate);
         }
     }
 
-    /// The k heaviest keys by the sketch, the heaviest first; keys of the same count in the order of their labels.
+    /// Returns the k heaviest keys according to the sketch, the heaviest first; keys of the same
+    /// count in the order of their labels.
     pub fn ranked(self, counts: &CountMin) -> Vec<Heavy<Label>>
     where
         Label: Ord,
@@ -124,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Wide enough that the estimates are the counts.
+    /// Wide enough that the estimates equal the counts.
     fn exact() -> CountMin {
         CountMin::with_shape(1 << 16, 4, 1).unwrap()
     }
@@ -180,7 +183,8 @@ mod tests {
         assert!(TopK::<u64>::new(5).ranked(&counts).is_empty());
     }
 
-    /// A key that is heavy only if all threads are taken together, and one that only the last thread has.
+    /// One key is heavy only if all threads are taken together, and one is seen only by the last
+    /// thread.
     #[test]
     fn the_candidates_of_threads_are_put_together() {
         const THREADS: u64 = 4;
@@ -192,7 +196,8 @@ mod tests {
                     scope.spawn(move || {
                         let mut top = TopK::new(3);
                         for turn in 0..100 {
-                            // Own keys, 20 times each, and one that all share, 50 times in each.
+                            // Each thread has its own keys, 20 times each, and one key that all
+                            // share, 50 times in each.
                             offer(&mut top, counts, 100 * (thread + 1) + turn % 5);
                             if turn % 2 == 0 {
                                 offer(&mut top, counts, 1);

@@ -1,14 +1,16 @@
-//! The buckets of a cuckoo hash table: one key each, and each key in one of the two that its hash names.
+//! The buckets of a cuckoo hash table: each holds one key, and each key is in one of the two that
+//! its hash names.
 
 use std::num::NonZeroU64;
 
 use anyhow::{Result, ensure};
 use filter::hashing::{mix, reduce};
 
-/// What is kept of a key: its hash, which must be good in all of its bits. Zero stands for an empty bucket.
+/// What the table stores of a key: its hash, all of whose bits must be good. Zero stands for an
+/// empty bucket.
 pub type Key = NonZeroU64;
 
-/// The buckets.
+/// The buckets of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buckets(Box<[Option<Key>]>);
 
@@ -20,14 +22,14 @@ pub(super) struct Hand {
 }
 
 impl Buckets {
-    /// The most that a table can have: as many as 32 bits can count.
+    /// The largest number of buckets: as many as 32 bits can count.
     pub const MOST: usize = u32::MAX as usize;
 
-    /// Empty ones.
+    /// Creates this many empty buckets.
     ///
     /// # Errors
     ///
-    /// None, or more than [`MOST`](Self::MOST).
+    /// If `number` is zero or more than [`MOST`](Self::MOST).
     pub fn new(number: usize) -> Result<Self> {
         ensure!(
             (1..=Self::MOST).contains(&number),
@@ -37,52 +39,53 @@ impl Buckets {
         Ok(Self(vec![None; number].into()))
     }
 
-    /// How many there are.
+    /// Returns the number of buckets.
     pub fn number(&self) -> usize {
         self.0.len()
     }
 
-    /// The key in a bucket.
+    /// Returns the key in a bucket.
     #[inline]
     pub fn key_in(&self, bucket: usize) -> Option<Key> {
         self.0[bucket]
     }
 
-    /// The two buckets of a key, by two functions that know nothing of each other; they may be the same.
+    /// Returns the two buckets of a key, from two independent functions; they may be the same.
     #[inline]
     pub fn candidates(&self, key: Key) -> [usize; 2] {
         [key.get(), mix(key.get())].map(|hash| reduce(hash, self.0.len()))
     }
 
-    /// The bucket that holds a copy of a key.
+    /// Returns the bucket that holds a copy of a key.
     #[inline]
     pub fn find(&self, key: Key) -> Option<usize> {
         let mut candidates = self.candidates(key).into_iter();
         candidates.find(|&bucket| self.0[bucket] == Some(key))
     }
 
-    /// Where the key in a bucket would go if it were thrown out; `None` if the bucket is empty.
+    /// Returns where the key in a bucket would go if it were kicked out; `None` if the bucket is
+    /// empty.
     #[inline]
     pub fn edge(&self, bucket: usize) -> Option<usize> {
         Some(self.other(self.0[bucket]?, bucket))
     }
 
-    /// How many keys must move so that this bucket becomes empty. There must be a way out.
+    /// Counts the keys that must move to empty this bucket. Its path must lead to an empty bucket.
     pub(super) fn way_out(&self, bucket: usize) -> u64 {
         let way = std::iter::successors(self.edge(bucket), |&bucket| self.edge(bucket));
-        // It has no bucket twice.
+        // Such a path visits no bucket twice.
         way.take(self.0.len()).count() as u64
     }
 
-    /// Takes a copy of a key out of its bucket, which is returned.
+    /// Removes a copy of a key and returns the bucket it was in.
     pub(super) fn take(&mut self, key: Key) -> Option<usize> {
         let bucket = self.find(key)?;
         self.0[bucket] = None;
         Some(bucket)
     }
 
-    /// Puts a key where it is going, and picks up the one that was there, on its way to its other bucket. What is picked
-    /// up and [turned round](Self::turned) undoes this.
+    /// Puts a key into its bucket, and returns the key that was there, bound for its other bucket.
+    /// To undo this, kick with the returned hand [turned](Self::turned) round.
     #[inline]
     pub(super) fn kick(&mut self, Hand { key, to }: Hand) -> Option<Hand> {
         let thrown = self.0[to].replace(key)?;
@@ -92,7 +95,7 @@ impl Buckets {
         })
     }
 
-    /// The same key, on its way back.
+    /// Returns the same key, on its way back.
     pub(super) fn turned(&self, Hand { key, to }: Hand) -> Hand {
         Hand {
             key,
@@ -100,7 +103,7 @@ impl Buckets {
         }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
@@ -125,7 +128,8 @@ mod tests {
         assert_eq!(Buckets::new(7).unwrap().number(), 7);
     }
 
-    /// Pairs of buckets are as good as drawn at random, from neighbouring numbers, mixed as keys are.
+    /// Draws pairs of buckets for consecutive numbers, mixed as keys are: they are as good as
+    /// random.
     #[test]
     fn every_pair_of_buckets_is_as_likely() {
         const KEYS: u64 = 100_000;
@@ -135,7 +139,7 @@ mod tests {
             let [first, second] = buckets.candidates(Key::new(mix(number)).unwrap());
             counts[first][second] += 1;
         }
-        // Binomial, of mean 1,000: five standard deviations.
+        // Binomial with mean 1,000; allows five standard deviations.
         let counts = counts.as_flattened();
         assert!(
             counts.iter().all(|count| count.abs_diff(1_000) < 158),

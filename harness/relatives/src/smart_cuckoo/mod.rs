@@ -1,26 +1,31 @@
-//! SmartCuckoo: a cuckoo hash table that knows, before it moves anything, whether an insert would loop for ever; after
-//! Sun, Hua, Jiang, Li, Wang, *SmartCuckoo: A Fast and Cost-Efficient Hashing Index Scheme for Cloud Storage Systems*
-//! (USENIX ATC 2017). Beside it its rival, [`PlainCuckoo`], which finds that out by moving keys until it loses patience.
+//! SmartCuckoo: a cuckoo hash table that knows, before it moves any key, whether an insert would
+//! loop for ever; after Sun, Hua, Jiang, Li, Wang, *SmartCuckoo: A Fast and Cost-Efficient Hashing
+//! Index Scheme for Cloud Storage Systems* (USENIX ATC 2017). Next to it stands its rival,
+//! [`PlainCuckoo`], which moves keys until it reaches a limit.
 //!
-//! Both are exact tables of 64-bit hashes for one thread: two hash functions, one key a bucket. What they share is
-//! [`Buckets`].
+//! Both are exact tables of 64-bit hashes for one thread, with two hash functions and one key per
+//! bucket. They share [`Buckets`].
 //!
-//! **The graph.** A bucket is a vertex. A key is an edge, from the bucket that holds it to its other one. So no vertex
-//! has more than one edge leaving it, and a connected part of the graph, a *subgraph*, has at most as many edges as
-//! vertices. With one edge less it is a tree (*non-maximal*): one of its buckets is empty, and from every other one the
-//! edges lead there. With as many it has a cycle (*maximal*): no bucket is empty, and there is no room for another key.
-//! [`Subgraphs`] keeps which bucket is in which subgraph, and which subgraphs are maximal; [`Case`] tells what an insert
-//! meets. If there is room, the table starts in the bucket whose keys lead to it.
+//! **The graph.** A bucket is a vertex. A key is an edge, from the bucket that holds it to its
+//! other one. So no vertex has more than one outgoing edge, and a connected part of the graph, a
+//! *subgraph*, has at most as many edges as vertices. With one edge fewer it is a tree
+//! (*non-maximal*): one of its buckets is empty, and from every other bucket the edges lead there.
+//! With as many it has a cycle (*maximal*): no bucket is empty, and there is no room for another
+//! key. [`Subgraphs`] records which bucket is in which subgraph, and which subgraphs are maximal;
+//! [`Case`] says which situation an insert meets. If there is room, the insert starts in the bucket
+//! whose edges lead to it.
 //!
-//! **Deletion** takes an edge away, and may so cut a subgraph in two, or open its cycle. The authors' published code has
-//! no deletion. Here the buckets of the subgraph, which are chained together, each become a subgraph of their own, and
-//! the edges that are left join them again. That is exact whatever came before, and costs a walk over the whole
-//! subgraph: a handful of buckets up to a load factor of 0.45, but a large part of the table beyond 0.5.
+//! **Deletion** removes an edge, which may cut a subgraph in two or open its cycle. The authors'
+//! published code has no deletion. Here the buckets of the subgraph, which are linked in a ring,
+//! each become a subgraph of their own, and the remaining edges join them again. That is exact
+//! after any history, and costs a walk over the whole subgraph: a handful of buckets up to a load
+//! factor of 0.45, but a large part of the table beyond 0.5.
 //!
-//! **Where the paper leaves it open**, it is decided like this. Both functions reach the whole table; they may name the
-//! same bucket, and such a key is a cycle of one vertex (the authors' code has a half of the table for each function).
-//! Keys of the same hash are the same key; its copies are edges of their own, so that a third one never has room. Between
-//! two trees an insert takes the way through the smaller one.
+//! **Where the paper leaves a choice**, this code decides as follows. Both functions range over the
+//! whole table; they may name the same bucket, and such a key is a cycle of one vertex (the
+//! authors' code has one half of the table for each function). Keys with the same hash are the same
+//! key; its copies are separate edges, so a third one never has room. Between two trees an insert
+//! takes the path through the smaller one.
 
 mod buckets;
 mod case;
@@ -44,65 +49,70 @@ use case::Part;
 
 /// A cuckoo hash table, smart or plain.
 pub trait CuckooTable: Send + Sync + Sized + 'static {
-    /// The name by which experiments, CSV and figures call it.
+    /// Its name in experiments, CSV files and figures.
     const NAME: &'static str;
 
-    /// An empty table of so many buckets.
+    /// Creates an empty table of this many buckets.
     ///
     /// # Errors
     ///
-    /// A number of buckets that a table cannot have.
+    /// If a table cannot have this number of buckets.
     fn new(buckets: usize) -> Result<Self>;
 
-    /// Adds a copy of a key; who is refused leaves the table as it was.
+    /// Adds a copy of a key. A refused insert leaves the table as it was.
     fn insert(&mut self, key: Key) -> Insertion;
 
-    /// Whether there is a copy.
+    /// Returns whether the table holds a copy of the key.
     fn contains(&self, key: Key) -> bool {
         self.buckets().find(key).is_some()
     }
 
-    /// Takes a copy out: how many buckets were told anew which subgraph they are in; `None` if there is no copy.
+    /// Removes a copy. Returns the number of buckets whose subgraph was worked out anew, or `None`
+    /// if there is no copy.
     fn remove(&mut self, key: Key) -> Option<usize>;
 
-    /// The buckets.
+    /// Returns the buckets.
     fn buckets(&self) -> &Buckets;
 
-    /// Size in bytes of all that it has allocated.
+    /// Returns the size in bytes of everything it has allocated.
     fn memory_bytes(&self) -> usize;
 }
 
-/// What an insert came to.
+/// Outcome of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Insertion {
-    /// Whether the key is in; otherwise it is refused.
+    /// Whether the key is in; otherwise it was refused.
     pub placed: bool,
-    /// How many keys were thrown out of a bucket. For who is refused that is work in vain, and as much again to undo it.
+    /// The number of keys kicked out of a bucket. For a refused insert these are in vain, and
+    /// undoing them takes as many again.
     pub kicks: u64,
 }
 
-/// The table with a pseudoforest beside it.
+/// A cuckoo hash table with a pseudoforest beside it.
 #[derive(Debug)]
 pub struct SmartCuckoo {
     buckets: Buckets,
     subgraphs: Subgraphs,
 }
 
-/// An insert before anything is moved.
+/// An insert before any key moves.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     case: Case,
-    /// The bucket for the new key. Only if there is room is the way from there to an empty one sure to end.
+    /// The bucket for the new key. Only if there is room is the path from there certain to end at
+    /// an empty bucket.
     start: usize,
 }
 
 impl SmartCuckoo {
-    /// What an insert of this key would meet. It only shortens ways within [`Subgraphs`].
+    /// Returns the case that an insert of this key would meet. It changes nothing but path lengths
+    /// within [`Subgraphs`].
     pub fn case(&mut self, key: Key) -> Case {
         self.plan(key).case
     }
 
-    /// How many keys an insert of this one would throw out; `None` if it would be refused. Nothing is moved.
+    /// Returns how many keys an insert of this one would kick out, or `None` if it would be
+    /// refused. No key moves.
     pub fn kicks(&mut self, key: Key) -> Option<u64> {
         let Plan { case, start } = self.plan(key);
         case.has_room().then(|| self.buckets.way_out(start))

@@ -1,16 +1,16 @@
-//! Plain cuckoo hashing (Pagh and Rodler 2004) with a limit on kicks: what SmartCuckoo is held against.
+//! Plain cuckoo hashing (Pagh and Rodler 2004) with a limit on kicks: the baseline for SmartCuckoo.
 
 use anyhow::Result;
 
 use super::buckets::Hand;
 use super::{Buckets, CuckooTable, Insertion, Key};
 
-/// The table without knowledge of its graph. An insert whose candidates are both occupied throws out who is in the first
-/// one, who throws out who is in its other bucket, and so on.
+/// A cuckoo hash table that knows nothing of its graph. If both candidates are occupied, an insert
+/// kicks the key out of the first one; that key kicks out the one in its other bucket, and so on.
 ///
-/// After as many kicks as the limit says the insert is refused, and **all of them are undone**, one by one: no key is
-/// lost, and the table is as it was. (The usual way out, to hash all keys anew, is another table's work.) It may refuse a
-/// key for which there was room farther away.
+/// When the kicks reach the limit, the insert is refused and **all of them are undone**, one by
+/// one: no key is lost, and the table is as it was. (The usual remedy, rehashing all keys, is left
+/// out here.) It may refuse a key for which there was room farther away.
 #[derive(Debug)]
 pub struct PlainCuckoo {
     buckets: Buckets,
@@ -18,14 +18,14 @@ pub struct PlainCuckoo {
 }
 
 impl PlainCuckoo {
-    /// The limit of SmartCuckoo's evaluation.
+    /// The limit used in SmartCuckoo's evaluation.
     pub const MOST_KICKS: u64 = 50;
 
-    /// An empty table that gives up after so many kicks.
+    /// Creates an empty table that gives up after this many kicks.
     ///
     /// # Errors
     ///
-    /// A number of buckets that a table cannot have.
+    /// If a table cannot have this number of buckets.
     pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
         Ok(Self {
             buckets: Buckets::new(buckets)?,
@@ -33,8 +33,8 @@ impl PlainCuckoo {
         })
     }
 
-    /// Kicks along a way, as often as that, or until a key came into an empty bucket: who is left in hand, and how many
-    /// kicks that were.
+    /// Kicks along a path, at most this many times, until a key lands in an empty bucket. Returns
+    /// the key left in hand and the number of kicks.
     fn kick_along(&mut self, from: Hand, most: u64) -> (Option<Hand>, u64) {
         let mut hand = from;
         for kicks in 0..most {
@@ -59,7 +59,7 @@ impl CuckooTable for PlainCuckoo {
         let empty = (candidates.into_iter()).find(|&bucket| self.buckets.key_in(bucket).is_none());
         let to = empty.unwrap_or(candidates[0]);
         let (left, kicks) = self.kick_along(Hand { key, to }, self.most_kicks);
-        // The last one thrown out may still be lucky.
+        // The last key kicked out may still find an empty bucket.
         let homeless = left.filter(|hand| self.buckets.key_in(hand.to).is_some());
         if let Some(homeless) = homeless {
             self.kick_along(self.buckets.turned(homeless), kicks);

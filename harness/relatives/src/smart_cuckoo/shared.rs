@@ -1,5 +1,6 @@
-//! Both tables as subjects of sweeps: under one mutex, as neither has anything for threads. They have as many buckets of
-//! one key as the others have slots. Of keys they keep 64-bit hashes, and take those of the same hash for one.
+//! SmartCuckoo and plain cuckoo hashing as subjects of sweeps. Each table is under one mutex, as
+//! neither supports threads. They have as many one-key buckets as the other subjects have slots.
+//! They store 64-bit hashes, and treat keys with the same hash as one key.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Mutex;
@@ -18,7 +19,7 @@ pub type SmartCuckooMutex = OneLock<Mutex<ForOne<SmartCuckoo>>>;
 /// [`PlainCuckoo`] behind a mutex, with its usual limit of kicks.
 pub type PlainCuckooMutex = OneLock<Mutex<ForOne<PlainCuckoo>>>;
 
-/// A table for one thread, as locks have it inside.
+/// A single-threaded table in the form that locks wrap.
 #[derive(Debug)]
 pub struct ForOne<T>(T);
 
@@ -42,7 +43,8 @@ impl<T: CuckooTable> Sequential for ForOne<T> {
 
     fn locator(&self) {}
 
-    /// Zero, which stands for an empty bucket, counts as one: of 2^64 hashes two are taken for the same.
+    /// Zero, which stands for an empty bucket, becomes one, so two of the 2^64 hashes count as the
+    /// same.
     #[inline(always)]
     fn locate<K: Hash + ?Sized>((): &(), key: &K) -> Key {
         Key::new(FixedState.hash_one(key)).unwrap_or(Key::MIN)

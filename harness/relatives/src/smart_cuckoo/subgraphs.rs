@@ -1,32 +1,33 @@
-//! Which subgraph each bucket is in, and which subgraphs are maximal: union–find that can also take an edge away.
+//! Which subgraph each bucket is in, and which subgraphs are maximal: union–find that can also
+//! remove an edge.
 
-/// A disjoint-set forest over the vertices 0, 1, 2, …: union by size, paths halved on the way. The root is a subgraph's
-/// id, and carries what is known of it.
+/// A disjoint-set forest over the vertices 0, 1, 2, …, with union by size and path halving. The
+/// root is a subgraph's id, and holds what is known of the subgraph.
 ///
-/// Union–find cannot split a set. What makes that possible here is that the vertices of a set are also chained in a ring:
-/// they can all be reached from any one, so that one set can be taken apart and put together anew. Two
-/// rings become one by swapping two links.
+/// Union–find cannot split a set. To make that possible, the vertices of a set are also linked in a
+/// ring. All of them can be reached from any one, so one set can be taken apart and put together
+/// again. Two rings become one by swapping two links.
 #[derive(Debug)]
 pub struct Subgraphs {
     vertices: Box<[Vertex]>,
-    /// Room for `renew`.
+    /// Scratch space for `renew`.
     members: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Vertex {
-    /// Itself, for a root.
+    /// The parent; a root is its own.
     parent: u32,
-    /// The next in the ring.
+    /// The next vertex in the ring.
     next: u32,
-    /// Of the set, for a root.
+    /// The size of the set; valid for a root.
     size: u32,
-    /// Whether the set has as many edges as vertices, for a root.
+    /// Whether the set has as many edges as vertices; valid for a root.
     maximal: bool,
 }
 
 impl Vertex {
-    /// A vertex that no edge touches.
+    /// Creates a vertex without edges.
     fn alone(at: u32) -> Self {
         Self {
             parent: at,
@@ -38,7 +39,7 @@ impl Vertex {
 }
 
 impl Subgraphs {
-    /// So many vertices, at most 2^32 − 1, without any edge.
+    /// Creates this many vertices, at most 2^32 − 1, without edges.
     pub(super) fn new(vertices: usize) -> Self {
         Self {
             vertices: (0..vertices as u32).map(Vertex::alone).collect(),
@@ -46,7 +47,7 @@ impl Subgraphs {
         }
     }
 
-    /// The id of a vertex's subgraph.
+    /// Returns the id of a vertex's subgraph.
     #[inline]
     pub fn root(&mut self, vertex: usize) -> usize {
         let mut at = vertex;
@@ -61,13 +62,13 @@ impl Subgraphs {
         }
     }
 
-    /// How many vertices the subgraph of this id has.
+    /// Returns the number of vertices in the subgraph with this id.
     #[inline]
     pub fn size(&self, root: usize) -> usize {
         self.vertices[root].size as usize
     }
 
-    /// Whether the subgraph of this id has as many edges as vertices.
+    /// Returns whether the subgraph with this id has as many edges as vertices.
     #[inline]
     pub fn is_maximal(&self, root: usize) -> bool {
         self.vertices[root].maximal
@@ -96,8 +97,8 @@ impl Subgraphs {
         };
     }
 
-    /// Tells a vertex's subgraph anew after an edge of it is gone, and returns how many vertices that were. `edge` gives
-    /// the other end of the edge that leaves a vertex.
+    /// Works out a vertex's subgraph anew after one of its edges was removed, and returns the
+    /// number of vertices visited. `edge` returns the other end of a vertex's outgoing edge.
     pub(super) fn renew(&mut self, vertex: usize, edge: impl Fn(usize) -> Option<usize>) -> usize {
         let mut members = std::mem::take(&mut self.members);
         members.clear();
@@ -122,7 +123,7 @@ impl Subgraphs {
         renewed
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.vertices) + self.members.capacity() * size_of::<u32>()
     }

@@ -1,12 +1,13 @@
-//! Both tables against brute force: a list of keys, and a search of the graph that they make, on every small table that
-//! chance brings.
+//! Tests that compare SmartCuckoo and its plain rival with brute force, a list of keys and a search
+//! of the graph that they form, on random sequences in small tables of every size.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
 
-/// Enough for every case, and for subgraphs that are cut and joined in all ways; few enough to search them all.
+/// Enough for every case, and for subgraphs to be cut and joined in all ways, yet few enough for an
+/// exhaustive search.
 const MOST_BUCKETS: usize = 12;
 const SEQUENCES: u64 = 100_000;
 const LONGEST: usize = 60;
@@ -17,7 +18,7 @@ struct Truth {
     edges: Vec<(Key, u32)>,
 }
 
-/// The vertices of a subgraph, as a set of bits, and its number of edges.
+/// The vertices of a subgraph, as a set of bits, and the number of its edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Component {
     vertices: u32,
@@ -60,7 +61,7 @@ impl Truth {
         }
     }
 
-    /// Whether no component would have more keys than buckets.
+    /// Returns whether every component would still have at most as many keys as buckets.
     fn has_room([first, second]: [Component; 2]) -> bool {
         let shared = first == second;
         let edges = first.edges + if shared { 0 } else { second.edges };
@@ -91,7 +92,7 @@ impl Truth {
         found.map(|at| self.edges.swap_remove(at)).is_some()
     }
 
-    /// Every key is in one of its buckets, and nothing else is.
+    /// Checks that every key is in one of its buckets, and that nothing else is in the table.
     fn holds(&self, buckets: &Buckets) {
         let mut left: Vec<Key> = self.edges.iter().map(|&(key, _)| key).collect();
         for bucket in 0..self.buckets {
@@ -109,7 +110,7 @@ impl Truth {
         );
     }
 
-    /// The subgraphs are the components, each with its size and its room.
+    /// Checks that the subgraphs are the components, with the right sizes and room.
     fn matches(&self, table: &mut SmartCuckoo) {
         let mut roots = 0u32;
         let mut components = 0;
@@ -131,7 +132,7 @@ impl Truth {
     }
 }
 
-/// Some inserts and removes on a small table, of keys that often are the same, or are not there.
+/// Inserts and removes on a small table, of keys that are often the same, or absent.
 struct Sequence {
     random: SmallRng,
     buckets: usize,
@@ -143,7 +144,7 @@ impl Sequence {
     fn new(seed: u64) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
         let buckets = random.random_range(2..=MOST_BUCKETS);
-        // Every eighth is long.
+        // Every eighth sequence is long.
         let most = if seed.is_multiple_of(8) { LONGEST } else { 16 };
         let length = random.random_range(1..=most);
         let keys = (0..2 * buckets).map(|_| Key::new(random.random()).unwrap());
@@ -155,14 +156,14 @@ impl Sequence {
         }
     }
 
-    /// A key, and whether it is to be inserted.
+    /// Returns a key, and whether to insert it.
     fn next(&mut self) -> (Key, bool) {
         let key = self.keys[self.random.random_range(0..self.keys.len())];
         (key, self.random.random_ratio(2, 3))
     }
 }
 
-/// How many buckets have another key.
+/// Counts the buckets whose key differs.
 fn changed(before: &Buckets, after: &Buckets) -> u64 {
     let changed = |&bucket: &usize| before.key_in(bucket) != after.key_in(bucket);
     (0..before.number()).filter(changed).count() as u64
@@ -197,7 +198,7 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
                 true => {
                     assert_eq!(promised, Some(insertion.kicks), "seed {seed}");
                     assert!(changed(&before, &table.buckets) <= insertion.kicks + 1);
-                    // Through the smaller of two trees.
+                    // The path goes through the smaller of two trees.
                     let sizes = components.map(|component| component.vertices.count_ones());
                     let most = u64::from(sizes[0].min(sizes[1])) - 1;
                     assert!(case != Case::BothNonMaximal || insertion.kicks <= most);
@@ -217,7 +218,8 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
     assert!(seen.iter().all(|&times| times > 10_000), "{seen:?}");
 }
 
-/// With patience enough it refuses exactly what must be refused; with little it may refuse more, and loses nothing.
+/// With enough patience it refuses exactly what must be refused; with little it may refuse more,
+/// but loses nothing.
 #[test]
 fn plain_cuckoo_undoes_what_it_gives_up() {
     let mut refused = 0;
@@ -243,7 +245,7 @@ fn plain_cuckoo_undoes_what_it_gives_up() {
             let Insertion { placed, kicks } = table.insert(key);
             assert!(placed == room || !placed && !patient, "seed {seed}");
             if placed {
-                // A way may turn, and undo some of it.
+                // A path may turn back and undo some of its kicks.
                 assert!(kicks <= limit && changed(&before, table.buckets()) <= kicks + 1);
                 truth
                     .edges

@@ -1,9 +1,11 @@
-//! What random graphs tell of both tables, beside what [`SmartCuckoo`] did: how many inserts fail, and what a delete costs.
+//! What the theory of random graphs predicts for both tables, beside what [`SmartCuckoo`] did: how
+//! many inserts fail, and what a delete costs.
 //!
-//! A table of m buckets that n keys were offered to is a random graph of m vertices and n edges, refused keys included. In
-//! whatever order they come, a component that is a tree takes all its keys, and every other one as many as it has
-//! buckets, so that m less the number of trees are in the table. Keys fail from a mean degree c = 2 n/m of 1 on, which is
-//! a load factor of one half.
+//! A table of m buckets to which n keys were offered is a random graph of m vertices and n edges,
+//! counting refused keys. In whatever order they come, a component that is a tree takes all of its
+//! keys, and any other takes as many as it has buckets. So the table holds m keys less the number
+//! of trees. Keys start to fail at a mean degree c = 2 n/m of 1, which is a load factor of one
+//! half.
 
 use anyhow::{Context, Result};
 use rand::rngs::SmallRng;
@@ -14,12 +16,12 @@ use statrs::statistics::Statistics;
 use crate::smart_cuckoo::{CuckooTable, Key, SmartCuckoo};
 use crate::theory::Claim;
 
-/// Formula beside measurement, in tables that are the same for the same seed. A mean may be off by five of its standard
-/// errors, as the measured values give them.
+/// Compares formula and measurement, in tables that the seed determines. A mean may be off by five
+/// of its standard errors, estimated from the measured values.
 ///
 /// # Errors
 ///
-/// None but those of a table that cannot be built.
+/// Only if a table cannot be built.
 pub fn theory(seed: u64) -> Result<Vec<Claim>> {
     let random = &mut SmallRng::seed_from_u64(seed);
     let mut rows = Vec::new();
@@ -63,7 +65,8 @@ fn share_of_failures(load: f64, random: &mut SmallRng) -> Result<Claim> {
     ))
 }
 
-/// Of a key drawn from those in the table, as large subgraphs have many keys.
+/// Draws a key from those in the table, since large subgraphs have many keys, and measures its
+/// delete.
 fn cost_of_a_delete(load: f64, random: &mut SmallRng) -> Result<Claim> {
     const BUCKETS: usize = 1_024;
     const TABLES: usize = 1_000;
@@ -85,7 +88,7 @@ fn cost_of_a_delete(load: f64, random: &mut SmallRng) -> Result<Claim> {
     ))
 }
 
-/// A table that so many random keys were offered to, and how many it refused.
+/// Offers this many random keys to a table. Returns the table and how many it refused.
 fn offer(buckets: usize, keys: usize, random: &mut SmallRng) -> Result<(SmartCuckoo, usize)> {
     let mut table = SmartCuckoo::new(buckets)?;
     let mut refused = 0;
@@ -109,13 +112,13 @@ fn compare(quantity: String, formula: &'static str, predicted: f64, measured: &[
     }
 }
 
-/// How many inserts a table of this size refuses in the mean: keys, less buckets, and the trees that are left. A sum over
-/// the sizes of trees, exact.
+/// Returns the expected number of refused inserts in a table of this size: keys, less buckets, plus
+/// the remaining trees. An exact sum over tree sizes.
 fn expected_failures(buckets: usize, keys: usize) -> f64 {
     let (m, n) = (buckets as f64, keys as f64);
     let trees = |size: usize| {
         let (k, others) = (size as f64, keys + 1 - size);
-        // No key may touch the tree from without, which is certain if none is left.
+        // No key may connect the tree to an outside vertex; that is certain if no key is left.
         let apart = match others {
             0 => 0.0,
             _ => 2.0 * others as f64 * (1.0 - k / m).ln(),
@@ -128,10 +131,11 @@ fn expected_failures(buckets: usize, keys: usize) -> f64 {
     n - m + trees
 }
 
-/// What share of the inserts a large table refuses.
+/// Returns the share of inserts that a large table refuses.
 fn share_beyond_the_threshold(load: f64) -> f64 {
     let c = 2.0 * load;
-    // Newton would be faster; this cannot miss the smaller solution, and ends within a few dozen steps from c > 1.1 on.
+    // Newton's method would be faster, but this cannot miss the smaller solution, and ends within a
+    // few dozen steps for c > 1.1.
     let mut t = 0.0;
     for _ in 0..1_000 {
         t = c * f64::exp(t - c);
@@ -147,13 +151,14 @@ mod tests {
     fn what_is_measured_agrees_with_theory() {
         for row in theory(1).unwrap() {
             assert!(row.holds(), "{row:?}");
-            // Not because anything would be allowed.
+            // The claim must not hold merely because its tolerance is so wide.
             assert!(row.most < 2.0 * row.predicted, "{row:?}");
         }
     }
 
-    /// Kutzelnigg, *Bipartite Random Graphs and Cuckoo Hashing* (2006), and his thesis (2009): a table of 2m buckets for
-    /// both functions fails with (5 − 2ε)(1 − ε)² / (48 ε³ m) + O(1/m²) if it has (1 − ε)m keys.
+    /// Kutzelnigg, *Bipartite Random Graphs and Cuckoo Hashing* (2006), and his thesis (2009): a
+    /// table with 2m buckets for both functions and (1 − ε)m keys fails with probability (5 − 2ε)(1
+    /// − ε)² / (48 ε³ m) + O(1/m²).
     #[test]
     fn the_sum_tends_to_the_known_probability_of_a_failure() {
         let sum = |epsilon: f64, m: usize| {
@@ -172,14 +177,14 @@ mod tests {
         }
     }
 
-    /// Tables that can be worked out by hand.
+    /// Tables small enough to work out by hand.
     #[test]
     fn the_sum_is_right_for_two_buckets() {
         let near = |sum: f64, right: f64| (sum - right).abs() < 1e-12;
         assert!(near(expected_failures(2, 1), 0.0));
-        // Two keys of which both have the same bucket twice: 2 of 16 cases.
+        // Two keys: refused if both have the same bucket twice, in 2 of 16 cases.
         assert!(near(expected_failures(2, 2), 0.125));
-        // One of three, and two if all have the same bucket twice: 2 of 64 cases.
+        // Three keys: one is refused, or two if all have the same bucket twice, in 2 of 64 cases.
         assert!(near(expected_failures(2, 3), 1.0 + 2.0 / 64.0));
     }
 

@@ -1,9 +1,10 @@
-//! The mini-filter of a block of a vector quotient filter: which of its slots belong to which of its buckets.
+//! The mini-filter of a block of a vector quotient filter: which of the block's slots belong to
+//! which of its buckets.
 //!
-//! A block has [`SLOTS`] slots, each with a tag, and [`BUCKETS`] buckets, each of which has as many slots as it
-//! needs, one after the other. How many, is written in unary: for each bucket, from the first to the last, a zero for each
-//! of its slots and then a one. That is a bit for each bucket and each slot that is taken; what is left of 128 bits
-//! is ones.
+//! A block has [`SLOTS`] slots, each with a tag, and [`BUCKETS`] buckets, each of which has as many
+//! consecutive slots as it needs. Their number is written in unary: for each bucket in order, a
+//! zero for each of its slots and then a one. That takes one bit per bucket and one per taken slot;
+//! the rest of the 128 bits are ones.
 //!
 //! ```text
 //! bit 0 …                                                    … 127
@@ -12,49 +13,49 @@
 //!     0: two  no  one
 //! ```
 //!
-//! So the last bit is always a one, and need not be stored: a block's lock has its place. The slots of a bucket are
-//! found by *selecting* the one that ends the bucket before it: the ones up to there are the buckets before, the
-//! zeros the slots before.
+//! So the last bit is always a one and need not be stored: the block's lock takes its place. To
+//! find a bucket's slots, *select* the one that ends the preceding bucket: the ones up to there
+//! count the preceding buckets, the zeros the preceding slots.
 
-/// Slots of a block.
+/// Slots per block.
 pub(super) const SLOTS: usize = 48;
 
-/// Buckets of a block: more than slots, so that a bucket has 0.6 slots when all are taken.
+/// Buckets per block: more than slots, so that a bucket has 0.6 slots when all are taken.
 pub(super) const BUCKETS: usize = 80;
 
-/// Bits of a tag.
+/// Bits per tag.
 const TAG_BITS: usize = 8;
 
-/// Tags in a word.
+/// Tags per word.
 pub(super) const TAGS_PER_WORD: usize = 64 / TAG_BITS;
 
-/// Words of a block's tags.
+/// Words that hold a block's tags.
 pub(super) const TAG_WORDS: usize = SLOTS / TAGS_PER_WORD;
 
-/// The unary numbers of a block without any tag.
+/// The unary counts of a block without tags.
 pub(super) const EMPTY: u128 = u128::MAX;
 
 const _: () = assert!(SLOTS + BUCKETS == 128);
 
-/// One in each byte.
+/// A one in each byte.
 const LOWEST: u64 = 0x0101_0101_0101_0101;
 
 /// The highest bit of each byte.
 const HIGHEST: u64 = 0x80 * LOWEST;
 
-/// Where a bucket's slots are.
+/// The position of a bucket's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     /// The first of its slots, or where it would be.
     pub(super) slot: usize,
-    /// How many it has.
+    /// The number of its slots.
     pub(super) len: usize,
-    /// The bit of the first.
+    /// The bit of the first slot.
     bit: usize,
 }
 
 impl Run {
-    /// The slots of a bucket.
+    /// Finds the slots of a bucket.
     #[inline]
     pub(super) fn of(bucket: usize, unary: u128) -> Self {
         let bit = match bucket {
@@ -68,15 +69,16 @@ impl Run {
         }
     }
 
-    /// The unary numbers when this bucket, which is one of theirs, has one slot more: the one after its
-    /// last. The block must not be full.
+    /// Returns the unary counts after this bucket, which must be one of theirs, gains a slot: the
+    /// one after its last. The block must not be full.
     #[inline]
     pub(super) fn grown(self, unary: u128) -> u128 {
         let below = (1 << self.bit) - 1;
         unary & below | (unary & !below) << 1
     }
 
-    /// The unary numbers when this bucket, which is one of theirs and not empty, has one slot less.
+    /// Returns the unary counts after this bucket, which must be one of theirs and not empty, loses
+    /// a slot.
     #[inline]
     pub(super) fn shrunk(self, unary: u128) -> u128 {
         let below = (1 << self.bit) - 1;
@@ -84,16 +86,16 @@ impl Run {
     }
 }
 
-/// How many slots are taken.
+/// Counts the taken slots.
 #[inline]
 pub(super) fn taken(unary: u128) -> usize {
     unary.count_zeros() as usize
 }
 
-/// The first of a bucket's slots that holds a tag; `read` gives a word of tags.
+/// Returns the first of a bucket's slots that holds a tag; `read` returns a word of tags.
 ///
-/// Eight tags are compared at once, and hardly any bucket has more: so nothing is to be guessed by the processor
-/// about how many there are.
+/// Eight tags are compared at once, and hardly any bucket has more, so the processor need not
+/// predict how many there are.
 #[inline]
 pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option<usize> {
     let word = |at| if at < TAG_WORDS { read(at) } else { 0 };
@@ -101,7 +103,8 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
     loop {
         let slot = run.slot + passed;
         let (at, shift) = (slot / TAGS_PER_WORD, slot % TAGS_PER_WORD * TAG_BITS);
-        // The tags from this slot on; the second shift in two parts, as it may be by all 64 bits.
+        // The tags from this slot on. The second shift is split in two, as it may be by all 64
+        // bits.
         let tags = word(at) >> shift | word(at + 1) << (63 - shift) << 1;
         let of_others = u64::MAX.unbounded_shl(((run.len - passed) * TAG_BITS) as u32);
         let difference = tags ^ (u64::from(tag) * LOWEST);
@@ -117,7 +120,7 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
     }
 }
 
-/// Puts a tag into a slot; what was there, and all after it, move on by one.
+/// Puts a tag into a slot; its old tag and all later ones move up by one.
 #[inline]
 pub(super) fn insert_tag(words: &mut [u64; TAG_WORDS], slot: usize, tag: u8) {
     let (at, shift) = (slot / TAGS_PER_WORD, slot % TAGS_PER_WORD * TAG_BITS);
@@ -129,7 +132,7 @@ pub(super) fn insert_tag(words: &mut [u64; TAG_WORDS], slot: usize, tag: u8) {
     words[at] = word & below | u64::from(tag) << shift | (word & !below) << TAG_BITS;
 }
 
-/// Takes the tag of a slot out; all after it move back by one.
+/// Removes the tag of a slot; all later ones move down by one.
 #[inline]
 pub(super) fn remove_tag(words: &mut [u64; TAG_WORDS], slot: usize) {
     let (at, shift) = (slot / TAGS_PER_WORD, slot % TAGS_PER_WORD * TAG_BITS);
@@ -142,8 +145,8 @@ pub(super) fn remove_tag(words: &mut [u64; TAG_WORDS], slot: usize) {
     }
 }
 
-/// The bit that is the one of this number, from 0. Without a branch, after Vigna, *Broadword Implementation of
-/// Rank/Select Queries* (2008).
+/// Returns the position of the one with this number, counted from 0. Branchless, after Vigna,
+/// *Broadword Implementation of Rank/Select Queries* (2008).
 #[inline]
 fn select(unary: u128, number: usize) -> usize {
     let (low, high) = (unary as u64, (unary >> 64) as u64);
@@ -156,7 +159,7 @@ fn select(unary: u128, number: usize) -> usize {
     };
     let number = number - before;
     let shift = bytes_up_to(sums, number) * 8;
-    // The byte with the one that is sought, and its number in there.
+    // The byte with the one we look for, and the number of that one within it.
     let byte = word >> shift & 0xff;
     let number = number - ((sums << 8) >> shift & 0xff) as usize;
     // The same with each bit of that byte in a byte of its own.
@@ -165,7 +168,7 @@ fn select(unary: u128, number: usize) -> usize {
     bit + shift + bytes_up_to(bits.wrapping_mul(LOWEST), number)
 }
 
-/// In each byte, how many ones are in it and all below it.
+/// Returns, in each byte, how many ones are in it and all lower bytes.
 #[inline]
 fn byte_sums(word: u64) -> u64 {
     let pairs = word - ((word >> 1) & (0x55 * LOWEST));
@@ -174,7 +177,8 @@ fn byte_sums(word: u64) -> u64 {
     bytes.wrapping_mul(LOWEST)
 }
 
-/// How many bytes of `sums`, which are 64 at most, are at most `number`, which is less than 64.
+/// Counts the bytes of `sums` that are at most `number`. No byte of `sums` may exceed 64, and
+/// `number` must be less than 64.
 #[inline]
 fn bytes_up_to(sums: u64, number: usize) -> usize {
     let up_to = (((number as u64 * LOWEST) | HIGHEST) - sums) & HIGHEST;
@@ -209,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Against a list of tags for each bucket.
+    /// Compares the mini-filter with a list of tags for each bucket.
     #[test]
     fn it_is_a_list_of_tags_for_each_bucket() {
         let mut random = SmallRng::seed_from_u64(2);
@@ -221,7 +225,7 @@ mod tests {
             let count: usize = lists.iter().map(Vec::len).sum();
             assert_eq!(taken(unary), count);
             was_full += usize::from(count == SLOTS);
-            // Fuller and emptier in turn.
+            // Fills and empties the block in turn.
             let grows =
                 count < SLOTS && (count == 0 || random.random_bool([0.7, 0.3][step / 500 % 2]));
             most = most.max(Run::of(BUCKETS - 1, unary).len);

@@ -1,40 +1,45 @@
-//! The vector quotient filter (Pandey, Conway, Durie, Bender, Farach-Colton, Johnson, *Vector Quotient
-//! Filters: Overcoming the Time/Space Trade-Off in Filter Design*, SIGMOD 2021): no chains of shifts, as a key has a
-//! choice of two blocks with many slots each, and takes the emptier. Our own port, after the paper.
+//! The vector quotient filter (Pandey, Conway, Durie, Bender, Farach-Colton, Johnson, *Vector
+//! Quotient Filters: Overcoming the Time/Space Trade-Off in Filter Design*, SIGMOD 2021). It needs
+//! no chains of shifts, as a key has two candidate blocks with many slots each, and takes the
+//! emptier. This is our own implementation of the paper.
 //!
 //! As in the paper:
 //!
-//! - **A block is one cache line**: 48 slots of 8-bit tags, 80 buckets, and 128 bits which say what slots are
-//!   whose (the module `mini_filter`). A key has a tag, a bucket, and two blocks; it has the same bucket in
-//!   both.
+//! - **A block is one cache line**: 48 slots of 8-bit tags, 80 buckets, and 128 bits that map slots
+//!   to buckets (module `mini_filter`). A key has a tag, a bucket, and two blocks; its bucket is
+//!   the same in both.
 //! - **The last of those bits is the block's lock.**
-//! - **The shortcut.** An insert takes the first block without a look at the second while that is less than three
-//!   quarters full.
+//! - **The shortcut.** While the first block is less than three quarters full, an insert takes it
+//!   without looking at the second.
 //!
-//! Not as in the paper:
+//! Unlike the paper:
 //!
-//! - **The second block** follows from the tag, the bucket and the first block by the involution that our table
-//!   uses, `(g(tag, bucket) − block) mod m`, in place of an *xor*: so there can be any number of blocks. As keys that share
-//!   one block, bucket and tag thus share the other block, too, a remove never takes another key's copy.
-//! - **Lookups lock**, so that they are linearizable: a lookup that finds nothing has held both blocks at
-//!   one moment. It takes the first block, and the other, too, if it finds nothing there.
-//! - **No vector instructions.** The paper compares all tags with AVX-512; here a bucket is *selected* with a few
-//!   operations on words, none of which is a branch, and its tags, less than one on average, are compared at once.
+//! - **The second block** follows from the tag, the bucket and the first block by the involution of
+//!   our own table, `(g(tag, bucket) − block) mod m`, instead of an *xor*, so there can be any
+//!   number of blocks. Keys that share one block, bucket and tag thus also share the other block,
+//!   so a remove never takes another key's copy.
+//! - **Lookups lock**, so that they are linearizable: a lookup that finds nothing has held both
+//!   blocks at one moment. It locks the first block, and the other as well if it finds nothing
+//!   there.
+//! - **No vector instructions.** The paper compares all tags with AVX-512. Here a few branchless
+//!   operations on words *select* a bucket, and its tags, fewer than one on average, are compared
+//!   at once.
 //!
-//! It is linearizable, as every operation takes effect while it holds what it read. It is blocking. It does not tell
-//! the class of a key, as its classes are not those of a cuckoo filter; so `harness check` looks for missed keys
-//! only, and its scenarios do not make a key change between these blocks. That a lookup holds both is a test
-//! below.
+//! The filter is linearizable, as every operation takes effect while it holds what it read. It is
+//! blocking. It does not report the class of a key, as its classes are not those of a cuckoo
+//! filter. So `harness check` looks only for missed keys, and its scenarios do not move a key
+//! between these blocks. A test below checks that a lookup holds both.
 //!
-//! # What it takes, and how often it is wrong
+//! # Memory and false positives
 //!
-//! 10.7 bits a slot, where ours takes 16. A lookup of an absent key compares its tag with those of two buckets,
-//! which have 48 / 80 tags each when all slots are taken: `2 × load × (48 / 80) / 2^8` of them are found, 0.47 %
-//! when full (the paper's `2 (s / b) 2^−r`), where ours finds 0.20 %.
+//! It takes 10.7 bits per slot, where ours takes 16. A lookup of an absent key compares its tag
+//! with those of two buckets, which have 48 / 80 tags each when all slots are taken. So it finds `2
+//! × load × (48 / 80) / 2^8` of absent keys, 0.47 % when full (the paper's `2 (s / b) 2^−r`), where
+//! ours finds 0.20 %.
 //!
-//! An insert is refused when both blocks are full, first at a load of 0.961 in a table of 4,000 blocks, 0.955 in
-//! 20,000 and 0.949 in 400,000; the paper states 0.93 to 0.95. So experiments that fill large tables to 0.95
-//! see some keys refused.
+//! An insert is refused when both blocks are full, first at a load of 0.961 in a table of 4,000
+//! blocks, 0.955 in 20,000 and 0.949 in 400,000; the paper states 0.93 to 0.95. So experiments that
+//! fill large tables to 0.95 see some keys refused.
 
 mod mini_filter;
 
@@ -52,10 +57,10 @@ use mini_filter::{
     BUCKETS, EMPTY, Run, SLOTS, TAG_WORDS, TAGS_PER_WORD, find_tag, insert_tag, remove_tag, taken,
 };
 
-/// Up to so many slots taken, an insert does not look at the second block.
+/// With fewer slots taken than this, an insert does not look at the second block.
 const SHORTCUT: usize = SLOTS * 3 / 4;
 
-/// The bit of the second word that is set while a block is held.
+/// The bit of the second word that is set while a block is locked.
 const LOCK: u64 = 1 << 63;
 
 /// A vector quotient filter with a lock in each block.
@@ -66,16 +71,16 @@ pub struct VectorQuotient {
     blocks: Box<[Block]>,
 }
 
-/// A cache line. Relaxed throughout, but for the lock, which orders all other accesses.
+/// A cache line. All accesses are relaxed, except for the lock, which orders the others.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Block {
-    /// The unary numbers, and the lock in the place of their last bit.
+    /// The unary counts, with the lock in place of their last bit.
     unary: [AtomicU64; 2],
     tags: [AtomicU64; TAG_WORDS],
 }
 
-/// Where a key belongs.
+/// The place of a key: its blocks, bucket and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     blocks: [usize; 2],
@@ -96,7 +101,7 @@ impl Default for Block {
 impl Spin for Block {
     #[inline]
     fn try_take(&self) -> bool {
-        // Acquire pairs with the release in `free`: what the last holder wrote is seen.
+        // Acquire: pairs with the release in `free`, to see what the last holder wrote.
         self.unary[1].fetch_or(LOCK, Ordering::Acquire) & LOCK == 0
     }
 
@@ -107,7 +112,7 @@ impl Spin for Block {
 
     #[inline]
     fn free(&self) {
-        // Nobody else writes while it is held.
+        // No other thread writes while the block is held.
         let held = self.unary[1].load(Ordering::Relaxed);
         self.unary[1].store(held & !LOCK, Ordering::Release);
     }
@@ -126,7 +131,8 @@ impl Block {
         word.store(value, Ordering::Relaxed);
     }
 
-    /// The unary numbers: exact if the caller holds the block, else the halves may be of different moments.
+    /// Returns the unary counts: exact if the caller holds the block, otherwise the halves may be
+    /// from different moments.
     #[inline]
     fn unary(&self) -> u128 {
         let [low, high] = self.unary.each_ref().map(Self::read);
@@ -134,7 +140,7 @@ impl Block {
     }
 }
 
-/// A block that is held, and what only its holder may do.
+/// A held block, with the operations reserved to its holder.
 struct HeldBlock<'a>(Held<'a, Block>);
 
 impl<'a> HeldBlock<'a> {
@@ -148,14 +154,14 @@ impl<'a> HeldBlock<'a> {
         self.0.0
     }
 
-    /// Leaves the lock held, as the last unary number is a one.
+    /// Leaves the lock held, as the last unary bit is a one.
     #[inline]
     fn set_unary(&self, unary: u128) {
         Block::write(&self.block().unary[0], unary as u64);
         Block::write(&self.block().unary[1], (unary >> 64) as u64);
     }
 
-    /// Changes the tags, of which those before this slot stay.
+    /// Changes the tags; those before slot `from` must stay.
     #[inline]
     fn change_tags(&self, from: usize, change: impl FnOnce(&mut [u64; TAG_WORDS])) {
         let mut words = self.block().tags.each_ref().map(Block::read);
@@ -171,7 +177,7 @@ impl<'a> HeldBlock<'a> {
         }
     }
 
-    /// Adds a tag; `false` if there is no room.
+    /// Adds a tag; returns `false` if there is no room.
     #[inline]
     fn insert(&self, place: Place) -> bool {
         let unary = self.block().unary();
@@ -185,7 +191,7 @@ impl<'a> HeldBlock<'a> {
         true
     }
 
-    /// Which of its bucket's slots holds a tag.
+    /// Finds a slot of the bucket that holds the tag.
     #[inline]
     fn find(&self, place: Place) -> Option<Found> {
         let unary = self.block().unary();
@@ -202,7 +208,7 @@ impl<'a> HeldBlock<'a> {
     }
 }
 
-/// A tag that was found, in a block that has been held since.
+/// A tag found in a block that has been held since.
 struct Found {
     unary: u128,
     run: Run,
@@ -213,7 +219,7 @@ impl VectorQuotient {
     #[inline]
     fn place<K: Hash + ?Sized>(&self, key: &K) -> Place {
         let hash = FixedState.hash_one(key);
-        // The block from the high end of the hash, the tag and the bucket from its low half.
+        // The block comes from the high end of the hash, the tag and the bucket from its low half.
         let first = self.geometry.locate(hash).first;
         let tag = hash as u8;
         let bucket = ((hash >> 8 & 0xff_ffff) as usize * BUCKETS) >> 24;
@@ -232,7 +238,7 @@ impl VectorQuotient {
         HeldBlock::take(&self.blocks[block])
     }
 
-    /// Finds a copy of a key, and lets `then` have it, with its block held.
+    /// Finds a copy of a key and passes it to `then` while its block is held.
     #[inline]
     fn find<R>(&self, place: Place, then: impl FnOnce(&HeldBlock<'_>, Found) -> R) -> Option<R> {
         let [first, second] = place.blocks;
@@ -243,7 +249,7 @@ impl VectorQuotient {
         if first == second {
             return None;
         }
-        // Blocks are waited for in ascending order only, so that threads cannot wait in a circle.
+        // Waits for blocks only in ascending order, so that threads cannot wait in a circle.
         let beside = match Held::try_take(&self.blocks[second]).map(HeldBlock) {
             Some(beside) => beside,
             None if first < second => self.hold(second),
@@ -256,7 +262,7 @@ impl VectorQuotient {
         Some(then(&beside, found))
     }
 
-    /// As [`find`](Self::find), of two blocks the first of which is the higher.
+    /// Like [`find`](Self::find), for two blocks of which the first is the higher.
     #[cold]
     fn find_in_either<R>(
         &self,
@@ -273,7 +279,7 @@ impl VectorQuotient {
         Some(then(held, found))
     }
 
-    /// Inserts into the emptier of the two blocks; `false` if both are full.
+    /// Inserts into the emptier of the two blocks; returns `false` if both are full.
     fn insert_into_emptier(&self, place: Place) -> bool {
         let [one, other] = place.blocks;
         let (lower, higher) = (one.min(other), one.max(other));
@@ -299,7 +305,7 @@ impl Subject for VectorQuotient {
     const GUARANTEES: &'static str = "linearizable; blocking";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        // Checks the number of buckets, too.
+        // Also checks the number of buckets.
         let slots = geometry(buckets)?.buckets() * SLOTS_PER_BUCKET;
         let blocks = slots.div_ceil(SLOTS);
         Ok(Self {
@@ -312,7 +318,7 @@ impl Subject for VectorQuotient {
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let place = self.place(key);
         let first = &self.blocks[place.blocks[0]];
-        // At a glance first, so as not to lock it in vain.
+        // Looks first without the lock, so as not to take it in vain.
         if taken(first.unary()) < SHORTCUT {
             let held = HeldBlock::take(first);
             if taken(first.unary()) < SHORTCUT {
@@ -333,7 +339,7 @@ impl Subject for VectorQuotient {
             .is_some()
     }
 
-    /// A multiple of a block's.
+    /// Returns the number of slots, a multiple of a block's.
     fn slots(&self) -> usize {
         self.blocks.len() * SLOTS
     }
@@ -358,7 +364,7 @@ mod tests {
         assert_eq!(filter.memory_bytes(), 128);
     }
 
-    /// The paper's, and the formula of the module's docs.
+    /// The values of the paper, and the formula of the module's docs.
     #[test]
     fn it_is_filled_and_wrong_as_often_as_published() {
         let filter = VectorQuotient::with_buckets(LARGE).unwrap();
@@ -372,7 +378,7 @@ mod tests {
             .filter(|key| filter.contains(key))
             .count();
         let expected = 2.0 * load * SLOTS as f64 / BUCKETS as f64 / 256.0;
-        // Four standard deviations.
+        // Allows four standard deviations.
         let off = found as f64 / absent as f64 / expected - 1.0;
         assert!(off.abs() < 0.06, "{found} of {absent}, not {expected}");
     }
@@ -425,8 +431,8 @@ mod tests {
         }
     }
 
-    /// Were the first let go before the second is taken, a copy could come into the first and another
-    /// go from the second, and be missed.
+    /// If the lookup released the first block before it took the second, a copy could enter the
+    /// first and another leave the second, and both would be missed.
     #[cfg(feature = "steps")]
     #[test]
     fn a_lookup_that_finds_nothing_has_held_both_blocks_at_once() {
@@ -448,8 +454,8 @@ mod tests {
         }
     }
 
-    /// The copy hops from the second block to the first while the lookup waits for the second and must let go of
-    /// the first, which it has looked into.
+    /// The copy moves from the second block to the first while the lookup waits for the second,
+    /// having had to release the first, which it has already searched.
     #[cfg(feature = "steps")]
     #[test]
     fn a_lookup_that_lets_go_of_a_block_looks_into_it_again() {
@@ -469,9 +475,9 @@ mod tests {
             };
             match (first.is_held(), second.is_held()) {
                 _ if done.get() => {}
-                // The lookup has the first block: somebody else has the second.
+                // The lookup holds the first block, so another thread takes the second.
                 (true, false) => assert!(second.try_take()),
-                // It waits: somebody else frees it, and the copy hops.
+                // The lookup waits. The other thread frees the block, and the copy moves.
                 (false, true) => {
                     second.free();
                     assert!(other.hold(1).insert(place));

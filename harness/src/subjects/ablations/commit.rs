@@ -1,4 +1,4 @@
-//! How a chain of shifts that a search has found is carried out.
+//! Ways to carry out an eviction path that a search has found.
 
 use arrayvec::ArrayVec;
 use filter::path::{MAX_CHAIN, Step};
@@ -7,14 +7,15 @@ use subject::layout::Layout;
 
 use super::words::Words;
 
-/// A way to carry out a chain of shifts.
+/// A way to carry out an eviction path.
 pub trait Commit: 'static {
-    /// Shifts a chain to make room for a fingerprint. True if the fingerprint is in; otherwise the insert begins
-    /// anew, since a bucket has changed, or since this way makes room and no more.
+    /// Carries out an eviction path to make room for a fingerprint. Returns true if the fingerprint
+    /// is in; otherwise the insert starts again, because a bucket has changed, or because this way
+    /// only makes room.
     fn commit<W: Words>(words: &W, chain: &[Step], fingerprint: u64) -> bool;
 }
 
-/// Ours: one K-CAS over all buckets of the chain, which adds the new fingerprint, too.
+/// Ours: one K-CAS over all buckets of the path, which also adds the new fingerprint.
 #[derive(Debug)]
 pub struct WholeChain;
 
@@ -35,14 +36,16 @@ impl Commit for WholeChain {
     }
 }
 
-/// As published: one hop at a time from the chain's empty end backwards, each a K-CAS of two words. The last hop leaves
-/// an empty slot in one of the key's own buckets, and the insert begins anew. That slot and the new fingerprint come in
-/// two steps, so another thread may take the slot. A hop that finds a bucket changed ends the chain, which is searched
-/// again; nothing needs to be undone.
+/// As published: one hop at a time from the path's empty end backwards, each a K-CAS of two words.
+/// The last hop leaves an empty slot in one of the key's own buckets, and the insert starts again.
+/// Since freeing the slot and filling it are two steps, another thread may take the slot. A hop
+/// that finds a bucket changed abandons the path, and the search is repeated; nothing needs to be
+/// undone.
 ///
-/// No key is ever absent meanwhile, so it is as linearizable as the lookup. But it is not lock-free, although each hop
-/// is: two inserts may take each other's room for ever, and neither ends. One has a key that may live in A alone, the
-/// other in B alone; both buckets are full but for one slot of A, and hold keys that may live in either:
+/// No key is ever absent meanwhile, so this is as linearizable as the lookup. But it is not
+/// lock-free, although each hop is: two inserts may take each other's room for ever, and neither
+/// ends. Suppose one has a key that may live only in A, the other in B. Both buckets are full
+/// except for one slot of A, and hold keys that may live in either:
 ///
 /// ```text
 /// one                           other
@@ -67,11 +70,11 @@ impl Commit for HopByHop {
     }
 }
 
-/// Moves a fingerprint into the empty slot of the next step's bucket. Returns the step that it left, with its slot
-/// empty, unless a bucket has changed.
+/// Moves a fingerprint into the empty slot of the next step's bucket. Returns the step that it
+/// left, with its slot empty, unless a bucket has changed.
 fn hop<W: Words>(words: &W, from: &Step, to: &Step) -> Option<Step> {
     let moving = Layout::fingerprint(from.word, from.slot);
-    // `place` advances the counter, of the bucket that is left (0: empty) and of the other.
+    // `place` advances the counters of both the bucket that is left (0: empty) and the other.
     let left = Step {
         word: Layout::place(from.word, from.slot, 0),
         ..*from
@@ -94,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// A chain through buckets 0, 1 and 2, whose slots 0 hold the fingerprints 1, 2 and none; slots 1 of the first two
-    /// are occupied as well.
+    /// An eviction path through buckets 0, 1 and 2, whose slots 0 hold the fingerprints 1, 2 and
+    /// none; slots 1 of the first two are occupied as well.
     fn chain() -> (WordArray, [Step; 3]) {
         let full = |fingerprint| Layout::place(Layout::place(0, 1, 9), 0, fingerprint);
         let values = [full(1), full(2), 0];

@@ -1,4 +1,4 @@
-//! Whether it is known how many keys there are.
+//! Ways to count the keys, or not to.
 
 use filter::length::Length;
 use kcas::thread_id::{self, ThreadId};
@@ -8,20 +8,20 @@ pub trait Count: Send + Sync + 'static {
     /// What a thread must hold to count.
     type Id;
 
-    /// Of no keys.
+    /// Creates a count of no keys.
     fn new() -> Self;
 
-    /// Does something that ends with counting.
+    /// Runs an action that ends with counting.
     fn with_id<R>(action: impl FnOnce(&Self::Id) -> R) -> R;
 
-    /// Adds to the number, wrapping.
+    /// Adds to the count, wrapping.
     fn add(&self, id: &Self::Id, change: u64);
 
-    /// Memory that it takes, in bytes.
+    /// Returns the memory it takes, in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
-/// Ours: each thread counts what it does.
+/// Ours: each thread counts its own changes.
 impl Count for Length {
     type Id = ThreadId;
 
@@ -47,7 +47,7 @@ impl Count for Length {
     }
 }
 
-/// Nobody counts.
+/// No count at all.
 #[derive(Debug)]
 pub struct Uncounted;
 

@@ -1,7 +1,7 @@
-//! How a fingerprint is looked for, and what a bucket's counter counts for that.
+//! Ways to look up a fingerprint, and what a bucket's counter counts for each of them.
 //!
-//! The counter is the timestamp of [`Layout`]. A relocation advances those of both its buckets, whatever the
-//! protocol; whether an insert does is for the protocol to say.
+//! The counter is the timestamp of [`Layout`]. A relocation advances those of both its buckets
+//! under every protocol; whether an insert does depends on the protocol.
 
 use filter::hashing::Location;
 use kcas::WordArray;
@@ -9,10 +9,10 @@ use subject::layout::{FINGERPRINT_BITS, Layout};
 
 use super::words::Words;
 
-/// The greatest word on which no operation is under way.
+/// The greatest value of a word without an operation in progress.
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
-/// A copy of a fingerprint, as it was found.
+/// A copy of a fingerprint and where it was found.
 pub struct Found {
     pub(super) bucket: usize,
     pub(super) word: u64,
@@ -21,18 +21,19 @@ pub struct Found {
 
 /// A lookup protocol.
 pub trait Lookup: 'static {
-    /// Whether there is a copy.
+    /// Returns whether there is a copy.
     fn contains<W: Words>(words: &W, location: Location) -> bool;
 
-    /// A copy, for who wants to remove it.
+    /// Finds a copy, to be removed.
     fn find<W: Words>(words: &W, location: Location) -> Option<Found>;
 
-    /// `word` with a fingerprint inserted into its empty slot `slot`.
+    /// Returns `word` with a fingerprint inserted into its empty slot `slot`.
     fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64;
 }
 
-/// Ours: reads the first bucket, the second, and the first again; if that has not changed, there is no copy. Every
-/// insert advances the counter. Why it is right is told in the filter's module `lookup`, of which this is a copy.
+/// Ours: reads the first bucket, the second, and the first again. If the first has not changed,
+/// there is no copy. Every insert advances the counter. The filter's module `lookup`, of which this
+/// is a copy, explains why this is correct.
 #[derive(Debug)]
 pub struct Timestamps;
 
@@ -48,7 +49,8 @@ impl Lookup for Timestamps {
         contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 
-    // Always: called, it would hand its answer over in memory, which the filter's remove does not.
+    // Always inlined: a call would return its answer through memory, which the filter's remove does
+    // not.
     #[inline(always)]
     fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
         loop {
@@ -67,32 +69,37 @@ impl Lookup for Timestamps {
     }
 }
 
-/// The published one (Wang et al. 2025): reads both buckets, and both again, and compares counters, which only
-/// relocations advance. It starts again if a relocation might have carried the key past it: if the first bucket's
-/// counter rose by 2 or more between the two reads of that bucket, and the second's between those of the second.
+/// The published protocol (Wang et al. 2025): reads both buckets, then both again, and compares
+/// counters, which only relocations advance. It starts again if a relocation might have carried the
+/// key past it: if the first bucket's counter rose by 2 or more between the two reads of that
+/// bucket, and the second's between those of the second.
 ///
-/// **The rule, and why it is right as far as it goes.** Call the buckets A and B, read in the order A, B, A, B. Suppose
-/// that a key is present throughout, moves by relocation only, and is missed by all four reads. Then it was in B at the
-/// first read, in A at the second, in B at the third and in A at the fourth: it was relocated at least once between any
-/// two reads that follow each other. Both counters count each of these moves. The first two moves fall between the
-/// reads of A, the last two between those of B: so each counter is seen to rise by at least 2. Nguyen and Tsigas
-/// (*Lock-Free Cuckoo Hashing*, ICDCS 2014), whose rule this is, ask for one thing more before they start again: that
-/// B's counter at the last read exceeds A's at the first by at least 3. That compares counters of different buckets,
-/// which says something where a relocation sets both to the greater of them plus one: three moves then bring both at
-/// least 3 above what A's was before. Counters of 15 bits that wrap cannot be compared so, and there is no other form
-/// of it: the third move is not between the reads of A, the first not between those of B. Left out, lookups start again
-/// in some cases in which they need not, and never the other way round.
+/// **The rule, and why it is correct as far as it goes.** Call the buckets A and B, read in the
+/// order A, B, A, B. Suppose that a key is present throughout, moves only by relocation, and is
+/// missed by all four reads. Then it was in B at the first read, in A at the second, in B at the
+/// third and in A at the fourth, so it was relocated at least once between any two consecutive
+/// reads. Both counters count each of these moves. The first two moves fall between the reads of A,
+/// the last two between those of B: so each counter is seen to rise by at least 2.
 ///
-/// A chain that is shifted at one moment moves a key once, and advances the counter of each of its buckets once: so
-/// the same argument holds.
+/// Nguyen and Tsigas (*Lock-Free Cuckoo Hashing*, ICDCS 2014), whose rule this is, require one
+/// thing more before they start again: that B's counter at the last read exceeds A's at the first
+/// by at least 3. That compares counters of different buckets, which is meaningful where a
+/// relocation sets both to the greater of them plus one: three moves then bring both at least 3
+/// above A's earlier value. Wrapping counters of 15 bits cannot be compared like this, and the
+/// condition has no other form: the third move is not between the reads of A, the first not between
+/// those of B. Without it, lookups start again in some cases where they need not, but never fail to
+/// where they must.
 ///
-/// **What it has no answer to** is a key that changes buckets without being relocated:
-/// [`two_phase`](super::super::two_phase) tells how.
+/// An eviction path that is carried out atomically moves a key once, and advances the counter of
+/// each of its buckets once, so the same argument holds.
+///
+/// **What the rule does not cover** is a key that changes buckets without being relocated:
+/// [`two_phase`](super::super::two_phase) shows how.
 #[derive(Debug)]
 pub struct TwoPhase;
 
 impl Lookup for TwoPhase {
-    /// As ours: the words of a round are read before either is matched.
+    /// As in ours, the words of a round are read before either is matched.
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
         let before = peek(words, location);
@@ -136,8 +143,9 @@ impl Lookup for TwoPhase {
     }
 }
 
-/// None at all: reads both buckets once. It misses a key that is moved from the second to the first between the two
-/// reads: a lower bound of what a lookup costs. Removes look their keys up as ours do, so that the table is right.
+/// No protocol at all: reads both buckets once. It misses a key that moves from the second to the
+/// first between the two reads, so it is a lower bound on the cost of a lookup. Removes find their
+/// keys as ours do, so the table stays correct.
 #[derive(Debug)]
 pub struct OneRound;
 
@@ -162,7 +170,7 @@ impl Lookup for OneRound {
     }
 }
 
-/// Both words as they stand, read before either is matched, so that the cache misses overlap.
+/// Reads both words as they stand before either is matched, so that the cache misses overlap.
 #[inline]
 fn peek<W: Words>(words: &W, location: Location) -> [u64; 2] {
     let first = words.peek(location.first);
@@ -170,7 +178,7 @@ fn peek<W: Words>(words: &W, location: Location) -> [u64; 2] {
     [first, second]
 }
 
-/// Both words' values.
+/// Returns the values of both words.
 #[inline]
 fn load<W: Words>(words: &W, location: Location) -> [u64; 2] {
     let first = words.load(location.first);
@@ -178,7 +186,7 @@ fn load<W: Words>(words: &W, location: Location) -> [u64; 2] {
     [first, second]
 }
 
-/// Both matched at once: one branch instead of two.
+/// Matches both at once: one branch instead of two.
 #[inline]
 fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
     Layout::contains(first, fingerprint) | Layout::contains(second, fingerprint)
@@ -193,8 +201,8 @@ fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
     found_in(location.first, first).or_else(|| found_in(location.second, second))
 }
 
-/// When an operation was met, or a bucket changed. The location in registers: as a struct, it would be stored to
-/// memory in every lookup.
+/// The slow path: a lookup met an operation, or a bucket changed. Takes the location in registers:
+/// as a struct, it would be stored to memory in every lookup.
 #[cold]
 fn contains_slowly<L: Lookup, W: Words>(
     words: &W,
@@ -210,19 +218,19 @@ fn contains_slowly<L: Lookup, W: Words>(
     L::find(words, location).is_some()
 }
 
-/// When an operation was met.
+/// The slow path: a lookup met an operation.
 #[cold]
 fn in_either_slowly<W: Words>(words: &W, fingerprint: u64, first: usize, second: usize) -> bool {
     in_either([words.load(first), words.load(second)], fingerprint)
 }
 
-/// True when both counters rose by 2 or more from one round to the next.
+/// Returns whether both counters rose by 2 or more from one round to the next.
 #[inline]
 fn relocated(before: [u64; 2], after: [u64; 2]) -> bool {
     (before.into_iter().zip(after)).all(|(before, after)| rise(before, after) >= 2)
 }
 
-/// By how much the counter of a word rose; it wraps.
+/// Returns by how much the wrapping counter of a word rose.
 pub(in crate::subjects) fn rise(before: u64, after: u64) -> u64 {
     let turn = (1 << Layout::TIMESTAMP_BITS) - 1;
     Layout::timestamp(after).wrapping_sub(Layout::timestamp(before)) & turn
@@ -232,7 +240,7 @@ pub(in crate::subjects) fn rise(before: u64, after: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A word without fingerprints whose counter stands so.
+    /// Returns a word without fingerprints and with this counter.
     fn word(counter: u64) -> u64 {
         counter << (63 - Layout::TIMESTAMP_BITS)
     }

@@ -1,18 +1,20 @@
-//! Our filter with one design decision changed at a time, everything else being equal: what each of them is worth.
+//! Our filter with one design decision changed at a time and all else equal, to show what each
+//! decision is worth.
 //!
-//! It is one filter whose decisions are types. The [control](AblationControl) has all of ours, and should be as fast as
-//! `lock-free`; every other [variant](variants) differs from it in one line.
+//! It is one filter whose decisions are types. The [control](AblationControl) makes all of our
+//! choices, and should be as fast as `lock-free`; every other [variant](variants) differs from it
+//! in one line.
 //!
 //! | Decision | Ours | Instead |
 //! |---|---|---|
 //! | [`lookup`] | timestamps, three loads | two phases as published, four loads; one round, which is wrong |
-//! | [`commit`] | the whole chain at one moment | hop by hop |
+//! | [`commit`] | the whole path at once | hop by hop |
 //! | [`search`] | breadth first | random walk |
 //! | [`words`], descriptors | reused | on the heap, reclaimed by epochs |
 //! | [`words`], readers | do not help | help |
 //! | [`length`] | counted by each thread | not known |
 //!
-//! The published protocol as a whole is a variant, too: [`two_phase`](super::two_phase).
+//! The published protocol as a whole is also a variant: [`two_phase`](super::two_phase).
 
 mod commit;
 mod length;
@@ -42,7 +44,7 @@ pub(super) use words::{HelpingReaders, OwnersByDcss, Words};
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-/// Which decisions are taken, and what comes of it.
+/// A set of decisions, and what they guarantee.
 pub trait Variant: Send + Sync + 'static {
     /// [`Subject::NAME`].
     const NAME: &'static str;
@@ -52,19 +54,19 @@ pub trait Variant: Send + Sync + 'static {
     const GUARANTEES: &'static str;
     /// [`Subject::OPERATIONS`].
     const OPERATIONS: Operations = Operations::ALL;
-    /// How a fingerprint is looked for.
+    /// How a fingerprint is looked up.
     type Lookup: Lookup;
-    /// How a chain of shifts is carried out.
+    /// How an eviction path is carried out.
     type Commit: Commit;
-    /// How it is searched for.
+    /// How an eviction path is found.
     type Search: Search;
     /// What the buckets are made of.
     type Words: Words;
-    /// Whether it is known how many keys there are.
+    /// Whether keys are counted.
     type Length: Count;
 }
 
-/// A cuckoo filter that takes these decisions.
+/// A cuckoo filter with the decisions of a variant.
 #[derive(Debug)]
 pub struct Ablation<V: Variant> {
     geometry: Geometry,
@@ -79,15 +81,15 @@ impl<V: Variant> Ablation<V> {
         &self.geometry
     }
 
-    /// For tests: what the buckets hold.
+    /// For tests: returns the contents of the buckets.
     #[cfg(test)]
     pub(super) fn values(&self) -> Vec<u64> {
         let buckets = 0..self.words.len();
         buckets.map(|bucket| self.words.load(bucket)).collect()
     }
 
-    /// Inserts the key that has this hash. Not inlined, and by the hash, as in our filter: in the loop of its caller, it
-    /// would be faster.
+    /// Inserts the key with this hash. Not inlined, and takes the hash, as in our filter: within
+    /// its caller's loop, it would be faster.
     #[inline(never)]
     fn insert_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
@@ -100,7 +102,7 @@ impl<V: Variant> Ablation<V> {
         })
     }
 
-    /// As [`insert_hash`](Self::insert_hash).
+    /// Like [`insert_hash`](Self::insert_hash).
     #[inline(never)]
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
@@ -118,7 +120,7 @@ impl<V: Variant> Ablation<V> {
         let fingerprint = location.fingerprint;
         loop {
             let first = self.words.load(location.first);
-            // The emptier bucket, but for a first one that is at most half full.
+            // The emptier bucket, unless the first one is at most half full.
             let (bucket, word) = if Layout::room(first) as usize * 2 >= SLOTS_PER_BUCKET {
                 (location.first, first)
             } else {
@@ -135,7 +137,8 @@ impl<V: Variant> Ablation<V> {
             match V::Search::search(&self.geometry, location, read) {
                 Some(chain) if V::Commit::commit(&self.words, &chain, fingerprint) => return true,
                 Some(_) => {}
-                // The same word: the first bucket was full when the second one was found full.
+                // The word is the same: the first bucket was full when the second one was found
+                // full.
                 None if self.words.load(location.first) == first => return false,
                 None => {}
             }
@@ -152,8 +155,8 @@ impl<V: Variant> Ablation<V> {
         false
     }
 
-    /// Puts a fingerprint into an empty slot of a bucket that was read as `word`: `None` when it has none, otherwise
-    /// whether the bucket still was so.
+    /// Puts a fingerprint into an empty slot of a bucket that was read as `word`. Returns `None` if
+    /// it has no empty slot, otherwise whether the bucket was unchanged.
     #[inline]
     fn place(&self, bucket: usize, word: u64, fingerprint: u64) -> Option<bool> {
         let slot = Layout::find_empty(word)?;

@@ -1,4 +1,4 @@
-//! How a chain of shifts is searched for that ends in an empty slot.
+//! Ways to search for an eviction path that ends in an empty slot.
 
 use filter::hashing::Location;
 use filter::path::{Chain, Step};
@@ -12,7 +12,8 @@ use crate::subjects::locks::victim_cuckoo::MAX_KICKS;
 
 /// A way to search. It only reads.
 pub trait Search: 'static {
-    /// A chain from one of the two buckets of a location, if one is found. `read` gives a bucket's word.
+    /// Returns an eviction path from one of the two buckets of a location, if it finds one. `read`
+    /// returns a bucket's word.
     fn search(
         geometry: &Geometry,
         location: Location,
@@ -20,7 +21,7 @@ pub trait Search: 'static {
     ) -> Option<Chain>;
 }
 
-/// Ours: the shortest chain there is, among some hundreds of buckets.
+/// Ours: finds the shortest path among some hundreds of buckets.
 #[derive(Debug)]
 pub struct BreadthFirst;
 
@@ -35,10 +36,11 @@ impl Search for BreadthFirst {
     }
 }
 
-/// The classic one (Fan, Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, 2014): at
-/// each full bucket, whatever a random slot holds is to move on. Theirs kicks fingerprints out as it goes, up to 500
-/// times; this one only reads, and as a chain that is longer than a K-CAS is of no use, or one that meets itself, it
-/// then begins anew, with the same number of kicks in all.
+/// The classic search (Fan, Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better
+/// Than Bloom*, 2014): at each full bucket, the fingerprint in a random slot is the one to move.
+/// Theirs kicks fingerprints out as it goes, up to 500 times. This one only reads. A path that is
+/// too long for a K-CAS or that meets itself is of no use, so it then starts again, with the same
+/// number of kicks in all.
 #[derive(Debug)]
 pub struct RandomWalk;
 
@@ -49,7 +51,8 @@ impl Search for RandomWalk {
         location: Location,
         read: impl Fn(usize) -> u64,
     ) -> Option<Chain> {
-        // What the bucket holds, its timestamp included, is different each time, and nothing has to be kept.
+        // The bucket's contents, including its timestamp, differ each time, and no state has to be
+        // kept.
         let mut random = SmallRng::seed_from_u64(read(location.first));
         let mut kicks = 0;
         while kicks < MAX_KICKS {
@@ -68,8 +71,8 @@ impl Search for RandomWalk {
     }
 }
 
-/// Walks from a bucket until it finds an empty slot (true), or comes to where it was, or has gone as far as a chain may
-/// be.
+/// Walks from a bucket until it finds an empty slot (true), returns to a bucket already visited, or
+/// reaches the maximum length of a path.
 fn walk(
     geometry: &Geometry,
     mut bucket: usize,
@@ -99,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// A table in which one bucket in `one_in` has an empty slot.
+    /// Returns a table in which one bucket in `one_in` has an empty slot.
     fn table(one_in: u64, buckets: usize) -> (Geometry, Vec<u64>) {
         let mut random = SmallRng::seed_from_u64(1);
         let mut bucket = |_| {
@@ -113,7 +116,7 @@ mod tests {
         (geometry(buckets).unwrap(), words)
     }
 
-    /// How long the chains are, each of which is one.
+    /// Checks that each path is valid, and returns their lengths.
     fn chains<S: Search>() -> Vec<usize> {
         let (geometry, words) = table(8, 10_000);
         let length_of_chain = |key: u64| {

@@ -1,7 +1,8 @@
-//! The variants that are measured beside one another: the control, and one for each other choice.
+//! The variants that are measured side by side: the control, and one for each alternative choice.
 //!
-//! What each guarantees is said beside it. In 20 seconds of `harness check --threads 8`, built with the feature `steps`,
-//! of each that is said to be linearizable no violation was found, in 0.3 to 2.1 million calls (one run).
+//! Each states what it guarantees. `harness check --threads 8`, built with the feature `steps`, ran
+//! for 20 seconds on each variant that claims to be linearizable and found no violation in 0.3 to
+//! 2.1 million calls (one run).
 
 use filter::length::Length;
 use kcas::WordArray;
@@ -14,24 +15,24 @@ use super::{
 
 /// All decisions as in our filter.
 pub type AblationControl = Ablation<Control>;
-/// The published lookup, on chains that are shifted at one moment.
+/// The published lookup, with eviction paths carried out atomically.
 pub type AblationTwoPhaseLookup = Ablation<TwoPhaseLookup>;
 /// A lookup that reads both buckets once, and is wrong now and then.
 pub type AblationOneRound = Ablation<OneRoundLookup>;
-/// Chains shifted one hop at a time, as published.
+/// Eviction paths carried out one hop at a time, as published.
 pub type AblationHopByHop = Ablation<Hops>;
-/// Chains found by random walks.
+/// Eviction paths found by random walks.
 pub type AblationRandomWalk = Ablation<Walks>;
 /// Descriptors on the heap.
 pub type AblationEpoch = Ablation<Epoch>;
 /// Readers that help.
 pub type AblationHelpingReaders = Ablation<Helping>;
-/// K-CAS as Harris, Fraser and Pratt have it.
+/// K-CAS as published by Harris, Fraser and Pratt.
 pub type AblationDcss = Ablation<Dcss>;
-/// Nobody counts the keys.
+/// No count of the keys.
 pub type AblationUncounted = Ablation<NotCounting>;
 
-/// What the control guarantees.
+/// The control's guarantees.
 const AS_THE_CONTROL: &str = "linearizable; lock-free inserts and removes; lookups never write";
 
 /// See [`AblationControl`].
@@ -50,8 +51,8 @@ impl Variant for Control {
     type Length = Length;
 }
 
-/// See [`AblationTwoPhaseLookup`]. It misses what `two-phase` misses: a check found it within 10 seconds, after 0.8
-/// million calls (one run).
+/// See [`AblationTwoPhaseLookup`]. It misses keys as `two-phase` does: a check found it within 10
+/// seconds, after 0.8 million calls (one run).
 #[derive(Debug)]
 pub struct TwoPhaseLookup;
 
@@ -68,8 +69,8 @@ impl Variant for TwoPhaseLookup {
     type Length = Length;
 }
 
-/// See [`AblationOneRound`]. Not measured where keys are removed, as the harness does not take wrong answers, and so not
-/// checked either; `harness/tests/counterexample.rs` misleads it.
+/// See [`AblationOneRound`]. Not measured where keys are removed, as the harness does not accept
+/// wrong answers, and therefore not checked either; `harness/tests/counterexample.rs` misleads it.
 #[derive(Debug)]
 pub struct OneRoundLookup;
 

@@ -1,33 +1,35 @@
-//! The words of a table, one a bucket: what describes an operation that is under way, and whether readers help it.
+//! The words of a table, one per bucket: where operations in progress are described, and whether
+//! readers help them.
 
 use kcas::{Error, Op, OutOfMemory, WordArray};
 
 /// Words that can be compared and swapped several at a time.
 pub trait Words: Sized + Send + Sync + 'static {
-    /// So many words, all zero.
+    /// Creates this many words, all zero.
     ///
     /// # Errors
     ///
-    /// There is no memory for them.
+    /// If there is not enough memory for them.
     fn try_new(len: usize) -> Result<Self, OutOfMemory>;
 
-    /// Number of words.
+    /// Returns the number of words.
     fn len(&self) -> usize;
 
-    /// The value of a word.
+    /// Returns the value of a word.
     fn load(&self, index: usize) -> u64;
 
-    /// The value of a word, or a number of 2^63 or more when an operation is under way on it.
+    /// Returns the value of a word, or a number of at least 2^63 if an operation is in progress on
+    /// it.
     fn peek(&self, index: usize) -> u64;
 
-    /// Replaces a word if it holds `current`; whether it did.
+    /// Replaces a word if it holds `current`. Returns whether it did.
     fn replace(&self, index: usize, current: u64, new: u64) -> bool;
 
-    /// Replaces several words if each holds what is expected; whether they did.
+    /// Replaces several words if each holds what is expected. Returns whether they did.
     fn replace_all(&self, ops: &[Op]) -> bool;
 }
 
-/// Whether a K-CAS took effect; it is never misused here.
+/// Returns whether a K-CAS took effect; it is never misused here.
 fn succeeded(done: Result<(), Error>) -> bool {
     match done {
         Ok(()) => true,
@@ -67,7 +69,8 @@ impl Words for WordArray {
     }
 }
 
-/// The same protocol with descriptors on the heap, which epochs reclaim. Readers do not help here either.
+/// The same protocol with descriptors on the heap, reclaimed by epochs. Readers do not help here
+/// either.
 impl Words for kcas_epoch::WordArray {
     fn try_new(len: usize) -> Result<Self, OutOfMemory> {
         kcas_epoch::WordArray::try_new(len)
@@ -98,8 +101,9 @@ impl Words for kcas_epoch::WordArray {
     }
 }
 
-/// Ours, with one or two decisions taken otherwise: whether whoever reads a word on which an operation is under way first
-/// helps that operation to its end, and whether the owner of an operation installs by DCSS, as helpers do.
+/// Ours, with one or two decisions changed: whether a reader that meets an operation in progress
+/// first helps it to finish, and whether the owner of an operation installs its descriptor by DCSS,
+/// as helpers do.
 #[derive(Debug)]
 pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
 

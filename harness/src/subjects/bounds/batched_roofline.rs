@@ -1,4 +1,5 @@
-//! The bound of lookups in batches, as far as we know how to load: the loads of several keys before any of them is used.
+//! The best known bound of lookups in batches: the words of several keys are loaded before any of
+//! them is used.
 
 use std::hash::Hash;
 
@@ -7,14 +8,16 @@ use subject::{Operations, Subject};
 
 use super::Roofline;
 
-/// How many keys' words are loaded before any is used: few enough that all that is known of them fits into registers.
+/// How many keys' words are loaded before any is used: few enough that all that is known of them
+/// fits into registers.
 const GROUP: usize = 4;
 
-/// [`Roofline`] whose lookups hash a group of keys, load the words of all, and only then use them. The group is an array
-/// of fixed size, without a buffer that grows and without a branch.
+/// [`Roofline`] whose lookups hash a group of keys, load the words of all, and only then use them.
+/// The group is an array of fixed size, with no growing buffer and no branch.
 ///
-/// It is the bound of batches as `roofline` is that of single calls. A single lookup may pass neither, a batch may pass
-/// `roofline`, past the caches: there a processor cannot see far enough ahead in single calls.
+/// It bounds batches as `roofline` bounds single calls. A single lookup cannot beat either. Beyond
+/// the caches a batch can beat `roofline`, since a processor cannot look far enough ahead across
+/// single calls.
 #[derive(Debug)]
 pub struct BatchedRoofline(Roofline);
 
@@ -29,7 +32,7 @@ impl Subject for BatchedRoofline {
         Roofline::with_buckets(buckets).map(Self)
     }
 
-    /// Refused: there is nothing to insert into.
+    /// Always refuses: there is no table to insert into.
     fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }

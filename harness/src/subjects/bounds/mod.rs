@@ -1,4 +1,5 @@
-//! Bounds, which are no filters and hold no keys.
+//! Bounds: subjects that are not filters and hold no keys, but do the least work that an operation
+//! needs.
 
 mod batched_roofline;
 mod null;

@@ -1,4 +1,5 @@
-//! Nothing but the hash of the key: what the loop of a measurement costs by itself.
+//! The empty subject: it hashes the key and does nothing else, which shows the cost of the
+//! measuring loop itself.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -7,11 +8,12 @@ use filter::FixedState;
 use subject::layout::geometry;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-/// No table at all. Every operation hashes the key, with the hash function that all subjects share, and answers from the
-/// hash, so that the compiler cannot leave it out. The answers mean nothing.
+/// No table at all. Every operation hashes the key, with the hash function that all subjects share,
+/// and derives its answer from the hash, so that the compiler cannot omit it. The answers are
+/// meaningless.
 ///
-/// It is the bound of all other bounds: no subject can be faster than reading the key, hashing it and counting the
-/// answer. What a subject takes beyond it is its own.
+/// It bounds even the other bounds: no subject can be faster than reading the key, hashing it and
+/// counting the answer. Anything more is the subject's own cost.
 #[derive(Debug)]
 pub struct Null {
     buckets: usize,
@@ -30,19 +32,19 @@ impl Subject for Null {
         })
     }
 
-    /// True, but for a key whose hash is 0.
+    /// Returns true, except for a key whose hash is 0.
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         FixedState.hash_one(key) != 0
     }
 
-    /// As likely as not.
+    /// Returns true for half of all keys.
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         FixedState.hash_one(key) & 1 == 1
     }
 
-    /// As [`insert`](Subject::insert).
+    /// Like [`insert`](Subject::insert).
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         FixedState.hash_one(key) != 0

@@ -1,7 +1,9 @@
-//! The bound of single lookups with two buckets a key: hash the key, load its two words, and nothing else.
+//! The bound of single lookups with two buckets per key: hash the key, load its two words, and
+//! nothing else.
 //!
-//! That is two independent loads, unbatched. It is no bound for batches, which load the words of several keys before they
-//! use any: past the caches they can pass it, and [`batched-roofline`](super::BatchedRoofline) is theirs.
+//! These are two independent loads, unbatched. This does not bound batches, which load the words of
+//! several keys before they use any. Beyond the caches those can be faster; their bound is
+//! [`batched-roofline`](super::BatchedRoofline).
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +15,8 @@ use rand::{RngExt, SeedableRng};
 use subject::layout::{Geometry, geometry, locate, zeroed};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-/// A table of pseudo-random words. It holds no keys: a lookup folds the two words into an answer
-/// that means nothing, and is there only so that the compiler cannot leave the loads out.
+/// A table of pseudo-random words. It holds no keys. A lookup folds the two words into a
+/// meaningless answer, only so that the compiler cannot omit the loads.
 #[derive(Debug)]
 pub struct Roofline {
     geometry: Geometry,
@@ -22,16 +24,16 @@ pub struct Roofline {
 }
 
 impl Roofline {
-    /// Where a key belongs.
+    /// Returns the buckets of a key.
     #[inline(always)]
     pub(super) fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
         locate(&self.geometry, key)
     }
 
-    /// Both words in one, of which the lowest bit is the answer.
+    /// Folds both words into one, whose lowest bit is the answer.
     #[inline(always)]
     pub(super) fn fold(&self, location: Location) -> u64 {
-        // Relaxed: nobody writes the words.
+        // Relaxed: no thread writes the words.
         let first = self.words[location.first].load(Ordering::Relaxed);
         let second = self.words[location.second].load(Ordering::Relaxed);
         first ^ second
@@ -49,13 +51,13 @@ impl Subject for Roofline {
         let (geometry, words) = (geometry(buckets)?, zeroed(buckets)?);
         let mut random = SmallRng::seed_from_u64(0);
         for word in &words {
-            // Relaxed: who shares the words synchronises.
+            // Relaxed: the table is synchronised when it is shared.
             word.store(random.random(), Ordering::Relaxed);
         }
         Ok(Self { geometry, words })
     }
 
-    /// Refused: there is nothing to insert into.
+    /// Always refuses: there is no table to insert into.
     fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }

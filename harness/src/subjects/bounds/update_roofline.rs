@@ -1,4 +1,5 @@
-//! The bound of inserts and removes that change one word: hash the key, load its first bucket's word, and exchange it.
+//! The bound of inserts and removes that change one word: hash the key, load its first bucket's
+//! word, and exchange it.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +10,11 @@ use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// A table of words without keys.
 ///
-/// An insert or a remove is one load and one compare-and-swap of the first bucket's word, whether that succeeds or not:
-/// it looks for no slot, counts nothing, never looks at the second bucket and never tries again. So it is the bound
-/// of whatever updates a table of words by an atomic exchange, lock-free or by a lock that is part of the word. It is no
-/// bound for an update that stores plainly under one lock for many words, where one thread is alone.
+/// An insert or a remove is one load and one compare-and-swap of the first bucket's word, whether
+/// that succeeds or not. It searches for no slot, counts nothing, never looks at the second bucket
+/// and never retries. So it bounds every update of a table of words by an atomic exchange, whether
+/// lock-free or under a lock that is part of the word. It does not bound a single thread's plain
+/// stores under one lock for many words.
 #[derive(Debug)]
 pub struct UpdateRoofline {
     geometry: Geometry,
@@ -23,7 +25,7 @@ impl UpdateRoofline {
     #[inline]
     fn exchange<K: Hash + ?Sized>(&self, key: &K) {
         let word = &self.words[locate(&self.geometry, key).first];
-        // Relaxed, all: the words hand nothing on.
+        // All accesses are relaxed: the words publish nothing else.
         let current = word.load(Ordering::Relaxed);
         let new = Layout::advance(current);
         let _ = word.compare_exchange(current, new, Ordering::Relaxed, Ordering::Relaxed);

@@ -1,20 +1,22 @@
-//! The published crate `atomic-cuckoo-filter` 0.3: a
-//! cuckoo filter that threads share.
+//! The published crate `atomic-cuckoo-filter` 0.3: a cuckoo filter that threads share.
 //!
-//! It is set as well as it can be for the comparison. Four fingerprints of 16 bits make a bucket of one word,
-//! so that a lookup loads as many words as ours; of the sizes it offers (4, 8, 16, 32), 16 is its default and
-//! the one nearest to our 12. It hashes with ahash, as ours does, but with the keys of ahash's `Default`. Chains
-//! may be as long as they are by default, 500 evictions. The table has a power of two of buckets: the next
-//! one above what is asked for, so that it is never fuller than ours.
+//! It is configured as favourably as possible for the comparison. Four fingerprints of 16 bits make
+//! a bucket of one word, so a lookup loads as many words as ours. Of the sizes it offers (4, 8, 16,
+//! 32), 16 is its default and the one nearest to our 12. It hashes with ahash, as ours does, but
+//! with the keys of ahash's `Default`. Eviction paths may have their default length, 500 evictions.
+//! The number of buckets is a power of two, the next one above what is asked for, so the table is
+//! never fuller than ours.
 //!
-//! An insert without evictions is a compare-and-swap. One with evictions has all other chains and all
-//! removes wait, and lookups too while the chain is carried out. All inserts and removes change one shared counter.
+//! An insert without evictions is a compare-and-swap. One with evictions blocks all other evictions
+//! and all removes, and lookups too while it carries them out. All inserts and removes change one
+//! shared counter.
 //!
-//! It is not linearizable, and a key that is there may be missed: `harness check --subject
-//! atomic-cuckoo-filter` finds both a lookup and a remove that deny such a key, within seconds, in tables of
-//! some dozen slots. (A lookup is repeated when a chain was carried out meanwhile, but not when a copy of the
-//! key was added in the bucket already read and another taken from the one yet to be read; a remove is never repeated
-//! when it found nothing.) In tables of thousands of slots that is rare; a sweep that meets it ends with an error.
+//! It is not linearizable, and may miss a key that is present: `harness check --subject
+//! atomic-cuckoo-filter` finds both a lookup and a remove that deny such a key, within seconds, in
+//! tables of some dozen slots. (A lookup is repeated if evictions were carried out meanwhile, but
+//! not if one copy of the key was added to the bucket already read and another removed from the one
+//! yet to be read. A remove that found nothing is never repeated.) In tables of thousands of slots
+//! that is rare; a sweep in which it happens ends with an error.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -26,7 +28,7 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 const FINGERPRINT_BITS: usize = 16;
 
-/// The hash function of all subjects, but for its keys.
+/// The hash function of all subjects, except for its keys.
 type AHasher = <FixedState as BuildHasher>::Hasher;
 
 /// [`CuckooFilter`] with fingerprints of 16 bits.

@@ -1,17 +1,18 @@
-//! The published crate `cuckoofilter` 0.5, under the standard
-//! library's mutex: what a program gets that takes the best-known filter with removal and shares it. The crate
-//! itself has nothing for threads.
+//! The published crate `cuckoofilter` 0.5, under the standard library's mutex: what a program gets
+//! by sharing the best-known filter with removal. The crate itself has no support for threads.
 //!
-//! Its buckets are four fingerprints of 8 bits, which cannot be chosen: half the memory of ours, and of absent
-//! keys it finds up to one in 32 (8 slots, 255 fingerprints) where ours finds one in 512. The table has a power of
-//! two of buckets: the next one above what is asked for, so that it is never fuller than ours. It hashes
-//! with ahash instead of the slower default, as ours does, but with the keys of ahash's `Default`. It hashes under
-//! the mutex, as its interface has it.
+//! Its buckets are four fingerprints of 8 bits, which cannot be changed. That is half the memory of
+//! ours, and it finds up to one absent key in 32 (8 slots, 255 fingerprints) where ours finds one
+//! in 512. The number of buckets is a power of two, the next one above what is asked for, so the
+//! table is never fuller than ours. It hashes with ahash instead of the slower default, as ours
+//! does, but with the keys of ahash's `Default`. It hashes under the mutex, as its interface
+//! requires.
 //!
-//! An insert gives up after 500 evictions, and then **another key is lost**: the new one stays in, and the
-//! last one that it threw out does not. It still counts as refused here, as the crate reports it. So a filter
-//! that is overfull misses keys, and `harness check --subject cuckoofilter-mutex`, whose tables are overfull
-//! on purpose, finds that at once. Until the first refusal it is linearizable, as everything under one mutex is.
+//! An insert gives up after 500 evictions, and then **another key is lost**: the new one stays in,
+//! and the last one that it kicked out does not. It still counts as refused here, as the crate
+//! reports it. So an overfull filter misses keys, and `harness check --subject cuckoofilter-mutex`,
+//! whose tables are overfull on purpose, finds that at once. Until the first refusal it is
+//! linearizable, as everything under one mutex is.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +24,7 @@ use filter::hashing::MAX_BUCKETS;
 use kcas::steps::step;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-/// The hash function of all subjects, but for its keys.
+/// The hash function of all subjects, except for its keys.
 type AHasher = <FixedState as BuildHasher>::Hasher;
 
 /// [`CuckooFilter`] behind a mutex.
@@ -38,7 +39,7 @@ impl CuckoofilterMutex {
         step();
         let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
         let result = action(&mut filter);
-        // Before the mutex is freed.
+        // Before the mutex is released.
         step();
         result
     }
@@ -82,7 +83,7 @@ impl Subject for CuckoofilterMutex {
     }
 
     fn memory_bytes(&self) -> usize {
-        // Which counts the filter's own fields.
+        // `memory_usage` counts the filter's own fields.
         self.with(|filter| filter.memory_usage()) + size_of::<Self>()
             - size_of::<CuckooFilter<AHasher>>()
     }
@@ -108,11 +109,11 @@ mod tests {
         assert!(keys.clone().all(|key| subject.insert(&key)));
         let absent = keys.end..keys.end + 1_000_000;
         let found = absent.filter(|key| subject.contains(key)).count();
-        // 0.95 × 8 / 255 = 0.0298, and keys of the same fingerprint do not add up.
+        // 0.95 × 8 / 255 = 0.0298, and keys with the same fingerprint do not add up.
         assert!((28_000..30_500).contains(&found), "{found} of a million");
     }
 
-    /// The crate's, not ours to mend: it is what the docs above say.
+    /// A property of the crate, which is not ours to fix: the docs above describe it.
     #[test]
     fn a_refused_insert_loses_another_key() {
         let subject = CuckoofilterMutex::with_buckets(500).unwrap();

@@ -1,18 +1,20 @@
-//! An exact concurrent set, the hash map of the crate `papaya` 0.2: the answer to
-//! "why not just a hash set?", with what it costs in memory.
+//! An exact concurrent set, the hash map of the crate `papaya` 0.2: the answer to "why not just a
+//! hash set?", with what it costs in memory.
 //!
-//! papaya and not dashmap, because lookups are what filters are for: in papaya a lookup takes no lock and writes
-//! to no shared memory, in dashmap each takes and frees the reader–writer lock of a shard.
+//! It is papaya and not dashmap because lookups are what filters are for: in papaya a lookup takes
+//! no lock and writes to no shared memory, in dashmap each one takes and releases the reader–writer
+//! lock of a shard.
 //!
-//! Keys come in all types, so what is kept of a key is **its 64-bit hash** and the number of its copies. Keys of
-//! the same hash are taken for one: of absent keys it finds n in 2^64 among n keys, one in 10^13 with a million.
-//! Real keys take more memory than their hashes, and more time to compare. The hash is used as it
-//! is, not hashed again. The map is made with room for as many keys as there are slots, so that it need not grow
-//! until then; it never refuses a key, and grows beyond.
+//! Keys come in all types, so the set stores **a key's 64-bit hash** and the number of its copies.
+//! Keys with the same hash count as one: among n keys it finds an absent key with probability n in
+//! 2^64, one in 10^13 with a million keys. Real keys take more memory than their hashes, and more
+//! time to compare. The hash is used as it is, not hashed again. The map starts with room for as
+//! many keys as there are slots, so it need not grow until then. It never refuses a key, and grows
+//! beyond.
 //!
-//! It is linearizable. Lookups wait for nobody; inserts and removes may, while the map grows. There are no
-//! [steps](kcas::steps) in papaya: `harness check` disturbs threads between their calls only, and experiments that freeze
-//! threads cannot have it.
+//! It is linearizable. Lookups never wait; inserts and removes may wait while the map grows. There
+//! are no [steps](kcas::steps) in papaya: `harness check` disturbs threads only between their
+//! calls, and experiments that freeze threads cannot include it.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -23,7 +25,7 @@ use nohash_hasher::BuildNoHashHasher;
 use papaya::{Compute, HashMap, Operation};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-/// Copies of each key, by its hash.
+/// The number of copies of each key, by its hash.
 type Copies = HashMap<u64, u64, BuildNoHashHasher<u64>>;
 
 /// [`HashMap`] from a key's hash to the number of its copies.
@@ -32,7 +34,7 @@ pub struct ExactSet {
     slots: usize,
 }
 
-/// What a key takes beside its place in the table: 16 bytes in an allocation of their own, for which glibc's
+/// What a key takes besides its place in the table: an allocation of 16 bytes, for which glibc's
 /// allocator, like most others, takes 32.
 const ENTRY_BYTES: usize = 32;
 
@@ -95,14 +97,14 @@ impl Subject for ExactSet {
         )
     }
 
-    /// The number of keys it has room for before it grows.
+    /// Returns the number of keys it has room for before it grows.
     fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The table, as papaya makes it for so many keys, and the entries of the keys that it holds: papaya does not
-    /// tell, and `harness/tests/exact_set_memory.rs` holds this against what is asked of the allocator. Removed entries
-    /// that wait to be freed are not counted.
+    /// Returns the size of the table, as papaya makes it for this many keys, and of the entries it
+    /// holds. papaya does not report this, so `harness/tests/exact_set_memory.rs` compares it with
+    /// what is requested from the allocator. Removed entries that wait to be freed are not counted.
     fn memory_bytes(&self) -> usize {
         let keys = self.copies.len();
         let places = (keys.max(self.slots) * 8 / 6).next_power_of_two();

@@ -1,12 +1,11 @@
-//! The published crate `fastbloom` 0.17: the fastest Bloom filter
-//! there that threads can share.
+//! The published crate `fastbloom` 0.17: the fastest Bloom filter that threads can share.
 //!
-//! It is sized for as many keys as there are slots, at the false positive rate that our layout of four slots of
-//! twelve bits has when every slot is taken: 2 × 4 / 2^12, 1 in 512. That makes 13 bits a slot and nine
-//! hashes, derived from one hash of the key by the hash function that all subjects share. Holding fewer keys, it is
-//! a little more precise than ours, at the same price.
+//! It is sized for as many keys as there are slots, at the false positive rate that our layout of
+//! four slots of twelve bits has when every slot is taken: 2 × 4 / 2^12, 1 in 512. That makes 13
+//! bits per slot and nine hashes, derived from one hash of the key by the hash function that all
+//! subjects share. With fewer keys it is slightly more precise than ours, at the same price.
 //!
-//! It cannot remove, and never refuses a key.
+//! It cannot remove keys, and never refuses one.
 
 use std::hash::Hash;
 
@@ -26,7 +25,7 @@ pub struct Fastbloom {
 }
 
 impl Fastbloom {
-    /// Its size, for the formulas. Which cells are a key's, the crate decides otherwise.
+    /// Returns its size, for the formulas. The crate maps keys to cells in its own way.
     pub(crate) fn size(&self) -> DoubleHashing {
         DoubleHashing::of_size(self.bloom.num_bits(), self.bloom.num_hashes() as usize)
     }
@@ -61,12 +60,12 @@ impl Subject for Fastbloom {
         self.bloom.contains(key)
     }
 
-    /// Refused: other keys may share the bits.
+    /// Always refuses: other keys may share the bits.
     fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
         false
     }
 
-    /// The number of keys it is sized for.
+    /// Returns the number of keys it is sized for.
     fn slots(&self) -> usize {
         self.slots
     }

@@ -1,4 +1,4 @@
-//! Published crates, set so that they come as near to our size as they can.
+//! Published crates, configured to be as close to our size as they allow.
 
 mod atomic_cuckoo_filter;
 mod cuckoofilter;

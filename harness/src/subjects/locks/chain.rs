@@ -1,4 +1,4 @@
-//! What tables under locks share, whatever the locks are: how a chain of shifts is found, and how keys are counted.
+//! Code shared by tables with any kind of lock: finding an eviction path, and counting keys.
 
 use filter::hashing::Location;
 use filter::length::Length;
@@ -8,11 +8,12 @@ use subject::layout::{Geometry, Layout};
 
 use crate::subjects::ablations::Count;
 
-/// What a thread adds to its counter for a key that came, or that went.
+/// What a thread adds to its counter for an inserted or a removed key.
 pub(super) const CAME: u64 = 1;
 pub(super) const WENT: u64 = CAME.wrapping_neg();
 
-/// Does something to one key, and counts it if it was done: each thread in a counter of its own, as our filter does.
+/// Runs an action on one key and counts the key if it succeeds, each thread in a counter of its
+/// own, as in our filter.
 #[inline]
 pub(super) fn counted(length: &Length, change: u64, action: impl FnOnce() -> bool) -> bool {
     <Length as Count>::with_id(|id| {
@@ -23,8 +24,8 @@ pub(super) fn counted(length: &Length, change: u64, action: impl FnOnce() -> boo
     })
 }
 
-/// The shortest chain of shifts that makes room for a key, among words that `read` gives one by one; of one step, when one of
-/// its buckets has room.
+/// Returns the shortest eviction path that makes room for a key, reading the words one by one with
+/// `read`. The path has one step if one of the key's buckets has room.
 pub(in crate::subjects) fn find_chain(
     geometry: &Geometry,
     location: Location,

@@ -1,5 +1,5 @@
-//! The classic cuckoo filter under one mutex, the standard library's: the simplest way to share a sequential
-//! filter.
+//! The classic cuckoo filter under one mutex of the standard library: the simplest way to share a
+//! sequential filter.
 
 use std::sync::Mutex;
 

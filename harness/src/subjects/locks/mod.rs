@@ -1,4 +1,4 @@
-//! The same table with locks, and the published protocol.
+//! Our table under various locks, and with the published protocol.
 
 pub(super) mod chain;
 mod global_lock;

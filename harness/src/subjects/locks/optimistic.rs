@@ -1,36 +1,40 @@
-//! The same cuckoo filter with optimistic lookups, which write nothing: after MemC3 (Fan, Andersen,
-//! Kaminsky, NSDI 2013) and libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014). The strongest rival among
-//! those with locks, where lookups are what counts.
+//! Our cuckoo filter with optimistic lookups, which write nothing, after MemC3 (Fan, Andersen,
+//! Kaminsky, NSDI 2013) and libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014). For
+//! lookups, it is the strongest rival with locks.
 //!
-//! The table and all that changes it are those of [`striped`](super::striped), as under `segment-lock`; the lock
-//! of a stripe is a *version*: a number that is odd while somebody holds the stripe, and that grows by two each
-//! time (a *sequence lock*). A lookup notes the version, reads the words, and begins anew if the version has
-//! changed meanwhile. Three things differ from what was published, so that a lookup does less:
+//! The table and all updates are those of [`striped`](super::striped), as under `segment-lock`. The
+//! lock of a stripe is a *version*: a number that is odd while the stripe is held, and that grows
+//! by two each time (a *sequence lock*). A lookup notes the version, reads the words, and starts
+//! again if the version has changed meanwhile. Three differences from the published schemes let a
+//! lookup do less:
 //!
-//! - **A find needs no version.** A bucket is one word, so one load tells that there was a copy at a moment.
-//!   Nobody is waited for. The version is loaded again all the same, so that there is one branch for both answers: a
-//!   branch on the answer is mispredicted where hits and misses follow one another at random.
-//! - **One version, not two.** A lookup that finds nothing checks the version of its first bucket alone. Held,
-//!   or changed: it looks again. Neither: that word stayed as it was from the one look at the version to
-//!   the other, so at the moment when the second bucket was read, neither held a copy. None can have been on its
-//!   way from the one to the other, as the stripes of both are held for that.
-//! - **Buckets share a fixed number of stripes**, each with cache lines of its own: 1,024 of them, where MemC3
-//!   has 8,192 counters, and libcuckoo 65,536 locks, side by side.
+//! - **A find needs no version.** A bucket is one word, so one load shows that there was a copy at
+//!   some moment, without waiting. The version is loaded again all the same, so that there is one
+//!   branch for both answers: a branch on the answer would be mispredicted where hits and misses
+//!   alternate at random.
+//! - **One version, not two.** A lookup that finds nothing checks only the version of its first
+//!   bucket. If that is held or has changed, it looks again. Otherwise the first word did not
+//!   change between the two looks at the version, so at the moment when the second bucket was read,
+//!   neither held a copy. No copy can have been on its way from one to the other, as a move holds
+//!   the stripes of both.
+//! - **Buckets share a fixed number of stripes**, each with cache lines of its own: 1,024 of them,
+//!   where MemC3 has 8,192 counters, and libcuckoo 65,536 locks, side by side.
 //!
 //! # Orderings
 //!
-//! The [table](super::striped) orders its words more than is needed here. What a lookup relies on:
+//! The [table](super::striped) orders its words more strictly than needed here. A lookup relies on:
 //!
-//! - *An acquire load of the version*, which pairs with the release store that frees the stripe: all that
-//!   earlier holders wrote is seen by the reads of the words.
-//! - *An acquire fence between the reads of the words and the second look at the version*, which pairs with the
-//!   release fence after the stripe is taken: whoever reads a word that was written under a stripe also sees
-//!   that the stripe was taken.
+//! - *An acquire load of the version*, which pairs with the release store that frees the stripe:
+//!   the reads of the words see everything that earlier holders wrote.
+//! - *An acquire fence between the reads of the words and the second look at the version*, which
+//!   pairs with the release fence after the stripe is taken: a thread that reads a word written
+//!   under a stripe also sees that the stripe was taken.
 //!
-//! A thread's stores may be seen by others a moment after its insert has returned, as nothing but the next taking of a
-//! stripe waits for them. So two threads that each insert a key and then look up the other's may both miss it; apart from
-//! that it is linearizable. It is blocking: inserts and removes wait for a stripe that somebody holds who lost its
-//! core, and so does a lookup that finds nothing.
+//! Other threads may see an insert's stores a moment after it has returned, as nothing but the next
+//! acquisition of the stripe waits for them. So two threads that each insert a key and then look up
+//! the other's may both miss it; otherwise the filter is linearizable. It is blocking: inserts and
+//! removes wait for a stripe whose holder has lost its core, and so does a lookup that finds
+//! nothing.
 
 use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -57,9 +61,10 @@ pub struct Version(AtomicU64);
 impl Spin for Version {
     #[inline]
     fn try_take(&self) -> bool {
-        // Acquire pairs with the release in `free`: what the last holder wrote is seen.
+        // Acquire: pairs with the release in `free`, to see what the last holder wrote.
         let taken = self.0.fetch_or(1, Ordering::Acquire) & 1 == 0;
-        // Pairs with the fence in `change_since`: who sees a word written from here on sees the odd version.
+        // Pairs with the fence in `change_since`: a thread that sees a word written from here on
+        // also sees the odd version.
         fence(Ordering::Release);
         taken
     }
@@ -71,8 +76,8 @@ impl Spin for Version {
 
     #[inline]
     fn free(&self) {
-        // Nobody else writes while it is odd. Release pairs with the acquire of the next holder, and with
-        // that in `now`.
+        // No other thread writes while the version is odd. Release: pairs with the acquire of the
+        // next holder, and with that in `now`.
         let odd = self.0.load(Ordering::Relaxed);
         self.0.store(odd.wrapping_add(1), Ordering::Release);
     }
@@ -82,11 +87,13 @@ impl Version {
     #[inline]
     fn now(&self) -> u64 {
         step();
-        // Pairs with the release in `free`: what was written under earlier versions is seen.
+        // Acquire: pairs with the release in `free`, to see what was written under earlier
+        // versions.
         self.0.load(Ordering::Acquire)
     }
 
-    /// Zero if the stripe was free at `version`, and nobody has taken it until the words were read.
+    /// Returns zero if the stripe was free at `version` and was not taken before the words had been
+    /// read.
     #[inline]
     fn change_since(&self, version: u64) -> u64 {
         // Pairs with the fence in `try_take`.
@@ -110,8 +117,8 @@ impl Lookup for ByVersions {
         loop {
             let version = stripe.now();
             let found = holds(location.first) | holds(location.second);
-            // One branch, whatever the answer is. The compiler must not see through the select: it would make an `or` of it,
-            // and two branches of that.
+            // One branch, whatever the answer is. The compiler must not see through the select, or
+            // it would turn it into an `or` and that into two branches.
             let change = stripe.change_since(version);
             if black_box(select_unpredictable(found, 0, change)) == 0 {
                 return found;
@@ -144,8 +151,8 @@ mod tests {
         assert_eq!(stripe.change_since(stripe.now()), 0);
     }
 
-    /// The only copy is always in the bucket that the lookup is not reading: it is in the second while the
-    /// first is read, and then hops.
+    /// The only copy is always in the bucket that the lookup is not reading: it is in the second
+    /// while the first is read, and then moves.
     #[cfg(feature = "steps")]
     #[test]
     fn a_copy_that_hops_behind_a_lookup_is_found() {
@@ -153,7 +160,7 @@ mod tests {
         let geometry = filter.0.geometry;
         let class = |key: &u64| Class::from(locate(&geometry, key));
         let first = |key: &u64| locate(&geometry, key).first;
-        // Two keys of one class, of which each prefers another bucket.
+        // Two keys of one class, each of which prefers a different bucket.
         let (zero, one) = (0..20_000_u64)
             .filter(|key| first(key) == 0 && class(key).buckets == [0, 1])
             .find_map(|zero| {

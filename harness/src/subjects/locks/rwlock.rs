@@ -1,8 +1,8 @@
-//! The classic cuckoo filter under one reader–writer lock, so that lookups run side by side.
+//! The classic cuckoo filter under one reader–writer lock, so that lookups run in parallel.
 //!
-//! The lock is the standard library's, as the mutex of `global-lock` is: what differs between the two is that
-//! readers share, and nothing else. A lookup still writes twice to a line that all threads need, to come and to
-//! go.
+//! The lock is that of the standard library, like the mutex of `global-lock`: the two differ only
+//! in that readers share. A lookup still writes twice to a line that all threads need, once to lock
+//! and once to unlock.
 
 use std::sync::{self, PoisonError};
 
@@ -33,7 +33,7 @@ impl Lock for Shared {
         step();
         let filter = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let result = action(&filter);
-        // Before the lock is freed.
+        // Before the lock is released.
         step();
         result
     }

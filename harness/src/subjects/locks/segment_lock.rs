@@ -1,16 +1,17 @@
-//! The same cuckoo filter under striped locks: the fine-grained baseline, made as fast as we know
+//! Our cuckoo filter under striped locks: the fine-grained baseline, made as fast as we know
 //! how.
 //!
-//! The table and all that changes it are those of [`striped`](super::striped), which takes as few locks as are
-//! correct, and hardly any while it searches for a chain of shifts. The lock is one atomic exchange to take
-//! and one plain store to free. A lookup takes the stripe of one bucket and looks there; only where it finds
-//! nothing it takes that of the other bucket, too, still holding the first.
+//! The table and all updates are those of [`striped`](super::striped), which takes as few locks as
+//! correctness allows, and hardly any while it searches for an eviction path. Taking a lock is one
+//! atomic exchange, and freeing it one plain store. A lookup takes the stripe of one bucket and
+//! looks there; only if it finds nothing does it also take the stripe of the other bucket, still
+//! holding the first.
 //!
 //! It is linearizable, as every operation takes effect while it holds what it read: a lookup that
-//! finds nothing has seen both buckets with both stripes held. The table advances the timestamps of its words, and these
-//! lookups do not read them: [`striped-timestamps`](super::StripedTimestamps) has lookups that do, and take no lock. It is
-//! blocking: a thread that loses its core
-//! while it holds a stripe delays whoever needs that stripe.
+//! finds nothing has seen both buckets with both stripes held. The table advances the timestamps of
+//! its words, but these lookups do not read them; [`striped-timestamps`](super::StripedTimestamps)
+//! has lookups that do, and take no lock. It is blocking: a thread that loses its core while it
+//! holds a stripe delays every thread that needs that stripe.
 
 use filter::hashing::Location;
 use subject::spin::SpinLock;

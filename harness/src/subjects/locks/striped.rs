@@ -1,24 +1,25 @@
-//! A cuckoo filter under striped locks, whatever a lock is: the table of `segment-lock`, of `striped-timestamps` and of
-//! `optimistic`.
+//! A cuckoo filter under striped locks, generic over the lock: the table of `segment-lock`, of
+//! `striped-timestamps` and of `optimistic`.
 //!
 //! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
 //!
-//! - **As few locks as are correct.** A key can move between its two buckets only while both
-//!   stripes are held. A remove takes the lower stripe first and looks into that bucket: if the key is
-//!   there, it is done with one lock. Only otherwise it takes the higher stripe too, still holding the
-//!   lower one, so that the key cannot slip past it. An insert reads without a lock which of its buckets
-//!   has room and locks that one alone.
-//! - **Eviction that hardly locks** (as in libcuckoo, Li et al. 2014). The chain of shifts is
-//!   searched without locks and then done from its empty end backwards, one shift at a time, each
-//!   under the stripes of its two buckets and only if both are still as needed. The last shift puts
-//!   the new fingerprint into the slot it frees, under the same locks. A chain that went stale is
-//!   searched again; what was already shifted is where it may be, so nothing needs to be undone.
+//! - **As few locks as correctness allows.** A key can move between its two buckets only while both
+//!   stripes are held. A remove takes the lower stripe first and looks into that bucket: if the key
+//!   is there, one lock was enough. Otherwise it takes the higher stripe as well, still holding the
+//!   lower one, so that the key cannot slip past it. An insert reads without a lock which of its
+//!   buckets has room, and locks only that one.
+//! - **Eviction that hardly locks** (as in libcuckoo, Li et al. 2014). The eviction path is found
+//!   without locks and then carried out from its empty end backwards, one move at a time, each
+//!   under the stripes of its two buckets and only if both are still as needed. The last move puts
+//!   the new fingerprint into the slot it frees, under the same locks. If the path has gone stale,
+//!   the search is repeated; fingerprints already moved are in valid places, so nothing needs to be
+//!   undone.
 //!
 //! It counts its keys as our filter does, each thread in a counter of its own.
 //!
-//! Stripes are taken in ascending order, so threads cannot wait in a circle. An insert is refused when a
-//! search finds no chain among the words it happened to read, and both buckets are full at one moment, as in
-//! the lock-free filter.
+//! Stripes are taken in ascending order, so threads cannot wait in a circle. An insert is refused
+//! when a search finds no path among the words it happened to read, and both buckets are full at
+//! one moment, as in the lock-free filter.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +38,7 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 use super::chain::{CAME, WENT, counted, find_chain};
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
-/// within a tenth of one another; fewer make threads meet, and more push the table out of the
+/// within a tenth of one another; fewer make threads collide, and more push the table out of the
 /// nearest caches.
 const STRIPES: usize = 1 << 10;
 
@@ -45,8 +46,9 @@ const STRIPES: usize = 1 << 10;
 #[derive(Debug)]
 pub struct Striped<S> {
     pub(super) geometry: Geometry,
-    /// The stripes order all accesses but those without a lock. Those that choose where to insert are done again
-    /// under the stripe. What lookups without a lock rely on is told where they are.
+    /// The stripes order all accesses except those made without a lock. Reads that choose where to
+    /// insert are repeated under the stripe. What lookups without a lock rely on is explained where
+    /// they are.
     words: Box<[AtomicU64]>,
     stripes: Box<[CachePadded<S>]>,
     /// As in our filter.
@@ -54,7 +56,7 @@ pub struct Striped<S> {
 }
 
 impl<S: Spin + Default> Striped<S> {
-    /// An empty table.
+    /// Creates an empty table.
     pub(super) fn new(buckets: usize) -> Result<Self> {
         let geometry = geometry(buckets)?;
         let stripes = STRIPES.min(buckets.next_power_of_two());
@@ -66,17 +68,17 @@ impl<S: Spin + Default> Striped<S> {
         })
     }
 
-    /// Slots of the table.
+    /// Returns the number of slots.
     pub(super) fn slots(&self) -> usize {
         self.words.len() * SLOTS_PER_BUCKET
     }
 
-    /// Size of the table and its stripes in bytes.
+    /// Returns the size of the table and its stripes in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.stripes) + self.length.memory_bytes()
     }
 
-    /// Adds a fingerprint; `false` if there is no room.
+    /// Adds a fingerprint; returns `false` if there is no room.
     #[inline]
     pub(super) fn insert(&self, location: Location) -> bool {
         counted(&self.length, CAME, || {
@@ -86,14 +88,14 @@ impl<S: Spin + Default> Striped<S> {
         })
     }
 
-    /// Takes a copy of a fingerprint out; `false` if there is none.
+    /// Removes a copy of a fingerprint; returns `false` if there is none.
     #[inline]
     pub(super) fn remove(&self, location: Location) -> bool {
         let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
         counted(&self.length, WENT, || self.find(location, clear).is_some())
     }
 
-    /// Finds a copy of a fingerprint, and lets `then` have its bucket and slot while the bucket's
+    /// Finds a copy of a fingerprint, and passes its bucket and slot to `then` while the bucket's
     /// stripe is held.
     #[inline]
     pub(super) fn find<R>(
@@ -120,7 +122,7 @@ impl<S: Spin + Default> Striped<S> {
         Layout::find(self.read(higher), fingerprint).map(|slot| then(higher, slot))
     }
 
-    /// The stripe of a bucket.
+    /// Returns the stripe of a bucket.
     #[inline]
     pub(super) fn stripe(&self, bucket: usize) -> &S {
         &self.stripes[self.number(bucket)]
@@ -144,19 +146,20 @@ impl<S: Spin + Default> Striped<S> {
         (lower, higher)
     }
 
-    /// A bucket's word.
+    /// Returns a bucket's word.
     #[inline]
     pub(super) fn read(&self, bucket: usize) -> u64 {
         step();
-        // Acquire pairs with the release in `write`, for lookups without a lock.
+        // Acquire: pairs with the release in `write`, for lookups without a lock.
         self.words[bucket].load(Ordering::Acquire)
     }
 
-    /// The caller holds the bucket's stripe.
+    /// Writes a bucket's word. The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
         step();
-        // Release pairs with the acquire in `read`: who sees that a shift has emptied a slot sees the other bucket filled.
+        // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a
+        // slot sees the other bucket filled.
         self.words[bucket].store(word, Ordering::Release);
     }
 
@@ -175,7 +178,7 @@ impl<S: Spin + Default> Striped<S> {
         empty.is_some()
     }
 
-    /// Inserts into two full buckets; `false` if no chain of shifts makes room.
+    /// Inserts into two full buckets; returns `false` if no eviction path makes room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
@@ -204,7 +207,7 @@ impl<S: Spin + Default> Striped<S> {
         }
     }
 
-    /// Whether neither bucket has room, at one moment.
+    /// Returns whether neither bucket has room, at one moment.
     fn are_full(&self, one: usize, other: usize) -> bool {
         let _held = self.lock_both(one, other);
         let full = |bucket| Layout::find_empty(self.read(bucket)).is_none();
@@ -212,8 +215,8 @@ impl<S: Spin + Default> Striped<S> {
     }
 
     /// Moves the occupant of one step's slot to the next step's bucket and leaves `replacement` (0:
-    /// nothing) in the slot; `false`, with nothing changed, if the occupant is gone or there is no
-    /// room.
+    /// nothing) in the slot. Returns `false`, with nothing changed, if the occupant is gone or there
+    /// is no room.
     fn shift(&self, from: &Step, to: &Step, replacement: u64) -> bool {
         let _held = self.lock_both(from.bucket, to.bucket);
         let occupant = Layout::fingerprint(from.word, from.slot);
@@ -232,7 +235,7 @@ impl<S: Spin + Default> Striped<S> {
     }
 }
 
-/// How a subject differs from others of the same table: in its locks, and in its lookups.
+/// The locks and the lookups of a subject, in which it differs from others with the same table.
 pub trait Lookup: Sized + Send + Sync + 'static {
     /// [`Subject::NAME`].
     const NAME: &'static str;
@@ -243,7 +246,7 @@ pub trait Lookup: Sized + Send + Sync + 'static {
     /// A stripe.
     type Lock: Spin + Default + Send + Sync;
 
-    /// Whether the table has the key.
+    /// Returns whether the table has the key.
     fn contains(table: &Striped<Self::Lock>, location: Location) -> bool;
 }
 
@@ -304,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys whose first bucket of two this is, and whose second is the other.
+    /// Returns the locations of keys in two buckets that prefer this one, the other being second.
     fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {
         let geometry = filter.geometry;
         (0..)
@@ -312,8 +315,8 @@ mod tests {
             .filter(move |location| location.first == bucket && location.second != bucket)
     }
 
-    /// While an insert reads one bucket after the other, the empty slot is always in the one that it does
-    /// not read.
+    /// While an insert reads one bucket after the other, the empty slot is always in the one that
+    /// it does not read.
     #[test]
     fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
         let filter = Rc::new(Striped::<SpinLock>::new(2).unwrap());
@@ -327,8 +330,8 @@ mod tests {
 
         let other = Rc::clone(&filter);
         let hook = move |step| {
-            // After the look for the counter, the reads: first, second, then those of the search: first, second, second four
-            // times, first four times.
+            // After the step that looks up the counter come the reads: first, second, then those of
+            // the search: first, second, second four times, first four times.
             let (goes, comes) = match step {
                 2 | 4 => (leaves, comes),
                 3 | 9 => (comes, leaves),

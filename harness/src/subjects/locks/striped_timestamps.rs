@@ -1,22 +1,25 @@
-//! The filter under striped locks of `segment-lock`, whose lookups take none: they read the timestamps that the layout has
-//! anyway.
+//! The filter under striped locks of `segment-lock`, with lookups that take no lock: they read the
+//! timestamps that the layout has anyway.
 //!
-//! The table and all that changes it are those of [`striped`](super::striped). Whatever adds a fingerprint to a bucket
-//! advances the timestamp in its word, and a shift writes the bucket that a fingerprint goes to before the one that it
-//! leaves. That is all that our own lookup relies on: the first word, the second, and the first again. Who finds the
-//! fingerprint nowhere, and the first word unchanged, knows that the first bucket did not have it throughout, nor the
-//! second when that was read. Who finds it knows that there was a copy: the second one, which a shift makes
-//! for a moment, is there only while both stripes are held, so that nobody can take the first away meanwhile.
+//! The table and all updates are those of [`striped`](super::striped). Whatever adds a fingerprint
+//! to a bucket advances the timestamp in its word, and a move writes the bucket that a fingerprint
+//! goes to before the one that it leaves. Our own lookup relies on nothing more: it reads the first
+//! word, the second, and the first again. If it finds the fingerprint nowhere, and the first word
+//! unchanged, then the first bucket did not have it throughout, nor did the second when it was
+//! read. If it finds the fingerprint, there was a copy: the second copy that exists for a moment
+//! during a move exists only while both stripes are held, so no other thread can remove the first
+//! meanwhile.
 //!
-//! So lookups touch no lock, write nothing and wait for nobody. Inserts and removes are blocking.
+//! So lookups touch no lock, write nothing and never wait. Inserts and removes are blocking.
 //!
 //! # Orderings
 //!
-//! Words are written with [`Release`](Ordering::Release) and read with [`Acquire`](Ordering::Acquire): who sees that a
-//! fingerprint has left a bucket sees it in the other one. Nothing more: a thread's stores may be seen by others a moment
-//! after its insert has returned. So two threads that each insert a key and then look up the other's may both
-//! miss it. That is what keeps it from being linearizable; our filter excludes it. A store that did, too, would be another
-//! exchange in each insert and remove.
+//! Words are written with [`Release`](Ordering::Release) and read with
+//! [`Acquire`](Ordering::Acquire): a thread that sees that a fingerprint has left a bucket sees it
+//! in the other one. No more is ordered: other threads may see an insert's stores a moment after it
+//! has returned. So two threads that each insert a key and then look up the other's may both miss
+//! it. That alone keeps the filter from being linearizable; our filter excludes it. A store that
+//! also excluded it would add an exchange to each insert and remove.
 
 use std::hint::{black_box, select_unpredictable};
 
@@ -54,8 +57,8 @@ impl Lookup for ByTimestamps {
             let words = [table.read(first), table.read(second)];
             let change = words[0] ^ table.read(first);
             let found = holds(words[0]) | holds(words[1]);
-            // One branch, whatever the answer is. The compiler must not see through the select: it would make an `or` of it,
-            // and two branches of that.
+            // One branch, whatever the answer is. The compiler must not see through the select, or
+            // it would turn it into an `or` and that into two branches.
             if black_box(select_unpredictable(found, 0, change)) == 0 {
                 return found;
             }
@@ -72,14 +75,14 @@ mod tests {
 
     use super::*;
 
-    /// The only copy is always in the bucket that the lookup is not reading: it is in the second while the
-    /// first is read, and then hops.
+    /// The only copy is always in the bucket that the lookup is not reading: it is in the second
+    /// while the first is read, and then moves.
     #[test]
     fn a_copy_that_hops_behind_a_lookup_is_found() {
         let filter = std::rc::Rc::new(StripedTimestamps::with_buckets(2).unwrap());
         let geometry = filter.0.geometry;
         let location = |key: &u64| locate(&geometry, key);
-        // Two keys of one class, of which each prefers another bucket.
+        // Two keys of one class, each of which prefers a different bucket.
         let (zero, one) = (0..20_000_u64)
             .filter(|key| (location(key).first, location(key).second) == (0, 1))
             .find_map(|zero| {

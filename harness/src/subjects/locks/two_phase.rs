@@ -1,22 +1,23 @@
-//! The published protocol (Wang et al., *Lock-free Concurrent Cuckoo Filter*, Journal of Software 36(7),
-//! 2025), on the K-CAS and the layout of the lock-free filter: to be measured beside it, and to show
-//! which sequence of steps it has no answer to. It is a variant of the filter of the [`ablation`](super::ablation)s, which
-//! change the decisions that it takes one at a time.
+//! The published protocol (Wang et al., *Lock-free Concurrent Cuckoo Filter*, Journal of Software
+//! 36(7), 2025), on the K-CAS and the layout of the lock-free filter: a rival to measure, and a
+//! demonstration of the sequence of steps that it does not handle. It is a variant of the filter of
+//! the [`ablation`](super::ablation)s, which change its decisions one at a time.
 //!
-//! - **A lookup** reads both buckets twice: A, B, A, B. A match in any read is an answer. Otherwise it
-//!   compares *relocation counters* (the timestamp bits of a bucket's word, which here only a relocation
-//!   advances, in both of its buckets) and starts again if a relocation might have carried the key past
-//!   it: if A's counter rose by 2 or more between the two reads of A, and B's between those of B.
-//!   [`lookup::TwoPhase`](super::ablation::TwoPhase) tells why that is right as far as it goes.
-//! - **An insert** into a bucket with an empty slot is one compare-and-swap, and advances no counter.
-//!   Otherwise a chain of shifts is searched, and shifted one hop at a time
-//!   ([`commit::HopByHop`](super::ablation::HopByHop)); then the insert begins anew.
-//! - **A remove** looks its key up in the same way, and clears the slot by one compare-and-swap, which
+//! - **A lookup** reads both buckets twice: A, B, A, B. A match in any read is an answer. Otherwise
+//!   it compares *relocation counters* (the timestamp bits of a bucket's word, which here only a
+//!   relocation advances, in both of its buckets). It starts again if a relocation might have
+//!   carried the key past it: if A's counter rose by 2 or more between the two reads of A, and B's
+//!   between those of B. [`lookup::TwoPhase`](super::ablation::TwoPhase) explains why that is
+//!   correct as far as it goes.
+//! - **An insert** into a bucket with an empty slot is one compare-and-swap, and advances no
+//!   counter. Otherwise it searches for an eviction path and carries it out one hop at a time
+//!   ([`commit::HopByHop`](super::ablation::HopByHop)); then the insert starts again.
+//! - **A remove** finds its key in the same way, and clears the slot by one compare-and-swap, which
 //!   advances no counter.
 //!
-//! **What it has no answer to.** A key also changes buckets without being relocated: a key of the same
-//! class (same fingerprint, same two buckets) is inserted into the one bucket, and then a copy is removed
-//! from the other. No counter moves. With the only copy in B at first:
+//! **What it does not handle.** A key can also change buckets without being relocated: a key of the
+//! same class (same fingerprint, same two buckets) is inserted into one bucket, and then a copy is
+//! removed from the other. No counter moves. With the only copy in B at first:
 //!
 //! ```text
 //! lookup                        others
@@ -30,10 +31,11 @@
 //! no counter rose: "absent"
 //! ```
 //!
-//! There was a copy at every moment. `harness/tests/counterexample.rs` runs just these steps. Chance finds them
-//! as well where lookups are stopped between their loads: with three of three seeds `harness check --subject
-//! two-phase --threads 8`, built with the feature `steps`, reported a missed key within 11 seconds, after 0.1 to
-//! 0.6 million calls. Where nothing is stopped it is rare: none in 24 million calls.
+//! There was a copy at every moment. `harness/tests/counterexample.rs` runs exactly these steps.
+//! Chance finds them as well where lookups are stopped between their loads: with three of three
+//! seeds `harness check --subject two-phase --threads 8`, built with the feature `steps`, reported
+//! a missed key within 11 seconds, after 0.1 to 0.6 million calls. Where nothing is stopped it is
+//! rare: none in 24 million calls.
 
 use kcas::WordArray;
 

@@ -2,9 +2,10 @@
 //! Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (2014), and
 //! their implementation. The subjects `global-lock` and `rwlock` are this filter under a lock.
 //!
-//! An insert that finds both buckets full throws a fingerprint out of one of them, which goes to its other bucket and
-//! may throw out another. After [`MAX_KICKS`] the one in hand is kept in the *victim slot*, where lookups and removes find
-//! it. While it is taken, inserts are refused; a remove that makes room tries to place the victim again.
+//! An insert that finds both buckets full kicks a fingerprint out of one of them, which goes to its
+//! other bucket and may kick out another. After [`MAX_KICKS`] the one in hand is kept in the
+//! *victim slot*, where lookups and removes find it. While that slot is taken, inserts are refused;
+//! a remove that makes room tries to place the victim again.
 
 use std::hash::Hash;
 
@@ -18,7 +19,7 @@ use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::one_lock::Sequential;
 
-/// Fingerprints thrown out in a row before an insert gives up.
+/// Fingerprints kicked out in a row before an insert gives up.
 pub(crate) const MAX_KICKS: usize = 500;
 
 /// A sequential cuckoo filter.
@@ -59,7 +60,7 @@ impl Sequential for VictimCuckoo {
         Some(location.into())
     }
 
-    /// Adds a fingerprint; `false`, with nothing changed, if the filter is full.
+    /// Adds a fingerprint; returns `false`, with nothing changed, if the filter is full.
     fn insert(&mut self, location: Location) -> bool {
         if self.victim.is_some() {
             return false;
@@ -82,7 +83,7 @@ impl Sequential for VictimCuckoo {
             || self.victim_is(location)
     }
 
-    /// Takes one copy of a fingerprint out; `false` if there is none.
+    /// Removes one copy of a fingerprint; returns `false` if there is none.
     fn remove(&mut self, location: Location) -> bool {
         for bucket in [location.first, location.second] {
             let word = self.read(bucket);
@@ -111,8 +112,9 @@ impl Sequential for VictimCuckoo {
 }
 
 impl VictimCuckoo {
-    /// Places a fingerprint into one of its buckets, throwing others out at random until one of
-    /// them finds an empty slot. What is left in hand after too many is the victim.
+    /// Places a fingerprint into one of its buckets, kicking others out at random until one of them
+    /// finds an empty slot. If that takes too many kicks, returns the one left in hand as the
+    /// victim.
     fn walk(&mut self, mut fingerprint: u64, mut bucket: usize) -> Option<(u64, usize)> {
         for _ in 0..MAX_KICKS {
             if self.place(bucket, fingerprint) {
@@ -160,7 +162,7 @@ impl VictimCuckoo {
 mod tests {
     use super::*;
 
-    /// A filter filled until an insert left a victim, with the keys it holds.
+    /// Returns a filter filled until an insert left a victim, with the keys it holds.
     fn with_victim() -> (VictimCuckoo, Vec<u64>) {
         let mut filter = VictimCuckoo::with_buckets(64).unwrap();
         let mut keys = Vec::new();

@@ -1,47 +1,55 @@
-//! The same cuckoo filter with a lock in every bucket's word: the strongest rival that we know how to make.
+//! Our cuckoo filter with a lock in every bucket's word: the strongest rival that we know how
+//! to make.
 //!
-//! Table, hash and layout are ours: four fingerprints of 12 bits and a timestamp of 15 in the lower 63 bits of a
-//! word. The bit that is left, which is K-CAS's in our filter, is a lock here. It is held only while a chain of shifts
-//! is carried out; what changes one word is one compare-and-swap, as in our filter, and fails on a locked word.
+//! Table, hash and layout are ours: four fingerprints of 12 bits and a timestamp of 15 in the lower
+//! 63 bits of a word. The remaining bit, which K-CAS uses in our filter, is a lock here. It is held
+//! only while an eviction path is carried out. A change to a single word is one compare-and-swap,
+//! as in our filter, and fails on a locked word.
 //!
-//! **A chain** of `k` buckets takes `k` compare-and-swaps and `k - 1` stores. From the empty end backwards, each bucket
-//! is compared with what the search read and replaced by what it is to hold, with the lock set. The exchange of the
-//! chain's first bucket, the *root*, sets no lock: with it, the whole chain takes effect at one moment. Then the locks
-//! are cleared. Where an exchange fails, the buckets already locked get their old fingerprints back, from that end of the
-//! chain which was locked last, and the chain is searched anew. So nobody waits while it holds a lock, and threads cannot
+//! **An eviction path** of `k` buckets takes `k` compare-and-swaps and `k - 1` stores. From the
+//! empty end backwards, each bucket is compared with what the search read and replaced by its new
+//! contents, with the lock set. The exchange of the path's first bucket, the *root*, sets no lock:
+//! with it, the whole path takes effect atomically. Then the locks are cleared. If an exchange
+//! fails, the buckets already locked get their old fingerprints back, starting with the one locked
+//! last, and the search is repeated. So no thread waits while it holds a lock, and threads cannot
 //! wait in a circle.
 //!
 //! # Why it is linearizable
 //!
-//! Let a locked word stand for what it held before, until the root of its chain is exchanged, and then for what it
-//! holds. So the filter changes only by exchanges of words without lock: of one word, or of a root.
+//! Let a locked word stand for what it held before until the root of its path is exchanged, and
+//! from then on for what it holds. Then the filter changes only by exchanges of unlocked words: of
+//! one word, or of a root.
 //!
-//! - **What is in a word without lock is in the filter** at that moment. What is in a locked word only may not be: the
-//!   chain may fail; or its root may wait for somebody who takes out the very fingerprint that is to move on.
-//! - **What is in the filter is in one of its two words at each moment**, locked or not. A fingerprint is overwritten
-//!   only when its other bucket has it already, and is taken out of that again only when it is back.
-//! - **Whatever adds a fingerprint to a word advances its timestamp**, a chain that fails too: its buckets get their old
-//!   fingerprints back, but not their old timestamps.
+//! - **What is in an unlocked word is in the filter** at that moment. What is only in a locked word
+//!   may not be: the path may fail, or its root may wait for a thread that removes the very
+//!   fingerprint that is to move on.
+//! - **What is in the filter is in one of its two words at every moment**, locked or not. A
+//!   fingerprint is overwritten only when its other bucket already has it, and is taken out of that
+//!   again only when it is back.
+//! - **Whatever adds a fingerprint to a word advances its timestamp**, even for a path that fails:
+//!   its buckets get their old fingerprints back, but not their old timestamps.
 //!
 //! So a lookup loads the first word, the second one, and the first again:
 //!
 //! | It sees the fingerprint | Answer |
 //! |---|---|
-//! | in a word without lock | present, when that word was read |
+//! | in an unlocked word | present, when that word was read |
 //! | in locked words only | none: it waits for the holder |
 //! | nowhere, and the first word is unchanged | absent, when the second word was read: the first did not have it throughout |
 //! | nowhere, and the first word has changed | none: it looks again |
 //!
-//! A lookup that meets no lock has one branch, whatever the answer is. "Unchanged" is modulo the timestamp, as in our
-//! filter ([`layout`](filter::layout#when-a-timestamp-wraps)).
+//! A lookup that meets no lock has one branch, whatever the answer is. "Unchanged" is modulo the
+//! timestamp, as in our filter ([`layout`](filter::layout#when-a-timestamp-wraps)).
 //!
-//! It is blocking: a thread that loses its core in the middle of a chain delays whoever needs one of its buckets.
+//! The filter is blocking: a thread that loses its core while it carries out an eviction path
+//! delays every thread that needs one of the path's buckets.
 //!
 //! # Orderings
 //!
-//! Loads and exchanges are [`SeqCst`](Ordering::SeqCst), as our filter's are, and for the same reason: two threads that
-//! each insert a key and then look the other's up must not both miss it. On x86-64 that costs nothing. The stores that
-//! free a bucket change nothing in the filter, and are [`Release`](Ordering::Release).
+//! Loads and exchanges are [`SeqCst`](Ordering::SeqCst), as in our filter, and for the same reason:
+//! two threads that each insert a key and then look up the other's must not both miss it. On x86-64
+//! that costs nothing. The stores that unlock a bucket change nothing in the filter, and are
+//! [`Release`](Ordering::Release).
 
 use std::hash::Hash;
 use std::hint::select_unpredictable;
@@ -59,7 +67,7 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use super::chain::{CAME, WENT, counted, find_chain};
 
-/// Set in a bucket's word while a chain of shifts holds the bucket.
+/// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
 
 /// A cuckoo filter with a lock in every bucket's word.
@@ -72,14 +80,15 @@ pub struct WordLock {
 }
 
 impl WordLock {
-    /// How many keys there are, when no operation is under way.
+    /// Returns the number of keys when no operation is in progress.
     pub fn keys(&self) -> usize {
         self.length.sum()
     }
 
-    /// The policy of placement: the bucket for a new fingerprint, with its word. That is the first one while at most half
-    /// of its slots are taken, so that most inserts touch one cache line; then the emptier of both. `None` if neither has
-    /// room; a locked one has none.
+    /// The placement policy: returns the bucket for a new fingerprint, with its word. It is the
+    /// first bucket while at most half of its slots are taken, so that most inserts touch one cache
+    /// line; then the emptier of both. Returns `None` if neither has room; a locked bucket counts
+    /// as full.
     #[inline]
     fn choose(&self, location: Location) -> Option<(usize, u64)> {
         let first = self.read(location.first);
@@ -114,17 +123,18 @@ impl WordLock {
         self.evict(location)
     }
 
-    /// Inserts into two buckets that are full or locked; `false` if no chain of shifts makes room.
+    /// Inserts into two buckets that are full or locked; returns `false` if no eviction path makes
+    /// room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
         let backoff = Backoff::new();
         loop {
-            // What a locked bucket will hold, if its chain does not fail.
+            // What a locked bucket will hold, unless its path fails.
             let read = |bucket| self.read(bucket) & !LOCK;
             match find_chain(&self.geometry, location, read) {
                 Some(chain) if self.shift(&chain, location.fingerprint) => return true,
-                // A bucket of the chain has changed, or is locked.
+                // A bucket of the path has changed, or is locked.
                 Some(_) => {}
                 // The search has seen one bucket after the other full, perhaps never both at once.
                 None if self.are_full(first, second) => return false,
@@ -134,8 +144,9 @@ impl WordLock {
         }
     }
 
-    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into its first slot, all at one
-    /// moment; `false`, with nothing changed but timestamps, if a bucket is not as the search has read it.
+    /// Moves every fingerprint of the path one step on and puts `fingerprint` into its first slot,
+    /// all atomically. Returns `false`, with nothing changed but timestamps, if a bucket is not as
+    /// the search has read it.
     fn shift(&self, chain: &[Step], fingerprint: u64) -> bool {
         let filled = |at: usize| {
             let arriving = match at.checked_sub(1).map(|before| &chain[before]) {
@@ -157,7 +168,7 @@ impl WordLock {
         true
     }
 
-    /// Gives locked buckets of a chain back what they held: each before the next one, which has its fingerprint.
+    /// Restores the locked buckets of a path, each before the next one, which has its fingerprint.
     #[cold]
     fn undo(&self, locked: &[Step]) {
         for step in locked {
@@ -165,13 +176,13 @@ impl WordLock {
         }
     }
 
-    /// Whether neither bucket has room, at one moment. Waits for who holds them.
+    /// Returns whether neither bucket has room, at one moment. Waits for locked buckets.
     fn are_full(&self, first: usize, second: usize) -> bool {
         let backoff = Backoff::new();
         loop {
             let words = [self.read(first), self.read(second)];
-            // Unchanged, it was full from the first read to the last if it was at all: a slot that was empty
-            // meanwhile would have been filled since.
+            // If unchanged and full, it was full from the first read to the last: a slot that was
+            // empty meanwhile would have to have been filled since.
             if words.iter().all(|&word| is_free(word)) && self.read(first) == words[0] {
                 return (words.iter()).all(|&word| Layout::find_empty(word).is_none());
             }
@@ -198,15 +209,15 @@ impl WordLock {
                 }
                 // As in a lookup: absent when the second word was read.
                 None if !holds(first) && self.read(location.first) == first => return false,
-                // It has changed, or is in locked words only.
+                // The first word has changed, or the fingerprint is in locked words only.
                 _ => {}
             }
             backoff.snooze();
         }
     }
 
-    /// A lookup that has met a lock, or whose first bucket has changed.
-    // In registers: as a struct, the location would be stored to memory in every lookup.
+    /// Looks up a fingerprint after the lookup has met a lock, or its first bucket has changed.
+    // Takes the location in registers: as a struct, it would be stored to memory in every lookup.
     #[cold]
     fn contains_slowly(&self, fingerprint: u64, first: usize, second: usize) -> bool {
         let location = Location {
@@ -223,7 +234,7 @@ impl WordLock {
         }
     }
 
-    /// Looks once, as the module's docs tell; `None` where they give no answer.
+    /// Looks once, as described in the module's docs; returns `None` if there is no answer.
     fn look(&self, location: Location) -> Option<bool> {
         let words = [self.read(location.first), self.read(location.second)];
         let mut holding =
@@ -238,8 +249,9 @@ impl WordLock {
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
         step();
-        // SeqCst: see the module's docs. As an acquire it pairs with the exchange in `replace` and the store in `free`:
-        // who sees that a fingerprint has left a bucket sees it in the other one.
+        // SeqCst: see the module's docs. As an acquire it pairs with the exchange in `replace` and
+        // the store in `free`: a thread that sees that a fingerprint has left a bucket sees it in
+        // the other one.
         self.words[bucket].load(Ordering::SeqCst)
     }
 
@@ -247,33 +259,34 @@ impl WordLock {
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
         step();
-        // SeqCst: see the module's docs. As a release it pairs with the load in `read`; as an acquire, with the store in
-        // `free`. Relaxed on failure: nothing is taken from it.
+        // SeqCst: see the module's docs. As a release it pairs with the load in `read`; as an
+        // acquire, with the store in `free`. Relaxed on failure: the value read is not used.
         self.words[bucket]
             .compare_exchange(current, new, Ordering::SeqCst, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Frees a bucket that the caller has locked, with this word.
+    /// Unlocks a bucket that the caller has locked, with this word.
     #[inline]
     fn free(&self, bucket: usize, word: u64) {
         step();
-        // Release pairs with the load in `read`, and with the exchange of the next who locks the bucket: what was written
-        // before, to other buckets of the chain, is seen by who sees this.
+        // Release: pairs with the load in `read`, and with the exchange of the next thread that
+        // locks the bucket. A thread that sees this store also sees what was written before to
+        // other buckets of the path.
         self.words[bucket].store(word, Ordering::Release);
     }
 }
 
-/// Whether no chain of shifts holds the bucket of this word.
+/// Returns whether the bucket of this word is unlocked.
 #[inline]
 fn is_free(word: u64) -> bool {
     word & LOCK == 0
 }
 
-/// How many slots of a word are taken; at least all, if it is locked.
+/// Counts the taken slots of a word; for a locked word, returns at least the number of slots.
 #[inline]
 fn taken(word: u64) -> u64 {
-    /// One in the lowest bit of every slot.
+    /// A one in the lowest bit of every slot.
     const LOWEST: u64 = {
         let (mut ones, mut slot) = (0, 0);
         while slot < SLOTS_PER_BUCKET {
@@ -283,7 +296,7 @@ fn taken(word: u64) -> u64 {
         ones
     };
     const HIGHEST: u64 = LOWEST << (FINGERPRINT_BITS - 1);
-    // The highest bit of a slot gets what is carried from its lower ones.
+    // The highest bit of a slot receives the carry from its lower ones.
     let lower = HIGHEST - LOWEST;
     let occupied = (((word & lower) + lower) | word) & HIGHEST;
     // In the product, the highest slot is the sum of all.
@@ -323,8 +336,8 @@ impl Subject for WordLock {
         let change = words[0] ^ self.read(first);
         let found =
             Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
-        // One branch, taken hardly ever, whatever the answer is. Of an `or` of two conditions, the compiler makes two
-        // branches, of which the one on the answer is mispredicted.
+        // One branch, hardly ever taken, whatever the answer is. From an `or` of two conditions,
+        // the compiler would make two branches, and mispredict the one on the answer.
         let doubt = select_unpredictable(found, 0, change) | ((words[0] | words[1]) & LOCK);
         if doubt == 0 {
             found
@@ -359,7 +372,7 @@ mod tests {
 
     use super::*;
 
-    /// A word with these fingerprints, the first in the lowest slot.
+    /// Returns a word with these fingerprints, the first in the lowest slot.
     fn word(fingerprints: [u64; SLOTS_PER_BUCKET]) -> u64 {
         let slots = fingerprints.into_iter().enumerate();
         slots.fold(0, |word, (slot, fingerprint)| {
@@ -371,7 +384,7 @@ mod tests {
     fn slots_that_are_taken_are_counted() {
         let mut random = SmallRng::seed_from_u64(1);
         for _ in 0..100_000 {
-            // Often empty, often with one bit only.
+            // Often empty, often with only one bit set.
             let slot = |_| match random.random_range(0..3) {
                 0 => 0,
                 1 => 1 << random.random_range(0..FINGERPRINT_BITS),
@@ -385,7 +398,7 @@ mod tests {
         }
     }
 
-    /// A filter of two buckets of these words, and a key that prefers the first.
+    /// Returns a filter of two buckets with these words, and a key that prefers the first.
     fn two_buckets(words: [u64; 2]) -> (WordLock, u64) {
         let filter = WordLock::with_buckets(2).unwrap();
         let prefers_the_first = |key: &u64| {
@@ -473,7 +486,8 @@ mod tests {
 
         const BUCKETS: usize = 64;
 
-        /// A filter with a new key, and the chain of at least three buckets that makes room for it.
+        /// Returns a filter with a new key, and the path of at least three buckets that makes room
+        /// for it.
         fn with_a_long_chain() -> (WordLock, u64, Chain) {
             let filter = WordLock::with_buckets(BUCKETS).unwrap();
             for key in 0_u64.. {
@@ -489,7 +503,8 @@ mod tests {
             unreachable!("there are more keys than slots")
         }
 
-        /// Before every step of an insert, each key is looked up; the new one is found after its chain only.
+        /// Each key is looked up before every step of an insert; the new one is found only after
+        /// its path.
         #[test]
         fn no_key_is_missed_at_any_step_of_a_chain() {
             let (filter, new, chain) = with_a_long_chain();
@@ -508,14 +523,14 @@ mod tests {
             let location = locate(&filter.geometry, &new);
             assert!(with_hook(hook, || filter.place(location)));
             assert!(waits.get() > 0, "there is a moment at which one must wait");
-            // The steps after the chain took effect: they clear the locks.
+            // The steps after the path took effect, which clear the locks.
             assert_eq!(finds.get(), chain.len() - 1);
             assert!((0..=new).all(|key| filter.contains(&key)));
             assert!((0..BUCKETS).all(|bucket| is_free(filter.read(bucket))));
         }
 
-        /// The bucket that alone has the fingerprint is locked, and is freed later, with the fingerprint or without: what
-        /// the call answers, and what is left in the bucket.
+        /// The only bucket with the fingerprint is locked, and is unlocked later, with the
+        /// fingerprint or without. Checks the call's answer and what is left in the bucket.
         fn waits_for(
             bucket: usize,
             with: bool,
@@ -575,7 +590,8 @@ mod tests {
             }
         }
 
-        /// A chain whose root has changed, and the fingerprint that its second bucket would have given to its third.
+        /// A path whose root has changed, and the fingerprint that its second bucket would have
+        /// given to its third.
         fn that_will_fail() -> (WordLock, Chain, Location) {
             let (filter, _, mut chain) = with_a_long_chain();
             chain[0].word = Layout::advance(chain[0].word);
@@ -611,8 +627,9 @@ mod tests {
             }
         }
 
-        /// The lookup reads the one bucket before a chain puts the fingerprint there, the other when it has lost it, and
-        /// the first one again when the chain has failed and all is as it was.
+        /// The lookup reads one bucket before a path puts the fingerprint there, the other after
+        /// that one has lost it, and the first one again after the path has failed and everything
+        /// is as it was.
         #[test]
         fn a_lookup_is_not_fooled_by_a_chain_that_fails() {
             let (filter, chain, moving) = that_will_fail();
@@ -623,7 +640,7 @@ mod tests {
             let hook = move |at| match at {
                 1 => {
                     let (filter, chain) = (Arc::clone(&other), chain.take().unwrap());
-                    // It is to fail at its last exchange.
+                    // The path must fail at its last exchange.
                     let last = chain.len() as u64 - 1;
                     let stopped = freeze(last, move || filter.shift(&chain, 1));
                     frozen = Some(stopped.expect("it has so many steps"));

@@ -1,4 +1,5 @@
-//! The filter that grows: [`filter::GrowingCuckooFilter`], from a hundredth of the buckets that are asked for.
+//! The growing filter, [`filter::GrowingCuckooFilter`], starting from a hundredth of the buckets
+//! asked for.
 
 use std::hash::Hash;
 
@@ -6,7 +7,7 @@ use anyhow::Result;
 use filter::{BuildError, Class, GrowingCuckooFilter, InsertError};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-/// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets that are asked for.
+/// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets asked for.
 #[derive(Debug)]
 pub struct Growing {
     filter: GrowingCuckooFilter,
@@ -14,21 +15,22 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// A filter whose first table has so many buckets, and that counts as one of so many slots.
+    /// Creates a filter whose first table has `first` buckets, and which reports `slots` slots.
     ///
     /// # Errors
     ///
-    /// A number of buckets that no table can have.
+    /// If no table can have this number of buckets.
     pub fn starting_with(first: usize, slots: usize) -> Result<Self, BuildError> {
         let filter = GrowingCuckooFilter::builder().buckets(first).build()?;
         Ok(Self { filter, slots })
     }
 
-    /// A filter whose first table has room for so many keys, and that counts as one of so many slots.
+    /// Creates a filter whose first table has room for this many keys, and which reports `slots`
+    /// slots.
     ///
     /// # Errors
     ///
-    /// A number of keys that no table has room for.
+    /// If no table has room for this many keys.
     pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
         let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
         Ok(Self { filter, slots })
@@ -83,12 +85,12 @@ impl Subject for Growing {
         self.filter.count(key) as u64
     }
 
-    /// That of the first generation: later ones only tell more keys apart.
+    /// Returns the class in the first generation: later ones only distinguish more keys.
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
         Some(self.filter.class(key))
     }
 
-    /// As many as were asked for: it has fewer at first, and more in the end.
+    /// Returns as many as were asked for: the filter has fewer at first, and more in the end.
     fn slots(&self) -> usize {
         self.slots
     }
@@ -98,7 +100,7 @@ impl Subject for Growing {
     }
 }
 
-/// [`Growing`], with its lookups by a [`Reader`](filter::growing::Reader) where many are made in a row.
+/// [`Growing`], with many lookups in a row made by a [`Reader`](filter::growing::Reader).
 #[derive(Debug)]
 pub struct GrowingReader(Growing);
 

@@ -11,11 +11,11 @@ use subject::{Operations, Subject};
 pub struct LockFree(CuckooFilter);
 
 impl LockFree {
-    /// A filter with room for so many keys.
+    /// Creates a filter with room for this many keys.
     ///
     /// # Errors
     ///
-    /// A number of keys that no table has room for.
+    /// If no table has room for this many keys.
     pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
         Ok(Self(CuckooFilter::builder().capacity(keys).build()?))
     }

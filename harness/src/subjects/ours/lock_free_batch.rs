@@ -1,4 +1,4 @@
-//! The lock-free cuckoo filter, asked for many keys at once.
+//! The lock-free cuckoo filter with lookups in batches of many keys.
 
 use std::hash::Hash;
 
@@ -9,11 +9,11 @@ use subject::Subject;
 
 use super::LockFree;
 
-/// How many keys are asked for in one call.
+/// Keys per batch.
 const BATCH: usize = 32;
 
-/// [`LockFree`] with its lookups made by [`contains_batch`](filter::CuckooFilter::contains_batch). In mixes of
-/// operations, where there is no batch to be asked for, it is the same.
+/// [`LockFree`] with its lookups made by [`contains_batch`](filter::CuckooFilter::contains_batch).
+/// In mixes of operations, which have no batches, it is the same as [`LockFree`].
 #[derive(Debug)]
 pub struct LockFreeBatch(LockFree);
 

@@ -1,4 +1,4 @@
-//! The lock-free cuckoo filter, with a layout that is chosen at run time: what the choice costs.
+//! The lock-free cuckoo filter with a layout chosen at run time, to show what the choice costs.
 
 use std::hash::Hash;
 
@@ -8,8 +8,8 @@ use filter::{Class, CuckooFilter, FittedFilter};
 use subject::layout::FINGERPRINT_BITS;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-/// [`FittedFilter`], asked for the false positive rate of the layout that all subjects share, and so in that
-/// layout.
+/// [`FittedFilter`] for the false positive rate of the layout that all subjects share, and so in
+/// that layout.
 #[derive(Debug)]
 pub struct LockFreeFitted(FittedFilter);
 

@@ -1,4 +1,4 @@
-//! Our filter, by each of its interfaces.
+//! Our filter, through each of its interfaces.
 
 mod growing;
 mod lock_free;

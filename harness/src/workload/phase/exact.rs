@@ -1,4 +1,4 @@
-//! An exact set for the tests of phases: every answer of it is right, and every call counted.
+//! An exact set for the tests of phases: its answers are always right, and it counts the calls.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash};
@@ -13,19 +13,19 @@ use subject::Subject;
 use super::{BATCH, Measured, Phase, Tally};
 use crate::workload::keys::Keys;
 
-/// An exact set with room for a given number of keys, that counts what it is asked.
+/// An exact set with room for a given number of keys, which counts the calls made to it.
 #[derive(Debug)]
 pub(super) struct Exact {
     pub(super) room: usize,
     pub(super) keys: Mutex<HashSet<u64>>,
-    /// Inserts, lookups and removes.
+    /// Number of inserts, lookups and removes.
     pub(super) calls: Mutex<[usize; 3]>,
-    /// The fewest and the most keys that there were after an operation.
+    /// The fewest and the most keys present after an operation.
     pub(super) fewest_and_most: Mutex<(usize, usize)>,
 }
 
 impl Exact {
-    /// A set with room for so many keys that holds those of a range, its counters at 0.
+    /// Creates a set with room for `room` keys that holds those of a range, with its counters at 0.
     pub(super) fn holding(room: usize, keys: &Keys, inside: Range<usize>) -> Self {
         let subject = Self::with_buckets(room).unwrap();
         subject.fill(keys, &mut inside.collect(), &AtomicBool::new(false));
@@ -34,13 +34,13 @@ impl Exact {
         subject
     }
 
-    /// Lets it hold these keys and no others.
+    /// Replaces the contents by these keys.
     pub(super) fn hold(&self, keys: &Keys, inside: Range<usize>) {
         self.keys.lock().unwrap().clear();
         self.fill(keys, &mut inside.collect(), &AtomicBool::new(false));
     }
 
-    /// Works on a phase for so many operations, or until it is done.
+    /// Works on a phase for this many operations, or until it is done.
     pub(super) fn perform_exactly(&self, operations: u64, keys: &Keys, phase: &mut Phase) -> Tally {
         let Keys::Numbers(numbers) = keys else {
             panic!("the keys are numbers");

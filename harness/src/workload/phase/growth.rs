@@ -1,4 +1,4 @@
-//! A table that grows, and is looked into meanwhile.
+//! The phase that fills a table, with lookups in between.
 
 use std::ops::Range;
 
@@ -9,9 +9,10 @@ use super::schedule::Schedule;
 use super::{Cycle, Tally, after};
 use crate::workload::keys::KeyList;
 
-/// Inserts and lookups in a fixed, shuffled order, gone through until all keys are in.
+/// Inserts and lookups in a fixed, shuffled order, repeated until all keys are in.
 ///
-/// Lookups walk over the keys that the thread has inserted so far, and over keys that are never inserted.
+/// Lookups walk over the keys that the thread has inserted so far, and over keys that are never
+/// inserted.
 #[derive(Debug)]
 pub struct Growth {
     schedule: Schedule<Kind>,
@@ -31,9 +32,9 @@ enum Kind {
 }
 
 impl Growth {
-    /// Operations of which, of 100, `insert` insert a key of those `coming`, and the others look one up; of 100
-    /// lookups, `hit` ask for a key that is there: one of those already `inside`, or inserted since. While there
-    /// is none, they ask for an absent one.
+    /// Creates the phase. Of 100 operations, `insert` insert one of the keys `coming`, and the
+    /// others look a key up. Of 100 lookups, `hit` ask for a present key: one already `inside`, or
+    /// inserted since. While there is none, they ask for an absent one.
     pub fn new(
         (insert, hit): (u8, u8),
         mut inside: Vec<usize>,
@@ -56,7 +57,7 @@ impl Growth {
         }
     }
 
-    /// Whether there are keys still to come.
+    /// Returns whether there are more keys to insert.
     pub(super) fn perform_batch<S: Subject, L: KeyList + ?Sized>(
         &mut self,
         subject: &S,

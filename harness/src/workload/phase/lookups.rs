@@ -1,4 +1,4 @@
-//! Lookups of keys that were drawn before anything is timed.
+//! The phase that looks up keys drawn before anything is timed.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use subject::Subject;
 use super::Tally;
 use crate::workload::keys::KeyList;
 
-/// A list of keys to look up, gone through round and round.
+/// A list of keys to look up, cyclically.
 ///
-/// The list that it is performed with holds the keys in the order in which they are looked up, so that the way to
-/// the key is as short for a rare one as for a frequent one. Keys that are there and keys that are not follow one another at random. Answers are counted without a branch
-/// that asks which of both a key is: the processor could not predict it, and would be measured in the place of
-/// the subject.
+/// The list that it runs over holds copies of the keys in lookup order, so that reaching a rare key
+/// costs no more than reaching a frequent one. Present and absent keys alternate at random. Answers
+/// are counted without a branch on which of the two a key is: the processor could not predict it,
+/// and the measurement would show the mispredictions instead of the subject.
 #[derive(Debug)]
 pub struct Lookups {
-    /// Of each key in the list, its index among all keys.
+    /// For each key in the list, its index among all keys.
     drawn: Arc<[usize]>,
     next: usize,
-    /// Smaller indices are of keys that are in the filter, all others of keys that are not.
+    /// Smaller indices are those of keys in the filter, all others those of absent keys.
     residents: usize,
 }
 
 impl Lookups {
-    /// Lookups of the keys at these indices, of which there must be one, that start `offset` keys after the list
-    /// does. To be performed with [copies](crate::workload::keys::Keys::copied) of them. The first
-    /// `residents` of all keys must be in the filter, and no others.
+    /// Creates lookups of the keys at these indices, at least one, starting `offset` keys into the
+    /// list. They must run over [copies](crate::workload::keys::Keys::copied) of these keys. The
+    /// first `residents` of all keys must be in the filter, and no others.
     pub fn new(drawn: Arc<[usize]>, offset: usize, residents: usize) -> Self {
         let next = offset % drawn.len();
         Self {

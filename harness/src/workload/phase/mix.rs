@@ -1,4 +1,4 @@
-//! Lookups, inserts and removes in a fixed proportion.
+//! The phase that mixes lookups, inserts and removes in a fixed proportion.
 
 use rand::rngs::SmallRng;
 use subject::Subject;
@@ -7,10 +7,10 @@ use super::schedule::Schedule;
 use super::{Cycle, Pool, Tally, after};
 use crate::workload::keys::KeyList;
 
-/// Operations in a fixed, shuffled order, gone through round and round.
+/// Operations in a fixed, shuffled order, repeated cyclically.
 ///
-/// The thread inserts and removes keys of a pool of its own, and a remove and an insert take turns: so the
-/// load factor holds, and every answer about a key in the pool is known in advance.
+/// The thread inserts and removes keys of its own pool, and removes and inserts alternate. So the
+/// load factor stays constant, and every answer about a key in the pool is known in advance.
 #[derive(Debug)]
 pub struct Mix {
     schedule: Schedule<Kind>,
@@ -30,10 +30,11 @@ enum Kind {
 }
 
 impl Mix {
-    /// A mix in which of 100 operations `lookup` look a key up and the rest are removes and inserts
-    /// in equal numbers; of 100 lookups, `hit` ask for a `stable` key, which must all be in the
-    /// filter, and the others walk through `absent` keys. Without stable keys, no lookup hits; with an empty
-    /// pool, nothing is inserted or removed: such operations are left out, and not counted.
+    /// Creates a mix. Of 100 operations `lookup` look a key up, and the rest are removes and
+    /// inserts in equal numbers. Of 100 lookups, `hit` ask for a `stable` key, all of which must be
+    /// in the filter, and the others walk through `absent` keys. Without stable keys, no lookup
+    /// hits. With an empty pool, nothing is inserted or removed: such operations are omitted, and
+    /// not counted.
     pub fn new(
         (lookup, hit): (u8, u8),
         stable: Vec<usize>,
@@ -120,7 +121,8 @@ mod tests {
     use super::*;
     use crate::workload::keys::Keys;
 
-    /// An exact set with room for `room` keys that holds the keys 0..150, 100 of them stable.
+    /// Returns an exact set with room for `room` keys that holds the keys 0..150, 100 of them
+    /// stable.
     fn mixed(room: usize) -> (Exact, Keys, Mix) {
         let keys = Keys::Numbers((0..400).collect());
         let subject = Exact::holding(room, &keys, 0..150);

@@ -1,6 +1,6 @@
-//! What one thread of a measurement does to a subject, as loops compiled for each subject and each
-//! type of key: the runner chooses subject and keys at run time, but calls dynamically once per
-//! phase, never once per operation.
+//! Phases: what one thread of a measurement does to a subject. Their loops are compiled for each
+//! subject and each type of key: the runner chooses both at run time, but makes one dynamic call
+//! per phase, not one per operation.
 
 mod growth;
 mod lookups;
@@ -31,22 +31,23 @@ pub use timed::{Timer, Waiting};
 pub use updates::{Update, Updates};
 pub use window::Window;
 
-/// Operations between two looks at the clock and at the request to stop.
+/// Operations between two checks of the clock and the request to stop.
 const BATCH: usize = 1_000;
 
 /// A subject as the runner sees it. Every [`Subject`] is one.
 pub trait Measured: Calls {
-    /// Inserts the keys at these indices in this order, and drops those from the list that were
-    /// refused. Ends early, with a list that means nothing, once `stop` is set.
+    /// Inserts the keys at these indices in this order, and drops the refused ones from the list.
+    /// Once `stop` is set, ends early and leaves the list meaningless.
     fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool);
 
-    /// How many of the keys in a range are found.
+    /// Counts the keys in a range that are found.
     fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize;
 
-    /// Works on a phase until it is done or the watch says so.
+    /// Works on a phase until it is done or the watch ends it.
     fn perform(&self, keys: &Keys, phase: &mut Phase, watch: &Watch) -> Tally;
 
-    /// Works on a time-bounded phase as [`perform`](Self::perform) does, and times operations one by one.
+    /// Works on a time-bounded phase as [`perform`](Self::perform) does, and times operations one
+    /// by one.
     fn perform_timed(
         &self,
         keys: &Keys,
@@ -55,10 +56,10 @@ pub trait Measured: Calls {
         timer: &mut Timer,
     ) -> Tally;
 
-    /// Slots of the table.
+    /// Returns the number of slots.
     fn slots(&self) -> usize;
 
-    /// Size of the table in bytes.
+    /// Returns the size of the table in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -73,19 +74,19 @@ pub enum Phase {
     LookupResident(Cycle),
     /// Looks up keys that were never inserted.
     LookupAbsent(Cycle),
-    /// Looks up keys drawn beforehand, some there and some not.
+    /// Looks up keys drawn beforehand, some present and some absent.
     Lookup(Lookups),
     /// Looks up, inserts and removes.
     Mix(Mix),
-    /// Looks up any keys, and updates keys of the thread's own.
+    /// Looks up any keys, and updates the thread's own keys.
     Update(Updates),
-    /// Puts new keys in the place of the oldest, and looks up those between.
+    /// Replaces the oldest keys by new ones, and looks up keys in between.
     Window(Window),
     /// Inserts every key of a range once, with lookups in between.
     Grow(Growth),
 }
 
-/// A walk over a range of keys that starts anywhere and goes round and round.
+/// A cyclic walk over a range of keys that may start anywhere.
 #[derive(Debug)]
 pub struct Cycle {
     range: Range<usize>,
@@ -99,26 +100,25 @@ pub struct Watch<'a> {
     pub deadline: Option<Instant>,
     /// Once this is set.
     pub stop: &'a AtomicBool,
-    /// Where to keep the number of operations done, if someone wants to know it at any moment: it is
-    /// kept, and the clock and the request looked at, after every single one then.
+    /// Where to publish the number of operations done, if it is observed while they run. It is then
+    /// updated, and the clock and the request to stop are checked, after every operation.
     pub progress: Option<&'a AtomicU64>,
 }
 
-/// What a thread did, and how far its subject's answers were from those known in advance.
+/// What a thread did, and where its subject's answers differed from those known in advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations done.
     pub operations: u64,
     /// Inserts among them that were refused.
     pub refused: u64,
-    /// Lookups and removes of a key in the filter that were told there is none.
+    /// Lookups and removes of a present key that reported it absent.
     pub missing: u64,
     /// Lookups of a key that is not in the filter.
     pub absent: u64,
     /// Those among them that found it nevertheless.
     pub false_positives: u64,
-    /// Keys that had been refused and were still out when the phase was left, where keys that are refused are
-    /// tried again.
+    /// Refused keys still missing at the end of the phase, where refused keys are tried again.
     pub left_out: u64,
 }
 
@@ -167,12 +167,12 @@ impl<S: Subject> Measured for S {
 }
 
 impl Watch<'_> {
-    /// Operations between two calls of `is_over`.
+    /// Returns the number of operations between two calls of `is_over`.
     fn batch(&self) -> usize {
         if self.progress.is_some() { 1 } else { BATCH }
     }
 
-    /// After so many operations in all.
+    /// Returns whether to stop after this many operations in all.
     fn is_over(&self, operations: u64) -> bool {
         if let Some(progress) = self.progress {
             progress.store(operations, Ordering::Relaxed);
@@ -185,7 +185,7 @@ impl Watch<'_> {
 }
 
 impl Tally {
-    /// Adds what another thread did, or the same one later.
+    /// Adds what another thread did, or the same thread did later.
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
         self.refused += other.refused;
@@ -197,7 +197,7 @@ impl Tally {
 }
 
 impl Phase {
-    /// Does batch after batch until the phase is done or the watch says so.
+    /// Performs batch after batch until the phase is done or the watch ends it.
     fn perform<S: Subject, L: KeyList + ?Sized>(
         &mut self,
         subject: &S,
@@ -215,7 +215,7 @@ impl Phase {
         tally
     }
 
-    /// Does at most `length` operations; whether there are more to do.
+    /// Performs at most `length` operations. Returns whether there are more.
     fn perform_batch<S: Subject, L: KeyList + ?Sized>(
         &mut self,
         subject: &S,
@@ -270,7 +270,8 @@ impl Phase {
         }
     }
 
-    /// Keys of this thread that should be in the filter and are not, because it has refused them.
+    /// Counts this thread's keys that should be in the filter but are not, because it has refused
+    /// them.
     fn left_out(&self) -> u64 {
         match self {
             Self::Update(updates) => updates.left_out(),
@@ -279,7 +280,7 @@ impl Phase {
     }
 }
 
-/// How many of the keys in a range the subject says to be present.
+/// Counts the keys in a range that the subject reports as present.
 fn count_present<S: Subject, L: KeyList + ?Sized>(
     subject: &S,
     keys: &L,
@@ -291,8 +292,7 @@ fn count_present<S: Subject, L: KeyList + ?Sized>(
 }
 
 impl Cycle {
-    /// The walk over a range, which must not be empty, that starts `offset` keys after the range
-    /// does.
+    /// Creates a walk over a range, which must not be empty, starting `offset` keys into it.
     pub fn new(range: Range<usize>, offset: usize) -> Self {
         let next = range.start + offset % range.len();
         Self { range, next }
@@ -309,7 +309,7 @@ impl Cycle {
         start..end
     }
 
-    /// The next key.
+    /// Returns the next key.
     pub fn next_key(&mut self) -> usize {
         let key = self.next;
         self.next += 1;
@@ -320,7 +320,7 @@ impl Cycle {
     }
 }
 
-/// The next position in a ring.
+/// Returns the next position in a ring.
 pub(crate) fn after(position: usize, length: usize) -> usize {
     if position + 1 == length {
         0

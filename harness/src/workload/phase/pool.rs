@@ -1,9 +1,9 @@
-//! Keys that come and go, first in, first out.
+//! A pool of keys that are inserted and removed, first in, first out.
 
 use super::after;
 
-/// A ring of keys that no other thread touches; `live` of them are in the filter, from the oldest on. So every
-/// answer about one of them is known in advance.
+/// A ring of keys that no other thread touches. The filter holds `live` of them, from the oldest
+/// on, so every answer about them is known in advance.
 #[derive(Debug)]
 pub struct Pool {
     keys: Vec<usize>,
@@ -12,7 +12,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The ring of these keys, of which the first `live` must be in the filter.
+    /// Creates a ring of these keys, of which the first `live` must be in the filter.
     pub fn new(keys: Vec<usize>, live: usize) -> Self {
         Self {
             keys,
@@ -21,12 +21,12 @@ impl Pool {
         }
     }
 
-    /// Number of keys in the filter.
+    /// Returns the number of keys in the filter.
     pub fn live(&self) -> usize {
         self.live
     }
 
-    /// Takes the oldest key out of the account, if there is one. It must now be removed from the filter.
+    /// Takes out the oldest key, if there is one. The caller must now remove it from the filter.
     #[inline]
     pub(super) fn take_oldest(&mut self) -> Option<usize> {
         if self.live == 0 {
@@ -38,26 +38,27 @@ impl Pool {
         Some(key)
     }
 
-    /// The key that is next to be inserted, if there is one that is not in the filter.
+    /// Returns the next key to insert, if any key is not in the filter.
     #[inline]
     pub(super) fn next_in(&self) -> Option<usize> {
         (self.live < self.keys.len()).then(|| self.at(self.live))
     }
 
-    /// Takes the key that was [next](Self::next_in) into the account. One that was refused stays next in line.
+    /// Records that the [next](Self::next_in) key was inserted. If it was refused, do not call
+    /// this; it stays next in line.
     #[inline]
     pub(super) fn accept(&mut self) {
         self.live += 1;
     }
 
-    /// The key after whose insertion `age` others were inserted, or the newest if none is as old.
+    /// Returns the key after which `age` others were inserted, or the newest if none is that old.
     #[inline]
     pub(super) fn of_age(&self, age: usize) -> Option<usize> {
         let newest = self.live.checked_sub(1)?;
         Some(self.at(newest - if age < self.live { age } else { 0 }))
     }
 
-    /// The key so many places after the oldest.
+    /// Returns the key this many places after the oldest.
     #[inline]
     fn at(&self, place: usize) -> usize {
         let place = self.oldest + place;

@@ -1,4 +1,4 @@
-//! Kinds of operation in a shuffled order that is fixed before anything is timed.
+//! Schedules: kinds of operation in a shuffled order that is fixed before anything is timed.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 
 use super::after;
 
-/// Kinds of operation in their order, gone through round and round.
+/// Kinds of operation in order, used cyclically.
 #[derive(Debug)]
 pub(crate) struct Schedule<T> {
     pub(crate) kinds: Vec<T>,
@@ -18,8 +18,8 @@ impl<T: Copy> Schedule<T> {
     /// Operations in a schedule: enough that a percentage of a percentage is exact.
     pub(crate) const LENGTH: usize = 100 * 100;
 
-    /// A schedule with the first kind so often, of all [`LENGTH`](Self::LENGTH) operations, then the second, and
-    /// with the last kind in all that is left.
+    /// Creates a schedule of [`LENGTH`](Self::LENGTH) operations: each kind as often as its count,
+    /// and the last kind in the remaining places.
     pub(crate) fn shuffled(counts: &[(T, usize)], last: T, random: &mut SmallRng) -> Self {
         let mut kinds = Vec::with_capacity(Self::LENGTH);
         for &(kind, count) in counts {
@@ -30,7 +30,8 @@ impl<T: Copy> Schedule<T> {
         Self { kinds, next: 0 }
     }
 
-    /// The places of the next operations in the schedule: `length` of them, or fewer at its end.
+    /// Returns the places of the next operations in the schedule: `length` of them, or fewer at its
+    /// end.
     pub(crate) fn next_batch(&mut self, length: usize) -> Range<usize> {
         let start = self.next;
         let end = self.kinds.len().min(start + length);
@@ -38,7 +39,7 @@ impl<T: Copy> Schedule<T> {
         start..end
     }
 
-    /// The next operation alone.
+    /// Returns the next operation alone.
     #[inline]
     pub(crate) fn next_kind(&mut self) -> T {
         let kind = self.kinds[self.next];

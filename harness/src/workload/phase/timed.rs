@@ -1,4 +1,4 @@
-//! Operations timed one by one.
+//! Timing of single operations, in a closed or an open loop.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::workload::latency::Latencies;
 #[derive(Debug)]
 pub struct Timer {
     clock: quanta::Clock,
-    /// When all threads were let go, and arrivals begin.
+    /// When all threads were released, and arrivals begin.
     opened: Instant,
     pace: Pace,
     latencies: Latencies,
@@ -25,7 +25,7 @@ pub struct Timer {
 /// When operations start.
 #[derive(Debug)]
 enum Pace {
-    /// When the last one is done. Of so many, one is timed.
+    /// When the last one is done. One in this many is timed.
     Closed(usize),
     /// When they are due.
     Open(Arrivals, Waiting),
@@ -34,22 +34,22 @@ enum Pace {
 /// What a thread does until its next operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// Keeps its core, and starts at the very moment.
+    /// Keeps its core, and starts on time.
     Spin,
-    /// Gives its core to others, for there are more threads than cores. Were it to sleep, it would wake up late.
+    /// Yields its core, as there are more threads than cores. If it slept, it would wake up late.
     Yield,
 }
 
 impl Timer {
-    /// Operations timed between two looks at the request to stop, in the closed loop.
+    /// Operations between two checks of the request to stop, in the closed loop.
     const BATCH: usize = 100;
 
-    /// Times one of so many operations, each of which starts when the last is done.
+    /// Times one in `every` operations, each of which starts when the last is done.
     pub fn closed(every: u32) -> Self {
         Self::new(Pace::Closed(every as usize))
     }
 
-    /// Starts operations when they are due, times all, and counts from that moment.
+    /// Starts operations when they are due, and times all of them from that moment.
     pub fn open(arrivals: Arrivals, waiting: Waiting) -> Self {
         Self::new(Pace::Open(arrivals, waiting))
     }
@@ -68,7 +68,7 @@ impl Timer {
         self.opened = opened;
     }
 
-    /// What was timed.
+    /// Returns the measured latencies.
     pub fn into_latencies(self) -> Latencies {
         self.latencies
     }
@@ -107,15 +107,15 @@ impl Timer {
     }
 }
 
-/// Tells the nanoseconds since a moment that is past.
+/// Returns a function that gives the nanoseconds since a past moment.
 fn now_since(clock: &quanta::Clock, opened: Instant) -> impl Fn() -> u64 {
     let before = opened.elapsed().as_nanos() as u64;
     let origin = clock.raw();
     move || before + clock.delta_as_nanos(origin, clock.raw())
 }
 
-/// Performs until the watch says so. `perform` does at most so many operations, and tells how many it has done
-/// in all.
+/// Performs operations until the watch ends the phase. `perform` does at most the given number of
+/// operations, and returns how many it has done in all.
 fn closed_loop(
     clock: &quanta::Clock,
     every: usize,
@@ -143,8 +143,8 @@ fn closed_loop(
     }
 }
 
-/// Performs all that is due and can be begun before the end. What cannot has waited for so long at least, and
-/// counts with that.
+/// Performs everything that is due and can be started before the end. An operation that cannot has
+/// waited at least until then, and counts with that wait.
 fn open_loop(
     (now, end): (impl Fn() -> u64, u64),
     (arrivals, waiting): (&mut Arrivals, Waiting),
@@ -200,7 +200,8 @@ mod tests {
         Arrivals::new(per_second, 1, &mut SmallRng::seed_from_u64(1))
     }
 
-    /// The open loop for a second of a clock of its own, with operations that take so long.
+    /// Runs the open loop for one second of its own clock, with operations that take the given
+    /// time.
     fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Latencies) {
         let time = Cell::new(0);
         let pass = |ns| time.replace(time.get() + ns);
@@ -224,11 +225,12 @@ mod tests {
         let (operations, latencies) = in_the_open_loop(20_000.0, takes);
         assert_eq!(latencies.count(), operations);
         assert!((19_500..20_500).contains(&operations), "{operations}");
-        // What is due in these 50 of 1,000 ms waits for their end, and latencies of 0 to 50 ms are equally frequent
-        // among the longest 5 %: one of 100 operations waits for more than 40 ms, and one of 1,000 for 49.
+        // What is due in these 50 of 1,000 ms waits for their end. Latencies of 0 to 50 ms are
+        // equally frequent among the longest 5 %: one in 100 operations waits for more than 40 ms,
+        // and one in 1,000 for 49.
         for (share, ms) in [(0.96, 10.0), (0.99, 40.0), (0.999, 49.0)] {
             let found = latencies.within(share) as f64 / MS as f64;
-            // The operations that have waited are done at 1 µs each, and there is chance in arrivals.
+            // The operations that have waited take 1 µs each to finish, and arrivals are random.
             assert!((found - ms).abs() < 2.5, "{share}: {found}");
         }
         assert!(latencies.within(0.5) < 3 * USUAL);
@@ -238,14 +240,15 @@ mod tests {
     fn what_was_due_and_never_begun_is_counted_with_its_wait() {
         let (operations, latencies) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
         assert_eq!(operations, 1);
-        // About 10,000 were due; those that waited waited for half a second on average, until the end.
+        // About 10,000 were due; those that waited did so for half a second on average, until the
+        // end.
         let due = latencies.count();
         assert!((9_700..10_300).contains(&due), "{due}");
         let median = latencies.within(0.5) / MS;
         assert!((480..520).contains(&median), "{median}");
     }
 
-    /// The closed loop of 20,000 operations, with a clock of their own.
+    /// Runs the closed loop for 20,000 operations, with a clock of their own.
     fn in_the_closed_loop(every: usize) -> (u64, Latencies) {
         let (clock, time) = quanta::Clock::mock();
         let stop = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Lookups of any key, and updates of keys of the thread's own.
+//! The phase that looks up any keys and updates the thread's own keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,32 +10,34 @@ use super::schedule::Schedule;
 use super::{Tally, after};
 use crate::workload::keys::KeyList;
 
-/// What an update is made of. Each is one operation.
+/// The steps of an update. Each update is one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Update {
-    /// A remove and an insert of one key: as near as a set without values comes to giving a key another value.
+    /// A remove and an insert of one key: the closest a set without values comes to giving a key
+    /// another value.
     Blind,
-    /// A lookup of the key before that: as near as it comes to a read-modify-write.
+    /// The same after a lookup of the key: the closest it comes to a read-modify-write.
     ReadFirst,
 }
 
-/// Lookups and updates in a fixed, shuffled order, gone through round and round.
+/// Lookups and updates in a fixed, shuffled order, repeated cyclically.
 ///
-/// All threads draw from one list of keys, so that the keys much looked up are much updated too. Only one thread
-/// updates a key, so its removes are all to find it. While it does, the key is absent for a moment: a lookup by
-/// another thread may rightly say so. Hence a thread checks its lookups of keys of its own, and all its removes;
-/// and when all threads are done every key must be there, which the caller checks.
+/// All threads draw from one list of keys, so that keys looked up often are also updated often.
+/// Only one thread updates a given key, so all of its removes must find it. During an update the
+/// key is absent for a moment: a lookup by another thread may rightly say so. So a thread checks
+/// its removes and its lookups of its own keys. When all threads are done every key must be
+/// present, which the caller checks.
 #[derive(Debug)]
 pub struct Updates {
     schedule: Schedule<Kind>,
     update: Update,
     drawn: Arc<[usize]>,
     next_drawn: usize,
-    /// Those drawn that are the thread's own, in order.
+    /// The drawn keys that belong to the thread, in order.
     own: Vec<usize>,
     next_own: usize,
     mine: Range<usize>,
-    /// Of each of the thread's own keys, whether it is in the filter.
+    /// For each of the thread's own keys, whether it is in the filter.
     inside: Vec<bool>,
 }
 
@@ -46,9 +48,10 @@ enum Kind {
 }
 
 impl Updates {
-    /// Operations of which, of 100, `lookup` look up the next key drawn, from `offset` on, and the others update
-    /// the next that is among `mine`. Of these, the `accepted` must be in the filter. Where no key drawn is the
-    /// thread's own, updates are left out, and not counted.
+    /// Creates the phase. Of 100 operations, `lookup` look up the next key drawn, starting at
+    /// `offset`, and the others update the next that is among `mine`. Of these, the `accepted` must
+    /// be in the filter. If no drawn key belongs to the thread, updates are omitted, and not
+    /// counted.
     pub fn new(
         (lookup, update): (u8, Update),
         (drawn, offset): (Arc<[usize]>, usize),
@@ -76,7 +79,7 @@ impl Updates {
         }
     }
 
-    /// The thread's own keys that are not in the filter, for want of room.
+    /// Counts the thread's own keys that are not in the filter, for lack of room.
     pub(super) fn left_out(&self) -> u64 {
         self.inside.iter().filter(|&&inside| !inside).count() as u64
     }
@@ -166,7 +169,7 @@ mod tests {
         assert_eq!(phase.left_out(), 10);
         let tally = subject.perform_exactly(30_000, &keys(), &mut phase);
         assert_eq!(tally.missing, 0, "50..60 are in at most one by one");
-        // 0..40, 50..60 and 60..90 hold 80 of 95 places.
+        // 0..40, 50..60 and 60..90 occupy 80 of 95 places.
         assert_eq!((tally.refused, phase.left_out()), (9_000 / 2, 10));
     }
 

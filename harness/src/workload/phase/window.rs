@@ -1,4 +1,4 @@
-//! A sliding window: new keys take the place of the oldest.
+//! The phase with a sliding window, in which new keys replace the oldest.
 
 use rand::rngs::SmallRng;
 use subject::Subject;
@@ -7,17 +7,18 @@ use super::schedule::Schedule;
 use super::{Pool, Tally, after};
 use crate::workload::keys::KeyList;
 
-/// Lookups in the window and slides of it, in a fixed, shuffled order, gone through round and round.
+/// Lookups and slides of a window in a fixed, shuffled order, repeated cyclically.
 ///
-/// A *slide* removes the oldest key and inserts a new one, and is one operation. Each thread has a window of its
-/// own, so that the answer to every lookup and remove is known in advance. The load factor holds.
+/// A *slide* removes the oldest key and inserts a new one, as one operation. Each thread has its
+/// own window, so the answer to every lookup and remove is known in advance. The load factor stays
+/// constant.
 #[derive(Debug)]
 pub struct Window {
     schedule: Schedule<Kind>,
     pool: Pool,
-    /// Keys in the filter at first, and after every slide.
+    /// Number of keys in the filter at first, and after every slide.
     size: usize,
-    /// How many keys were inserted after the one to look up, of every lookup.
+    /// For each lookup, the age of its key: how many keys were inserted after it.
     ages: Vec<usize>,
     next_age: usize,
 }
@@ -29,8 +30,9 @@ enum Kind {
 }
 
 impl Window {
-    /// Operations of which, of 100, `lookup` look up a key of the pool that is as old as the next of `ages` says,
-    /// and the others slide the window on. With an empty pool they are left out, and not counted.
+    /// Creates the phase. Of 100 operations, `lookup` look up the key of the pool whose age is the
+    /// next of `ages`, and the others slide the window. With an empty pool they are omitted, and
+    /// not counted.
     pub fn new(lookup: u8, pool: Pool, ages: Vec<usize>, random: &mut SmallRng) -> Self {
         let lookups = usize::from(lookup) * 100;
         Self {
@@ -65,7 +67,7 @@ impl Window {
                     if let Some(index) = self.pool.take_oldest() {
                         tally.missing += u64::from(!subject.remove(keys.get(index)));
                     }
-                    // More than one where earlier ones were refused.
+                    // More than one if earlier ones were refused.
                     while self.pool.live() < self.size
                         && let Some(index) = self.pool.next_in()
                     {
@@ -91,7 +93,8 @@ mod tests {
     use super::*;
     use crate::workload::keys::Keys;
 
-    /// An exact set with room for `room` keys, and a window of 100 of 150 keys with 80 % lookups of these ages.
+    /// Returns an exact set with room for `room` keys, and a window of 100 of 150 keys with 80 %
+    /// lookups of these ages.
     fn window(room: usize, ages: Vec<usize>) -> (Exact, Keys, Phase) {
         let keys = Keys::Numbers((0..150).collect());
         let subject = Exact::holding(room, &keys, 0..100);
@@ -116,11 +119,13 @@ mod tests {
 
     #[test]
     fn lookups_ask_for_keys_of_the_age_drawn() {
-        // Of the age 20 is key 79 at first. Without it, lookups miss it until the window has slid on once.
+        // The key of age 20 is key 79 at first. It is absent, so lookups miss until the window has
+        // slid once.
         let (subject, keys, mut phase) = window(100, vec![20]);
         subject.hold(&keys, 80..100);
         let tally = subject.perform_exactly(10_000, &keys, &mut phase);
-        // No key before 80 is there to be removed; the first 20 slides have one of them looked up.
+        // The 80 removes of the keys below 80, which are absent, miss; so do the lookups before the
+        // first slide.
         let removes = 80;
         assert!(tally.missing > removes, "{tally:?}");
         let (subject, keys, mut phase) = window(100, vec![19]);
