@@ -1,4 +1,4 @@
-//! A word and what it holds: a value, or the address of a descriptor on the heap. All unsafe code
+//! One word and its content: a value, or the address of a descriptor on the heap. All unsafe code
 //! is here.
 //!
 //! ```text

@@ -105,8 +105,7 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     note!(
         "  {}",
         match (perturbation::AVAILABLE, settings.perturb) {
-            (true, true) =>
-                "this build has steps: threads are stopped in the middle of calls",
+            (true, true) => "this build has steps: threads are stopped in the middle of calls",
             (true, false) => "this build has steps, but threads are not disturbed",
             (false, _) =>
                 "this build has no steps: calls overlap by chance alone; with `--features steps` threads \
