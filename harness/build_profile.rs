@@ -49,10 +49,7 @@ pub(crate) fn of(
         None => "unknown",
     };
     let Some((root, manifest)) = workspace(place, krate) else {
-        return unknown(
-            name,
-            "the workspace that was built is not where its target directory is",
-        );
+        return unknown(name, "the target directory is not inside the workspace");
     };
     let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")? + "/.cargo"));
     let of_home = home.map(PathBuf::from).into_iter();

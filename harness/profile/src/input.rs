@@ -52,7 +52,7 @@ impl Input {
         if chunk.is_empty() || read.is_err() {
             self.end();
         }
-        read.context("cannot read on")?;
+        read.context("cannot read further")?;
         Ok(!chunk.is_empty())
     }
 

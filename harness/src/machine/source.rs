@@ -111,7 +111,7 @@ impl Source {
             }
             None => {
                 let reason =
-                    "the program did not say; it calls `cli::main` with `harness::program!()`";
+                    "the program is not known; it must call `cli::main` with `harness::program!()`";
                 Self {
                     name: executable(),
                     version: unknown(reason),
@@ -186,7 +186,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     } else {
-        Err("the source is not in a git checkout with a commit of it".to_owned())
+        Err("the source is not in a git checkout that has it committed".to_owned())
     }
 }
 

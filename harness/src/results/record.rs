@@ -199,7 +199,7 @@ impl Writer {
     /// Continues a file that an earlier run left. Anything after the last line end is half a row,
     /// written by a process that was killed. It is cut off and returned; empty if there is none.
     pub fn resume(path: &Path) -> Result<(Self, String)> {
-        let cannot = || format!("cannot go on in the results file {}", path.display());
+        let cannot = || format!("cannot continue the results file {}", path.display());
         let text = std::fs::read(path).with_context(cannot)?;
         let whole = (text.iter().rposition(|&byte| byte == b'\n')).map_or(0, |end| end + 1);
         if whole == 0 {
@@ -275,7 +275,7 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         if let Some(first) = rows.first() {
             ensure!(
                 row.experiment == first.experiment,
-                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep runs in files of their own",
+                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep each run in a file of its own",
                 row.experiment,
                 first.experiment
             );

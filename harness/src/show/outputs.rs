@@ -114,7 +114,7 @@ impl Outputs {
             // It may have got files from others meanwhile; then it stays.
             let _ = fs::remove_dir(directory);
         }
-        written.context("cannot leave results; choose another directory with --out")
+        written.context("cannot write results; choose another directory with --out")
     }
 
     /// Returns the files of a new run in a directory, which is created if need be. Files of an
@@ -129,7 +129,7 @@ impl Outputs {
         let old = (1..)
             .map(|number| Self::named(directory, &format!("{name}.{number}")))
             .find(|old| !old.exist());
-        let old = old.context("no number is free for the earlier results")?;
+        let old = old.context("there is no free number for the earlier results")?;
         for (from, to) in new.paths().into_iter().zip(old.paths()) {
             if from.exists() {
                 fs::rename(from, to)

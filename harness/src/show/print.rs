@@ -41,7 +41,7 @@ impl Stdout {
         };
         if error.kind() == ErrorKind::BrokenPipe && LEAVES_FILES.load(Ordering::Relaxed) {
             note!(
-                "note: nobody reads the standard output any more; the command goes on, and leaves its files"
+                "note: standard output is no longer read; the command continues, and writes its files"
             );
         }
         // If two threads fail at once, one reports it.
@@ -79,7 +79,7 @@ pub(crate) fn message(message: &clap::Error) {
     }
 }
 
-/// From now on, tells readers of standard error if standard output is no longer read: the command
+/// From now on, informs readers of standard error if standard output is no longer read: the command
 /// takes a while, and its files are worth it.
 pub(crate) fn leaves_files() {
     LEAVES_FILES.store(true, Ordering::Relaxed);

@@ -249,7 +249,7 @@ fn end<R: Shown>(
     });
     let written = outputs::leave(directory, name, rows, &sidecar, figure.transpose());
     written.name();
-    written.end(measured.context("what was measured before is kept, and nothing after"))?;
+    written.end(measured.context("rows measured before the error are kept"))?;
     if is_stopped {
         note!("Interrupted; what was done is kept.");
         return Ok(Ending::Interrupted);

@@ -318,11 +318,11 @@ impl Record for Row {
         );
         ensure!(
             self.refused_early <= self.refused && self.refused <= self.inserts,
-            "more keys are refused than there are"
+            "more keys were refused than offered"
         );
         (Mix::ALL.into_iter())
             .find(|mix| mix.to_string() == self.mix)
-            .with_context(|| format!("column `mix`: {:?} is none of ours", self.mix))?;
+            .with_context(|| format!("column `mix`: {:?} is not a known mix", self.mix))?;
         Ok(())
     }
 }

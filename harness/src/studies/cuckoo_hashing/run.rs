@@ -94,7 +94,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
         part.seconds = start.elapsed().as_secs_f64();
         ensure!(
             part.wrong == 0,
-            "{} answered {} times wrongly in mix {}",
+            "{} gave {} wrong answers in mix {}",
             T::NAME,
             part.wrong,
             self.mix

@@ -205,7 +205,7 @@ impl Growth {
         let most = available / BYTES_A_KEY;
         ensure!(
             self.keys <= most,
-            "--keys: {} do not fit into the memory available; at most {most} do",
+            "--keys: {} do not fit into the available memory; at most {most} do",
             self.keys
         );
         Ok(())
@@ -288,7 +288,7 @@ impl Record for Row {
         );
         ensure!(
             self.wrong <= self.absent && self.absent <= self.lookups,
-            "more keys are found or looked up than there are"
+            "more keys were found or looked up than there are"
         );
         Ok(())
     }

@@ -88,7 +88,7 @@ struct Tally {
 pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
-        .with_context(|| format!("{} cannot be made for {keys} keys", C::NAME))?;
+        .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
     let ends = &ends(keys, run.growth.slices);
     let gates: &Vec<_> = &ends.iter().map(|_| Gate::new(threads + 1)).collect();
     let arrivals = || gates.iter().map(Arrival).collect::<Vec<_>>().into_iter();
@@ -241,7 +241,7 @@ impl Tally {
         );
         ensure!(
             *missing == 0,
-            "{name} lost keys: {} of keys that are in it found nothing, on the way to {keys} keys",
+            "{name} lost keys: {} of keys that it holds failed, on the way to {keys} keys",
             counted(*missing, "lookup")
         );
         Ok(())

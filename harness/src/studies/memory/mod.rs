@@ -208,7 +208,7 @@ fn resident() -> Result<u64> {
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, memory);
     let process = system.process(own);
     Ok(process
-        .context("the system does not tell of this process")?
+        .context("the system does not report on this process")?
         .memory())
 }
 
@@ -242,7 +242,7 @@ impl One {
             .has_headers(false)
             .from_reader(&*output.stdout);
         let row = csv.deserialize().next();
-        Ok(row.context("the process told no result")??)
+        Ok(row.context("the process printed no result")??)
     }
 
     /// Measures in this process, and prints the row.
@@ -328,7 +328,7 @@ impl Record for Row {
         );
         ensure!(
             self.refused <= self.keys && self.wrong <= self.absent,
-            "more keys are refused or found than there are"
+            "more keys were refused or found than there are"
         );
         Ok(())
     }

@@ -191,7 +191,7 @@ fn estimates(
     if experiments.iter().all(Prepared::is_complete) {
         return Ok(vec![Estimate::default(); experiments.len()]);
     }
-    note!("Rehearsing each workload for a moment, to tell how long all will take ...");
+    note!("Rehearsing each workload for a moment, to estimate the total time ...");
     let none = KeySource::generated(0, 0);
     let mut estimates = Vec::new();
     for prepared in experiments {

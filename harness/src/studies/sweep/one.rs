@@ -189,7 +189,7 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Write
         note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
     }
     if sidecar.run.ended.take().is_some() {
-        note!("  note: this run was complete once, and {missing} of its rows are missing now");
+        note!("  note: this run was complete, but {missing} of its rows are missing now");
     }
     let sources = [Some(&sidecar.harness), sidecar.program.as_ref()];
     if !sources.into_iter().flatten().all(Source::is_as_committed) {

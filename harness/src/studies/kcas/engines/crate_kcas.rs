@@ -63,7 +63,8 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
     fn session(&self) -> Thread<'_, ENTRIES> {
         Thread {
             words: &self.words,
-            state: RefStateWrapper::construct(&self.state).expect("no more than so many threads"),
+            state: RefStateWrapper::construct(&self.state)
+                .expect("the number of threads is limited"),
         }
     }
 
