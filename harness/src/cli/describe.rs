@@ -1,4 +1,4 @@
-//! The `describe` command: summarizes a file of keys.
+//! The `describe` command: summarises a file of keys.
 
 use std::io;
 use std::path::PathBuf;

@@ -123,7 +123,7 @@ enum Command {
     /// One measurement of `memory`, which starts this command itself.
     #[command(name = memory::ONE, hide = true)]
     MemoryOfOne(memory::One),
-    /// Summarize a file of keys, and what a filter of them would take.
+    /// Summarise a file of keys, and what a filter of them would take.
     ///
     /// Makes one pass with all threads, in memory that does not grow with the file: how many keys
     /// are distinct (HyperLogLog), which occur most often and how often (a count-min sketch), how

@@ -60,9 +60,8 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     if !files.csv.exists() {
         return Ok(None);
     }
-    let sidecar = Sidecar::read(&files.sidecar).context(
-        "cannot resume; without --resume, a new run keeps these results aside",
-    )?;
+    let sidecar = Sidecar::read(&files.sidecar)
+        .context("cannot resume; without --resume, a new run keeps these results aside")?;
     let differences = differences(&sidecar, now)?;
     ensure!(
         differences.is_empty(),

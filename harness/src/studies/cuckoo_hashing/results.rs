@@ -34,7 +34,7 @@ impl Results<'_> {
         Series::of(self.0.iter().filter(is_there), |row| Some(quantity(row)))
     }
 
-    /// Summarizes a quantity over the rounds; `None` if nothing was measured.
+    /// Summarises a quantity over the rounds; `None` if nothing was measured.
     pub fn summary(
         self,
         at: (Mix, f64),
@@ -44,14 +44,14 @@ impl Results<'_> {
         self.series(at, table, quantity).summary()
     }
 
-    /// Summarizes the throughput of table `a` over that of table `b`, taken within each round that
+    /// Summarises the throughput of table `a` over that of table `b`, taken within each round that
     /// has both.
     pub fn ratio(self, at: (Mix, f64), a: &str, b: &str) -> Option<Summary> {
         let [a, b] = [a, b].map(|table| self.series(at, table, |row| row.mops));
         a.over(&b).summary()
     }
 
-    /// Summarizes the load at which a table first refused a key, over the rounds in which it did.
+    /// Summarises the load at which a table first refused a key, over the rounds in which it did.
     /// Uses the first mix, as the order of keys is the same in all.
     pub fn first_refusal(self, table: &str) -> Option<Summary> {
         let mix = self.mixes().first()?.to_string();

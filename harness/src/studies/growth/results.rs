@@ -44,19 +44,19 @@ impl Results<'_> {
         Series::of(rows, |row| quantity.of(row))
     }
 
-    /// Summarizes a quantity over the rounds; `None` if nothing was measured.
+    /// Summarises a quantity over the rounds; `None` if nothing was measured.
     pub fn summary(self, subject: &str, keys: u64, quantity: Quantity) -> Option<Summary> {
         self.series(subject, keys, quantity).summary()
     }
 
-    /// Summarizes a quantity of subject `a` over that of subject `b`, taken within each round that
+    /// Summarises a quantity of subject `a` over that of subject `b`, taken within each round that
     /// has both.
     pub fn ratio(self, keys: u64, (a, b): (&str, &str), quantity: Quantity) -> Option<Summary> {
         let [a, b] = [a, b].map(|subject| self.series(subject, keys, quantity));
         a.over(&b).summary()
     }
 
-    /// Summarizes how long the whole run takes subject `a`, over how long it takes `b`.
+    /// Summarises how long the whole run takes subject `a`, over how long it takes `b`.
     pub fn durations(self, a: &str, b: &str) -> Option<Summary> {
         let all = self.0.first()?.all_keys;
         self.ratio(all, (a, b), Quantity::Elapsed)

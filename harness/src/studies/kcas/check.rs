@@ -22,7 +22,7 @@ pub enum Verdict {
 }
 
 /// Checks an engine against the sums: threads change the same 16 words, `entries` at a time, for
-/// `time`.
+/// `kcas.seconds`.
 ///
 /// If the engine is [stuck](Verdict::Stuck), threads are left behind that disturb later
 /// measurements.

@@ -33,13 +33,13 @@ impl Results<'_> {
         Series::of(rows, |row| Some(row.mops))
     }
 
-    /// Summarizes the throughput over the rounds, in million operations per second; `None` if
+    /// Summarises the throughput over the rounds, in million operations per second; `None` if
     /// nothing was measured.
     pub fn throughput(self, case: &Case, engine: &str) -> Option<Summary> {
         self.series(case, engine).summary()
     }
 
-    /// Summarizes the throughput of engine `a` over that of engine `b`, taken within each round
+    /// Summarises the throughput of engine `a` over that of engine `b`, taken within each round
     /// that has both.
     pub fn ratio(self, case: &Case, a: &str, b: &str) -> Option<Summary> {
         let [a, b] = [a, b].map(|engine| self.series(case, engine));

@@ -225,7 +225,7 @@ fn ratios(results: &Results) -> Option<Sheet> {
     })
 }
 
-/// Summarizes the rows: each workload beside the best lock, then the sentences to compare with the
+/// Summarises the rows: each workload beside the best lock, then the sentences to compare with the
 /// paper's, one for each workload of lookups. Empty if the rows measure something else.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let subjects = results.subjects();
