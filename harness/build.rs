@@ -1,4 +1,5 @@
-//! Hands the compiler's version, its flags and the profile to the program, which records them beside every result.
+//! Build script: passes the compiler's version, its flags and the profile to the program, which
+//! records them beside every result.
 
 use std::env;
 use std::path::Path;
@@ -16,7 +17,7 @@ fn main() {
         .output()
         .expect("the compiler runs");
     export("RUSTC", String::from_utf8_lossy(&version.stdout).trim());
-    // Cargo separates flags by the unit separator, since a flag may hold spaces.
+    // Cargo separates flags by the unit separator, since a flag may contain spaces.
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     export("RUSTFLAGS", &flags.replace('\x1f', " "));
     export("TARGET", &env::var("TARGET").expect("cargo sets TARGET"));

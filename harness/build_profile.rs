@@ -1,29 +1,32 @@
-//! What can be known of the profile that the program is built with, for `build.rs`.
+//! Determines the profile that the program is built with, for `build.rs`, as far as it can be
+//! known.
 //!
-//! Cargo tells a build script the optimisation level, and neither link-time optimisation nor codegen units. Those are read
-//! where Cargo reads them: in the manifest of the workspace that is built, or in the environment. What Cargo's
-//! configuration files say of profiles, and `--config` on its command line, goes before the manifest; where that may be
-//! so, or where there is no such manifest, they are unknown.
+//! Cargo passes a build script the optimisation level, but neither link-time optimisation nor
+//! codegen units. Those are read where Cargo reads them: in the manifest of the workspace being
+//! built, or in the environment. Cargo's configuration files and `--config` on its command line
+//! override the manifest; where they may do so, or where there is no such manifest, the settings
+//! are reported as unknown.
 
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// What is told of a profile.
+/// What is recorded about a profile.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Profile {
-    /// Its name.
+    /// Name of the profile.
     pub(crate) name: String,
-    /// Link-time optimisation.
+    /// Link-time optimisation, or why it is unknown.
     pub(crate) lto: String,
-    /// Codegen units of a crate.
+    /// Codegen units per crate, or why they are unknown.
     pub(crate) codegen_units: String,
-    /// Files that it follows from.
+    /// Files that the settings depend on.
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// The profile that a crate is built with, from the directory that its build script writes to,
-/// `WORKSPACE/target/[TRIPLE/]PROFILE/build/CRATE-HASH/out`. `variable` looks one up in the environment.
+/// Returns the profile that a crate is built with. `out` is the directory its build script writes
+/// to, `WORKSPACE/target/[TRIPLE/]PROFILE/build/CRATE-HASH/out`; `variable` looks up an environment
+/// variable.
 pub(crate) fn of(
     out: &Path,
     krate: &str,
@@ -46,10 +49,7 @@ pub(crate) fn of(
         None => "unknown",
     };
     let Some((root, manifest)) = workspace(place, krate) else {
-        return unknown(
-            name,
-            "the workspace that was built is not where its target directory is",
-        );
+        return unknown(name, "the target directory is not inside the workspace");
     };
     let home = variable("CARGO_HOME").or_else(|| Some(variable("HOME")? + "/.cargo"));
     let of_home = home.map(PathBuf::from).into_iter();
@@ -67,7 +67,7 @@ pub(crate) fn of(
         return unknown(name, "a configuration file of Cargo sets profiles");
     }
     let told = |key: &str| setting(&manifest, name, key, variable);
-    // A level other than told comes from elsewhere, and so may the rest.
+    // If the level differs from these settings, it comes from elsewhere, and so may the rest.
     let expected = match of_package(&manifest, name, krate, "opt-level") {
         Some(level) => Some(level),
         None => told("opt-level"),
@@ -86,7 +86,7 @@ pub(crate) fn of(
     }
 }
 
-/// The workspace whose target directory holds this place, if its lock file names the crate.
+/// Returns the workspace whose target directory holds this place, if its lock file names the crate.
 fn workspace(place: &Path, krate: &str) -> Option<(PathBuf, Table)> {
     // One directory further up if a target triple was named.
     let roots = place.ancestors().skip(2).take(2);
@@ -107,7 +107,8 @@ fn read(file: &Path) -> Option<Table> {
     std::fs::read_to_string(file).ok()?.parse().ok()
 }
 
-/// A setting of a profile: of the environment, the manifest, the profile that it inherits from, or Cargo's own.
+/// Returns a setting of a profile: from the environment, the manifest, the profile it inherits
+/// from, or Cargo's defaults.
 fn setting(
     manifest: &Table,
     profile: &str,
@@ -131,18 +132,18 @@ fn setting(
         ("dev" | "release", "lto") => return Some("false".into()),
         _ => of_profile?.get("inherits")?.as_str()?,
     };
-    // No deeper than Cargo would follow it.
+    // A profile that inherits from itself would recurse for ever.
     (inherits != profile).then(|| setting(manifest, inherits, key, variable))?
 }
 
-/// What the environment variable is called that goes before a setting.
+/// Returns the name of the environment variable that overrides a setting.
 pub(crate) fn variable_name(profile: &str, key: &str) -> String {
     format!("CARGO_PROFILE_{profile}_{key}")
         .to_uppercase()
         .replace('-', "_")
 }
 
-/// What a profile sets for one package.
+/// Returns what a profile sets for one package.
 fn of_package(manifest: &Table, profile: &str, krate: &str, key: &str) -> Option<String> {
     let profile = manifest.get("profile")?.get(profile)?;
     profile.get("package")?.get(krate)?.get(key).map(shown)

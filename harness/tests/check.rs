@@ -1,5 +1,5 @@
-//! Subjects that are wrong on purpose: a check must find each of them within seconds, and nothing in one
-//! that is right.
+//! Subjects that are wrong on purpose: a check must find each of these flaws within seconds, and
+//! none in a correct subject.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,20 +14,20 @@ use harness::registry::Registry;
 use harness::subject::Subject;
 use harness::subjects::SegmentLock;
 
-/// How a subject is wrong.
+/// The flaw of a subject.
 type Flaw = u8;
 
-/// It is not.
+/// No flaw.
 const NONE: Flaw = 0;
 /// Denies a key that is there, once in a thousand lookups.
 const DENIES: Flaw = 1;
-/// Now and then takes a copy out to put it elsewhere, and for a moment it is nowhere.
+/// Occasionally removes a copy to put it elsewhere, so that for a moment it is nowhere.
 const MOVES: Flaw = 2;
 /// Refuses a key although there is room.
 const REFUSES: Flaw = 3;
 /// Accepts a key and drops it.
 const DROPS: Flaw = 4;
-/// Looks whether there is a copy and takes it afterwards: two may be told that they took the same one.
+/// Looks for a copy first and takes it afterwards: two threads may both be told that they took it.
 const TAKES_TWICE: Flaw = 5;
 /// Leaves a copy behind.
 const LEAVES: Flaw = 6;
@@ -35,21 +35,21 @@ const LEAVES: Flaw = 6;
 const PANICS: Flaw = 7;
 /// Denies all keys to the thread that made it, which looks only before and after the others.
 const DENIES_IN_THE_END: Flaw = 8;
-/// Lets that thread take out as many copies as it put in, and none of the others'.
+/// Lets that thread remove as many copies as it inserted, but none of the others'.
 const KEEPS_IN_THE_END: Flaw = 9;
-/// Takes its time to look a key up.
+/// Is slow to look a key up.
 const SLOW: Flaw = 10;
 
-/// A filter with a flaw, which tells classes or does not.
+/// A filter with a flaw, which reveals classes or does not.
 struct Flawed<const FLAW: Flaw, const NAMED: bool>(SegmentLock, AtomicU64, ThreadId);
 
 impl<const FLAW: Flaw, const NAMED: bool> Flawed<FLAW, NAMED> {
-    /// True if it has this flaw, and this is the thread that made it.
+    /// Returns true if it has this flaw, and this is the thread that made it.
     fn by_maker(&self, flaw: Flaw) -> bool {
         FLAW == flaw && thread::current().id() == self.2
     }
 
-    /// True if it has this flaw, and now, once in so many calls, is the time for it.
+    /// Returns true if it has this flaw, and, once in `one_in` calls, it is time for it.
     fn now(&self, flaw: Flaw, one_in: u64) -> bool {
         FLAW == flaw && self.1.fetch_add(1, Ordering::Relaxed) % one_in == one_in - 1
     }
@@ -232,7 +232,7 @@ fn a_round_is_repeated_until_it_fails() {
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
 
-/// However long its rounds would take: where calls are slow, that is many seconds.
+/// Ends on time, however long its rounds would take: with slow calls, that is many seconds.
 #[test]
 fn it_ends_when_the_time_is_over() {
     let settings = Settings {

@@ -1,8 +1,8 @@
-//! Why the filter does not use the published lookup: a schedule under which that lookup (`two-phase`)
-//! misses a key that is present throughout. Ours (`lock-free`) finds it under this schedule, and under all
-//! others of a kind.
+//! Why the filter does not use the published lookup: a schedule under which that lookup
+//! (`two-phase`) misses a key that is present throughout. Ours (`lock-free`) finds it under this
+//! schedule, and under all others of its kind.
 //!
-//! One thread does everything: what others do between two steps of a lookup, its hook does.
+//! One thread does everything: the hook of a lookup does what others do between two of its steps.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -21,10 +21,10 @@ use kcas::steps::with_hook;
 
 const BUCKETS: usize = 16;
 
-/// Two slots' worth of each bucket: no more copies than this are held at once.
+/// Maximum number of copies held at once, one in each bucket.
 const MOST_COPIES: u64 = 2;
 
-/// Keys of one class: the first bucket of the one is the second of the other, and an empty table stores
+/// Keys of one class: the first bucket of one is the second of the other, and an empty table stores
 /// each in its first.
 #[derive(Clone, Copy)]
 struct Twins {
@@ -56,10 +56,10 @@ enum Copies {
     InBoth,
 }
 
-/// What others do before a step: one move after another, each of which leads to these copies.
+/// What others do before a step: a sequence of moves, each of which leads to these copies.
 type Moves = &'static [Copies];
 
-/// Stay; move to one of the other two arrangements; go there and back.
+/// Returns all moves: stay; move to one of the other two arrangements; go there and back.
 fn all_moves(now: Copies) -> &'static [Moves] {
     use Copies::{InA, InB, InBoth};
     match now {
@@ -99,7 +99,7 @@ impl<S: Subject> Table<S> {
         self.clock.replace(self.clock.get() + 1)
     }
 
-    /// Records what a call answers, from `start` to now.
+    /// Records the answer of a call that lasted from `start` to now.
     fn record(&self, thread: usize, start: u64, event: Event) {
         self.calls.borrow_mut().push(Call {
             thread,
@@ -123,7 +123,8 @@ impl<S: Subject> Table<S> {
         self.a_copy_is_there();
     }
 
-    /// At every moment, as nothing happens to the filter but what is followed by this.
+    /// Checks that a copy is there. This shows it for every moment, since everything that happens
+    /// to the filter is followed by this check.
     fn a_copy_is_there(&self) {
         let Twins { a, b } = self.twins;
         assert!(self.subject.contains(&a) && self.subject.contains(&b));
@@ -148,8 +149,8 @@ impl<S: Subject> Table<S> {
         }
     }
 
-    /// Looks a key up while `moves` happen before its steps 0, 1, 2 …; returns the answer, and the number
-    /// of steps.
+    /// Looks a key up while `moves` happen before its steps 0, 1, 2 …; returns the answer and the
+    /// number of steps.
     fn contains(self: &Rc<Self>, key: u64, moves: &[Moves]) -> (bool, usize) {
         let (table, moves) = (Rc::clone(self), moves.to_vec());
         let steps = Rc::new(Cell::new(0));
@@ -166,7 +167,7 @@ impl<S: Subject> Table<S> {
     }
 }
 
-/// Three hops, each between two reads, with the only copy in the reader's second bucket at first.
+/// Three hops, each between two reads; the only copy is in the reader's second bucket at first.
 const HOPS: [Moves; 4] = [&[], &[Copies::InA], &[Copies::InB], &[Copies::InA]];
 
 #[test]
@@ -203,11 +204,12 @@ fn ours_finds_it_under_the_same_schedule() {
     assert!(history::check(&OneClass { most: MOST_COPIES }, &[0], &calls).is_ok());
 }
 
-/// Steps of a lookup before which others move: of ours, those of the fast round and of one slow round
-/// after it; of the published one, the four reads and two of another round.
+/// Number of steps of a lookup before which others move. For ours, these are the steps of the fast
+/// round and of one slow round after it; for the published one, the four reads and two of another
+/// round.
 const STEPS: usize = 6;
 
-/// All sequences of [`all_moves`] before [`STEPS`] steps, from one arrangement.
+/// Returns all sequences of [`all_moves`] before [`STEPS`] steps, starting from one arrangement.
 fn all_schedules(from: Copies) -> Vec<Vec<Moves>> {
     let mut schedules = vec![(from, vec![])];
     for _ in 0..STEPS {
@@ -227,8 +229,8 @@ fn all_schedules(from: Copies) -> Vec<Vec<Moves>> {
         .collect()
 }
 
-/// Under how many of all schedules a lookup denies the key, and of how many, and the numbers of steps that
-/// lookups had.
+/// Returns under how many schedules a lookup denies the key, the number of all schedules, and the
+/// numbers of steps that lookups had.
 fn denials<S: Subject>() -> (usize, usize, HashSet<usize>) {
     let twins = twins();
     let (mut denied, mut tried, mut lengths) = (0, 0, HashSet::new());
@@ -257,7 +259,7 @@ fn is_found_under_every_schedule<S: Subject>() {
     );
 }
 
-/// Some schedules mislead it, in so many steps at most.
+/// Checks that some schedules mislead it, within at most `steps` steps.
 fn is_misled<S: Subject>(steps: usize) {
     let (denied, tried, lengths) = denials::<S>();
     assert!((1..tried).contains(&denied), "{denied}");
@@ -270,7 +272,7 @@ fn ours_finds_it_under_every_schedule() {
     is_found_under_every_schedule::<AblationControl>();
 }
 
-/// No counter moves, so it never starts again.
+/// No counter moves, so it never restarts.
 #[test]
 fn the_same_schedules_mislead_the_published_lookup() {
     is_misled::<TwoPhase>(4);

@@ -1,4 +1,4 @@
-//! The command `describe`, run as a program.
+//! Tests of the `describe` command, run as a program.
 
 use std::fs;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn without_exact_nothing_exact_is_told_and_nothing_is_left() {
     assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 1);
 }
 
-/// What it leaves is no experiment, and no hindrance to the page of those.
+/// The files it writes are no experiment, and do not disturb the page of experiments.
 #[test]
 fn the_page_of_results_leaves_a_description_out() {
     let place = Place::with(b"a\nb\n");
@@ -164,7 +164,7 @@ fn help_teaches() {
     help.stdout(contains("Example: harness describe").and(contains("--exact")));
 }
 
-/// As behind `| head`.
+/// As with `| head`.
 #[test]
 fn who_reads_no_further_is_no_error() {
     let place = Place::with(&zipf());

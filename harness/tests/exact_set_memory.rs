@@ -1,15 +1,16 @@
-//! What the exact set says of its memory is what it asks the allocator for, and what glibc's adds to it.
+//! Tests that the memory the exact set declares is what it requests from the allocator, plus the
+//! overhead of glibc's.
 
 use allocation_counter::measure;
 use harness::subject::Subject;
 use harness::subjects::ExactSet;
 
-/// What glibc's allocator adds to an entry of 16 bytes.
+/// Bytes that glibc's allocator adds to an entry of 16 bytes.
 const ADDED: u64 = 16;
 
 #[test]
 fn it_takes_what_it_says() {
-    // The second is as full as a table of papaya can be that is made for so many keys.
+    // The second is as full as a table of papaya of that size can be.
     for buckets in [25_000, 3 << 14] {
         let mut made = None;
         let taken = measure(|| {

@@ -1,5 +1,6 @@
-//! Why a chain of shifts is one operation: two inserts that shift theirs hop by hop take each other's room for as long
-//! as a schedule likes, and neither ends. Under the same schedule, one of ours ends at its first attempt.
+//! Why a chain of shifts is one operation: two inserts that shift hop by hop can take each other's
+//! room for as long as a schedule likes, so that neither ends. Under the same schedule, one of our
+//! inserts ends at its first attempt.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,7 +13,7 @@ use harness::subjects::{AblationControl, AblationHopByHop, LockFree, TwoPhase};
 use kcas::steps::{Access, with_access_hook};
 use kcas::thread_id;
 
-/// The first keys that may live in these two of two buckets, the one first that is named first.
+/// Returns the keys that may live in these two of two buckets, with `first` as their first bucket.
 fn keys(first: usize, second: usize) -> impl Iterator<Item = u64> {
     let geometry = Geometry::<SLOTS_PER_BUCKET, 12>::new(2);
     (0..).filter(move |&key: &u64| {
@@ -21,8 +22,9 @@ fn keys(first: usize, second: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Two buckets that are full, but for one slot of bucket 0; every key in them may live in either. A key goes into its first
-/// bucket while that is at most half full, then into the emptier one.
+/// Creates two buckets that are full, except for one slot of bucket 0; every key in them may live
+/// in either. A key goes into its first bucket while that is at most half full, then into the
+/// emptier one.
 fn with_one_empty_slot<S: Subject>() -> S {
     let subject = S::with_buckets(2).unwrap();
     let but_one = SLOTS_PER_BUCKET - 1;
@@ -35,7 +37,7 @@ fn with_one_empty_slot<S: Subject>() -> S {
     subject
 }
 
-/// Turns after which both run as they like.
+/// Number of turns after which both run freely.
 const TURNS: usize = 1_000;
 
 /// Exchanges of a hop: 2k + 1, of two words.
@@ -53,9 +55,9 @@ struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// How many have been taken.
+    /// Number of turns taken.
     taken: usize,
-    /// How many had been when the first thread ended.
+    /// Number of turns taken when the first thread ended.
     first_end: Option<usize>,
 }
 
@@ -81,12 +83,12 @@ impl Turns {
     }
 }
 
-/// How many turns two inserts take until one has ended: of a key that may live in bucket 0 alone, and of one that may
-/// live in bucket 1 alone.
+/// Returns how many turns two inserts take until one has ended: one of a key that may live only in
+/// bucket 0, and one of a key that may live only in bucket 1.
 fn turns<S: Subject>() -> usize {
     let subject = Arc::new(with_one_empty_slot::<S>());
     let turns = Arc::new(Turns::default());
-    // The first has seen the empty slot when the second makes its hop.
+    // The first thread has seen the empty slot when the second makes its hop.
     let first_turns = [0, HOP];
     let threads = [0, 1].map(|me| {
         let (subject, turns) = (Arc::clone(&subject), Arc::clone(&turns));

@@ -1,4 +1,4 @@
-//! What the program says to somebody who uses it for the first time, and makes mistakes.
+//! Tests of the messages that a first-time user gets after mistakes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -234,14 +234,14 @@ fn one_round_is_no_claim_in_any_table() {
     );
     place.write("targets.toml", format!("{}\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\nover = 'segment-lock'\nat_least = 0.001\naim = 0.001\n", SWEEP.replace("tiny", "targets")));
     for (arguments, least_marked) in [
-        // Ours and four others, or three, under two workloads with 1 to 8 words.
+        // Ours and three or four others, under two workloads with 1 to 8 words.
         ("kcas --rounds 1 --threads 1 --seconds 0.001", 64),
         (
             "cuckoo-hashing --rounds 1 --buckets 1000 --loads 0.2,0.4 --operations 20",
             10,
         ),
         ("growth --rounds 1 --keys 10000 --threads 1 --slices 3", 8),
-        // With the mean of the lookups.
+        // Including the mean of the lookups.
         ("sweep tiny.toml", 4),
         ("sweep targets.toml", 2),
     ] {
@@ -280,7 +280,8 @@ fn a_sidecar_names_the_program_that_measured_and_how_it_was_built() {
     let place = Place::new();
     place.write("keys.txt", lines(10));
     let program = assert_cmd::cargo::cargo_bin!("harness");
-    // A link, as nobody may run a file that is being written: another test may start a process meanwhile.
+    // A link, as a file that is open for writing cannot be run: another test may start a process
+    // meanwhile.
     let beside = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
     let mine = beside
         .path()

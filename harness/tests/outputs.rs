@@ -1,5 +1,5 @@
-//! What commands leave when they cannot write: to a standard output that nobody reads or that is full, and to
-//! directories that cannot be written.
+//! Tests of commands that cannot write: to a standard output that nobody reads or that is full, and
+//! to directories that are not writable.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
 
-/// A sweep of six measurements, by this name.
+/// Returns a sweep of six measurements with this name.
 fn experiment(name: &str) -> String {
     format!(
         "name = '{name}'\ntitle = 'A tiny sweep'\nsubjects = ['lock-free', 'segment-lock', 'roofline']\n\
@@ -17,7 +17,8 @@ fn experiment(name: &str) -> String {
     )
 }
 
-/// Every command that measures at once and leaves its files at the end, with the name of these. Tiny.
+/// Every command that measures at once and writes its files at the end, in a tiny version, with the
+/// name of its files.
 const STUDIES: [(&str, &str); 6] = [
     ("layouts", "layouts --buckets 1000 --tables 1 --absent 1000"),
     ("kcas", "kcas --rounds 1 --threads 1 --seconds 0.001"),
@@ -49,7 +50,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// The files in a directory, sorted; none if it is not there.
+    /// Returns the files in a directory, sorted; empty if it does not exist.
     fn files(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory));
         let names = entries
@@ -89,14 +90,14 @@ struct Ended {
     stderr: String,
 }
 
-/// A standard output whose reader has gone, as behind `| true`.
+/// Returns a standard output whose reader has gone, as with `| true`.
 fn unread() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
 }
 
-/// A standard output on a disk that is full.
+/// Returns a standard output on a full disk.
 #[cfg(target_os = "linux")]
 fn full() -> Stdio {
     File::options()
@@ -184,7 +185,7 @@ fn a_standard_error_that_fails_stops_nothing() {
     assert_eq!(place.files("swept").len(), 3);
 }
 
-/// Leaves results of a sweep, and of a command that measures at once.
+/// Writes results of a sweep, and of a command that measures at once.
 fn results(place: &Place, directory: &str) {
     for command in ["sweep a.toml", STUDIES[0].1] {
         let ended = place.run(&format!("{command} --out {directory}"), Stdio::piped());
@@ -301,14 +302,14 @@ fn what_plot_draws_is_told_in_help_and_errors() {
     }
 }
 
-/// Every command that leaves results, without `--out`.
+/// Returns every command that writes results, without `--out`.
 fn leaving() -> impl Iterator<Item = &'static str> {
     let others = ["sweep a.toml b.toml", "describe --keys a.toml"];
     let studies = STUDIES.iter().map(|(_, arguments)| *arguments);
     studies.chain(others)
 }
 
-/// It ended with one line of error, before it measured or showed anything.
+/// Checks that it ended with one line of error, before it measured or showed anything.
 fn ended_before_anything(ended: &Ended, arguments: &str) {
     assert_eq!(
         (ended.code, &*ended.stdout),
@@ -337,7 +338,7 @@ fn a_directory_that_cannot_be_made_is_found_before_anything_is_measured() {
     }
 }
 
-/// Runs it where no file can be longer than so many blocks of 512 bytes, as if the disk were full then.
+/// Runs it with files limited to `blocks` blocks of 512 bytes, as if the disk were full then.
 #[cfg(target_os = "linux")]
 fn on_a_full_disk(place: &Place, blocks: u32, arguments: &str) -> Ended {
     let mut command = Command::new("sh");
@@ -455,7 +456,7 @@ fn a_full_disk_costs_no_earlier_figure_and_no_page() {
     }
 }
 
-/// The process that measures the second subject cannot have the memory it needs.
+/// The process that measures the second subject cannot get the memory it needs.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_memory_measured_is_kept_when_a_subject_fails() {

@@ -1,4 +1,5 @@
-//! The example that adds a structure from outside the crate: it is right, and its experiment can be run.
+//! Tests the example that adds a structure from outside the crate: it is correct, and its
+//! experiment can be run.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use harness::check::{self, Settings};
 use harness::experiment::Experiment;
 use harness::registry::Registry;
 
-// Its `main` is what the example is run by, not this test.
+// Its `main` is used by the example, not by this test.
 #[allow(dead_code)]
 #[path = "../examples/own_subject.rs"]
 mod own_subject;
@@ -42,14 +43,14 @@ fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
     experiment.check_subjects(&registry).unwrap();
 }
 
-/// Cargo resolves it, offline, beside the example as its program, to this crate. (Building it would take minutes; the
-/// program is built as an example.)
+/// Cargo resolves its dependencies, offline, beside the example, to this crate. (Building it would
+/// take minutes; the program is built as an example.)
 #[test]
 fn the_manifest_to_copy_makes_a_project() {
     let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
     let repository = harness.parent().unwrap();
     let manifest = fs::read_to_string(harness.join("examples/own_subject.Cargo.toml")).unwrap();
-    // A project in this repository, as the path tells; here it lies elsewhere.
+    // The path assumes a project in this repository; here it lies elsewhere.
     let path = "path = \"../harness\"";
     assert!(manifest.contains(path), "{manifest}");
     let manifest = manifest.replace(path, &format!("path = {:?}", harness.to_str().unwrap()));

@@ -1,5 +1,5 @@
-//! Real threads, stopped wherever a signal finds them: whoever is left must get on without them, and does,
-//! if there is no lock. A signal, unlike a step (`stalls.rs`), comes between any two instructions, and
+//! Stops real threads wherever a signal finds them: the others must get on without them, and do, if
+//! there is no lock. A signal, unlike a step (`stalls.rs`), comes between any two instructions, and
 //! needs no special build.
 #![cfg(unix)]
 
@@ -31,7 +31,7 @@ mod parking {
     static HELD: AtomicBool = AtomicBool::new(false);
     static PARKED: AtomicUsize = AtomicUsize::new(0);
 
-    /// Touches nothing but these atomics, `errno`, which it restores, and `poll`, which may be called in a
+    /// Uses only these atomics, `errno`, which it restores, and `poll`, which may be called in a
     /// handler.
     extern "C" fn park_here(_: c_int) {
         let errno = Errno::last_raw();
@@ -46,19 +46,19 @@ mod parking {
     pub(super) fn prepare() {
         let action = SigAction::new(
             SigHandler::Handler(park_here),
-            // A lock that is being waited for is waited for again.
+            // Waiting for a lock is resumed afterwards.
             SaFlags::SA_RESTART,
             SigSet::empty(),
         );
-        // SAFETY: the handler is safe wherever it interrupts a thread, as it says; and nothing else in
-        // this process uses the signal.
+        // SAFETY: the handler is safe wherever it interrupts a thread, as it says, and nothing else
+        // in this process uses the signal.
         unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
     }
 
-    /// Threads that stay where they are until this is dropped.
+    /// Threads that stay stopped until this is dropped.
     pub(super) struct Parked;
 
-    /// Parks threads that have not ended. One call at a time.
+    /// Parks threads that have not ended. At most one call at a time.
     pub(super) fn park(threads: &[Pthread]) -> Parked {
         HELD.store(true, Ordering::SeqCst);
         let parked = Parked;
@@ -86,19 +86,19 @@ mod parking {
 }
 
 const THREADS: usize = 5;
-/// Small and full: threads meet, and every fourth insert or so shifts others.
+/// Small and full: threads meet, and about every fourth insert shifts others.
 const BUCKETS: usize = 64;
-/// Keys of each thread, all but some of which are in the filter.
+/// Keys of each thread, most of which are in the filter.
 const KEYS: u64 = 48;
 const OUT: usize = 4;
-/// What each thread that is not parked must get done while others are.
+/// Number of operations that each thread that is not parked must complete while others are.
 const OPERATIONS: u64 = 500;
 
-/// Threads that insert, look up and remove keys of their own, and are never told anything wrong.
+/// Threads that insert, look up and remove their own keys, and check every answer.
 struct Workers<S> {
     subject: Arc<S>,
     over: Arc<AtomicBool>,
-    /// Operations that each has done.
+    /// Number of operations that each has done.
     done: Vec<Arc<AtomicU64>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -116,7 +116,8 @@ impl<S: Subject> Workers<S> {
                 thread::spawn(move || work(&*subject, keys.collect(), &over, &done))
             })
             .collect();
-        // Past what a thread does once, as allocating, which may take locks of the system's.
+        // Wait until threads are past what they do only once, such as allocating, which may take
+        // locks of the system.
         while done
             .iter()
             .any(|done| done.load(Ordering::SeqCst) < OPERATIONS)
@@ -135,7 +136,7 @@ impl<S: Subject> Workers<S> {
         }
     }
 
-    /// Parks one to three of the threads. Whether all others got on within the time given.
+    /// Parks one to three of the threads. Returns whether all others got on within the given time.
     fn others_get_on(&self, random: &mut SmallRng, patience: Duration) -> bool {
         let number = random.random_range(1..=3);
         let parked = index::sample(random, THREADS, number).into_vec();
@@ -156,11 +157,11 @@ impl<S: Subject> Workers<S> {
             }
             thread::sleep(Duration::from_micros(100));
         }
-        // What has not moved is what was parked.
+        // Threads that have not moved are those that were parked.
         parked.iter().all(|&thread| count(thread) == before[thread])
     }
 
-    /// All keys come out again, and nothing is left.
+    /// Checks that all keys can be removed, and nothing is left.
     fn finish(self) {
         self.over.store(true, Ordering::SeqCst);
         for thread in self.threads {
@@ -172,10 +173,10 @@ impl<S: Subject> Workers<S> {
     }
 }
 
-/// Takes the oldest key out and puts another in, round and round; at the end takes all out.
+/// Removes the oldest key and inserts another, round and round; at the end removes all.
 fn work(subject: &impl Subject, mut out: VecDeque<u64>, over: &AtomicBool, done: &AtomicU64) {
     let count = || done.fetch_add(1, Ordering::SeqCst);
-    // Never grows: a thread parked in the allocator would hold up others.
+    // Never grows: a thread parked in the allocator would block others.
     let mut inside = VecDeque::with_capacity(out.len());
     while !over.load(Ordering::SeqCst) {
         if let Some(key) = out.pop_front() {
@@ -201,7 +202,8 @@ fn work(subject: &impl Subject, mut out: VecDeque<u64>, over: &AtomicBool, done:
     }
 }
 
-/// The first of so many attempts, if any, in which the threads that were not parked did not get on.
+/// Returns the first of `attempts` attempts, if any, in which the threads that were not parked did
+/// not get on.
 fn first_standstill<S: Subject>(attempts: usize, patience: Duration) -> Option<usize> {
     // Tests share the process, and so the signal.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -221,7 +223,7 @@ fn parked_threads_hold_up_nobody_without_locks() {
     assert_eq!(standstill, None);
 }
 
-/// The same check sees that a lock is otherwise.
+/// The same check detects a lock.
 #[test]
 fn a_thread_parked_with_the_lock_holds_up_all_others() {
     let standstill = first_standstill::<GlobalLock>(100, Duration::from_millis(300));

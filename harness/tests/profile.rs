@@ -1,4 +1,4 @@
-//! What the sidecars say of the profile that a program was built with.
+//! Tests of what the sidecars say of the profile that a program was built with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ mod build_profile;
 
 use build_profile::{Profile, of};
 
-/// A workspace that was built.
+/// A workspace that has been built.
 struct Workspace(TempDir);
 
 impl Workspace {
@@ -63,7 +63,7 @@ fn the_profile_is_that_of_the_workspace_that_is_built() {
     );
     assert_eq!(ours.told("quick", "3"), ["quick", "false", "1"]);
     assert_eq!(ours.told("debug", "0"), ["dev", "false", "256"]);
-    // Cargo's own, where the manifest says nothing.
+    // Cargo's defaults, where the manifest says nothing.
     let plain = Workspace::with("[package]\nname = 'mine'\n");
     assert_eq!(plain.told("release", "3"), ["release", "false", "16"]);
     let of_harness = "[profile.dev.package.harness]\nopt-level = 2\n";
@@ -95,7 +95,7 @@ fn what_cannot_be_known_is_said_to_be_unknown() {
     // As by `--config profile.release.opt-level=2`.
     is_unknown(Workspace::with(OURS).told("release", "2"), "release");
     is_unknown(Workspace::with(OURS).told("elsewhere", "3"), "elsewhere");
-    // A target directory that is not within the workspace, but within another.
+    // A target directory that is not inside its own workspace, but inside another.
     let other = Workspace::with(OURS);
     other.write("Cargo.lock", "[[package]]\nname = \"other\"\n");
     is_unknown(other.told("release", "3"), "release");

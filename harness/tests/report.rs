@@ -1,4 +1,4 @@
-//! The page of all results: what is committed, as a browser gets it.
+//! Tests the page of all results: the committed results, as a browser gets them.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::{TempDir, tempdir};
 
-/// The committed results, without figures, in a place of their own. Returns how many there are, and how many of them
-/// have a figure: formulas have none.
+/// Copies the committed results, without figures, into a new directory. Returns it, the number of
+/// results, and how many of them have a figure: formulas have none.
 fn results() -> (TempDir, usize, usize) {
     let place = tempdir().unwrap();
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");

@@ -1,4 +1,5 @@
-//! Results of which a part was lost: `--resume` measures it again, and whoever shows the rest says so.
+//! Results that are partly lost: `--resume` measures the missing part again, and commands that show
+//! the rest say so.
 
 use std::fs;
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ impl Place {
     }
 }
 
-/// The first lines of a text.
+/// Returns the first lines of a text.
 fn lines(text: &str, count: usize) -> String {
     text.split_inclusive('\n').take(count).collect()
 }
@@ -63,7 +64,7 @@ fn rows(csv: &str) -> usize {
     csv.lines().count() - 1
 }
 
-/// What tells a measurement from others: all up to the round.
+/// Returns what distinguishes the measurements: all columns up to the round.
 fn measurements(csv: &str) -> Vec<String> {
     let name = |line: &str| line.split(',').take(6).collect::<Vec<_>>().join(",");
     let mut names: Vec<_> = csv.lines().map(name).collect();
@@ -103,7 +104,7 @@ fn rows_that_a_complete_run_has_lost_are_measured_again() {
     }
     assert!(!place.path("results/tiny.1.csv").exists());
 
-    // The plan alone tells, where a description does not say how many rows there were.
+    // Only the plan reveals it if a description does not say how many rows there were.
     let sidecar = place.text("results/tiny.machine.toml");
     let silent: Vec<_> = (sidecar.lines())
         .filter(|line| !line.starts_with("rows = "))
@@ -116,7 +117,7 @@ fn rows_that_a_complete_run_has_lost_are_measured_again() {
     assert_eq!(measurements(&place.csv()), measurements(&whole));
 }
 
-/// The plan asks for fewer rounds than were made: only the description tells.
+/// The plan asks for fewer rounds than were made: only the description reveals it.
 #[test]
 fn whole_rounds_that_are_lost_are_measured_again() {
     let more = "rounds = 2\nmax_rounds = 4\nprecision = 1e-9";
@@ -129,7 +130,7 @@ fn whole_rounds_that_are_lost_are_measured_again() {
         .success()
         .stderr(contains("4 of its rows are missing"));
     assert_eq!(measurements(&place.csv()), measurements(&whole));
-    // Rounds of each workload are told once, with the reason for which it had no more.
+    // Rounds of each workload are listed once, with the reason why there were no more.
     let rounds = place.sidecar()["run"]["rounds"].clone();
     let rounds = rounds.as_array().unwrap();
     assert_eq!(rounds.len(), 2, "{rounds:?}");
@@ -176,7 +177,7 @@ fn whoever_shows_results_says_that_rows_are_missing() {
     place.run("report results").success().stderr(told());
     assert!(told().eval(&place.text("results/report.html")));
 
-    // Of a run that was killed, the description tells what it was to make.
+    // The description of a killed run says what it was to make.
     let sidecar = place.text("results/tiny.machine.toml");
     let unfinished: Vec<_> = (sidecar.lines())
         .filter(|line| !line.starts_with("ended = "))
@@ -192,7 +193,7 @@ fn whoever_shows_results_says_that_rows_are_missing() {
     place.run("plot results/tiny.csv").success().stderr(told);
 }
 
-/// What is measured at once and cannot be gone on with.
+/// Commands that measure at once cannot be resumed.
 #[test]
 fn rows_that_a_study_has_lost_are_missing_in_its_figure() {
     let place = Place(tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! Sweeps with threads that are frozen in the middle of an operation.
+//! Tests of sweeps with threads that are frozen in the middle of an operation.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Operations in each round, with so many threads frozen.
+/// Returns the operations in each round, with `frozen` threads frozen.
 fn operations(rows: &[Row], frozen: usize) -> Vec<u64> {
     let rows = rows.iter().filter(|row| row.frozen == frozen);
     let operations: Vec<u64> = rows.map(|row| row.operations).collect();
@@ -66,7 +66,7 @@ fn operations(rows: &[Row], frozen: usize) -> Vec<u64> {
     operations
 }
 
-/// So many operations take far longer than it takes until all threads that run are blocked.
+/// This many operations take far longer than it takes until all running threads are blocked.
 const GOES_ON: u64 = 1_000;
 
 fn goes_on_in_every_round<S: Subject>(workload: &str) {
@@ -169,7 +169,7 @@ fn a_subject_that_cannot_insert_is_left_out() {
     );
 }
 
-/// An exact set, as someone may bring it along, without a step.
+/// An exact set without steps, as a user may bring one along.
 struct WithoutSteps(std::sync::Mutex<std::collections::HashMap<u64, u32>>);
 
 impl WithoutSteps {
@@ -214,8 +214,8 @@ impl Subject for WithoutSteps {
     }
 }
 
-/// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all others
-/// only look up.
+/// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all
+/// others only look up.
 struct Panics(LockFree, AtomicUsize);
 
 impl Subject for Panics {

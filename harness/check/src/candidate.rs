@@ -1,4 +1,4 @@
-//! What is checked.
+//! The subject under check, whatever its type.
 
 use anyhow::{Context, Result};
 use subject::calls::Calls;
@@ -8,21 +8,21 @@ use subject::{Operations, Subject};
 /// A subject, whatever its type.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
-    /// [`Subject::NAME`].
+    /// See [`Subject::NAME`].
     pub name: &'static str,
-    /// [`Subject::OPERATIONS`].
+    /// See [`Subject::OPERATIONS`].
     pub operations: Operations,
-    /// [`Subject::HOLDS_KEYS`].
+    /// See [`Subject::HOLDS_KEYS`].
     pub holds_keys: bool,
-    /// [`Subject::STASH`].
+    /// See [`Subject::STASH`].
     pub stash: usize,
-    /// [`Subject::GROWS`].
+    /// See [`Subject::GROWS`].
     pub grows: bool,
     build: fn(usize) -> Result<Box<dyn Calls>>,
 }
 
 impl Candidate {
-    /// This subject.
+    /// Returns the candidate for this subject.
     pub const fn of<S: Subject>() -> Self {
         Self {
             name: S::NAME,
@@ -34,12 +34,12 @@ impl Candidate {
         }
     }
 
-    /// An empty one with room for `buckets` × [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET)
-    /// fingerprints.
+    /// Creates an empty one with room for `buckets` ×
+    /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
     ///
     /// # Errors
     ///
-    /// A number of buckets that the subject cannot have.
+    /// Fails if the subject cannot have this number of buckets.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Calls>> {
         (self.build)(buckets).with_context(|| {
             format!(
@@ -50,11 +50,11 @@ impl Candidate {
         })
     }
 
-    /// Whether it tells the class of a key: [`Subject::class`].
+    /// Returns whether it reveals the class of a key: [`Subject::class`].
     ///
     /// # Errors
     ///
-    /// A subject that cannot be built.
+    /// Fails if the subject cannot be built.
     pub fn names_classes(&self) -> Result<bool> {
         Ok(self.build(2)?.class(0).is_some())
     }

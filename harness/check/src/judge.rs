@@ -1,10 +1,11 @@
-//! Whether what a subject answered in one round can be explained: its calls, recorded by all threads, are
-//! held against the sequential specification of a filter.
+//! Judges whether the answers of a subject in one round can be explained: the calls recorded by all
+//! threads are checked against the sequential specification of a filter.
 //!
-//! Where the subject names the class of a key, answers must be exact. Scenarios
-//! [of two buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
-//! ([`WholeTable`]), the others class by class ([`OneClass`]): there a refusal is taken as it comes. Where it does not ([`NoFalseNegatives`]), each key is checked for itself: a "yes" may
-//! be a false positive and is believed, a "no" is not while the key is there.
+//! If the subject reveals the class of a key, answers must be exact. Scenarios [of two
+//! buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
+//! ([`WholeTable`]), the others class by class ([`OneClass`]), where any refusal is accepted. If it
+//! does not ([`NoFalseNegatives`]), each key is checked separately: a "yes" may be a false positive
+//! and is believed, a "no" is not while the key is there.
 //!
 //! The parts are checked on all cores.
 
@@ -17,25 +18,25 @@ use subject::SLOTS_PER_BUCKET;
 
 use crate::scenario::{Group, Key, Scenario};
 
-/// A call's key, and what was asked and answered.
+/// A call's key, the operation and the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfKey(pub Key, pub Event);
 
-/// What became of a round's calls.
+/// The verdict on a round's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All answers can be explained, but for so many parts of the history in which too many calls
-    /// overlapped to tell.
+    /// All answers can be explained, except in some parts of the history in which too many calls
+    /// overlapped to decide.
     Explained {
-        /// The parts given up.
+        /// Number of undecided parts.
         undecided: usize,
     },
-    /// Some answers cannot: told for a person to read.
+    /// Some answers cannot be explained; described for a person to read.
     Violation(String),
 }
 
-/// Holds the calls of a scenario on a subject, with room for `stash` fingerprints beside the table (`None`: it grows),
-/// against the specification.
+/// Checks the calls of a scenario on a subject against the specification. The subject has room for
+/// `stash` fingerprints beside the table; `None` if it grows.
 pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -> Verdict {
     if scenario.kind.is_of_two_buckets()
         && let Some(stash) = stash
@@ -123,9 +124,9 @@ fn told<'a, State: fmt::Debug, E: fmt::Display>(
     text + &violation.to_string()
 }
 
-/// One key of a filter that does not tell classes, if threads remove only what they inserted: it may
-/// always be found, since keys may collide, but never missed while it is there. The state is the number
-/// of its copies.
+/// One key of a filter that does not reveal classes, if threads remove only what they inserted: it
+/// may always be found, since keys may collide, but must never be missed while it is there. The
+/// state is the number of its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoFalseNegatives;
 

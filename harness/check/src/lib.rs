@@ -1,13 +1,13 @@
-//! Tries to refute a subject: threads run adversarial scenarios on it, every call is recorded, and the
-//! record is checked for linearizability.
+//! Tries to refute a subject: threads run adversarial scenarios on it, every call is recorded, and
+//! the record is checked for linearizability.
 //!
-//! A check goes in rounds. Each has a fresh [`scenario`] on a fresh table, and ends with
-//! a look at what the table holds when all threads have ended: whether every key is found that must
-//! be, and how many copies come out. This look, and the filling of the table at the start, are calls like
-//! any others, so that all is checked by one mechanism ([`mod@judge`]).
+//! A check consists of rounds. Each runs a fresh [`scenario`] on a fresh table. After all threads
+//! have ended, it checks what the table holds: that every key is found that must be, and how many
+//! copies can be removed. These final calls, and those that fill the table at the start, are calls
+//! like any others, so that one mechanism checks everything ([`mod@judge`]).
 //!
-//! A check that finds nothing proves nothing. How likely it is to find what is there depends on how
-//! often threads meet inside their calls: see [`perturbation`].
+//! A check that finds nothing proves nothing. How likely it is to find an existing bug depends on
+//! how often threads meet inside their calls: see [`perturbation`].
 
 pub mod candidate;
 pub mod judge;
@@ -37,7 +37,7 @@ use crate::perturbation::Part;
 use crate::recorder::Log;
 use crate::scenario::{Action, Key, MOST_REPEATS, Scenario, Scenarios, Script};
 
-/// Most threads of a check: the checker can take so many calls that overlap.
+/// Maximum number of threads: the checker can handle this many overlapping calls.
 pub const MAX_THREADS: usize = 64;
 
 /// How a subject is checked.
@@ -45,13 +45,13 @@ pub const MAX_THREADS: usize = 64;
 pub struct Settings {
     /// Number of threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
-    /// Rounds begin until so much time has passed.
+    /// Rounds begin until this much time has passed.
     pub time: Duration,
-    /// What keys and scripts follow from.
+    /// Seed of keys and scripts.
     pub seed: u64,
-    /// Repeats this round's workload instead of going through rounds from 0 on.
+    /// Repeats this round's workload instead of running rounds from 0 on.
     pub round: Option<u64>,
-    /// Whether threads are disturbed inside their calls, if the build can.
+    /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
 }
 
@@ -81,9 +81,9 @@ pub struct Totals {
 pub struct Found {
     /// The round in which they were given.
     pub round: u64,
-    /// What the scenario was.
+    /// Description of the scenario.
     pub scenario: String,
-    /// The calls, drawn along an axis of time.
+    /// The calls, drawn along a time axis.
     pub history: String,
 }
 
@@ -96,13 +96,13 @@ pub struct Report {
     pub found: Option<Found>,
 }
 
-/// Checks a subject until the time is over, `stop` is set, or something is found. The observer hears of
-/// the totals after every round.
+/// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
+/// observer with the totals after every round.
 ///
 /// # Errors
 ///
-/// Settings that are not possible, a subject that cannot insert and remove or cannot be built, and one
-/// that panics.
+/// Fails if the settings are impossible, or if the subject lacks insert or remove, cannot be built,
+/// or panics.
 pub fn run(
     candidate: &Candidate,
     settings: &Settings,
@@ -118,7 +118,7 @@ pub fn run(
         let round = settings.round.unwrap_or(totals.rounds);
         let scenario = scenarios.of_round(round)?;
         let run_begun = Instant::now();
-        // A repetition is disturbed in another way.
+        // A repetition is disturbed differently.
         let disturbance = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
         let disturbance = settings.perturb.then_some(disturbance);
         let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
@@ -150,11 +150,12 @@ pub fn run(
     Ok(Report { totals, found })
 }
 
-/// Whether a subject can be checked so.
+/// Checks that a subject can be checked with these settings.
 ///
 /// # Errors
 ///
-/// A subject that cannot insert and remove, too many threads, and a perturbation that this build cannot do.
+/// Fails if the subject lacks insert or remove, if there are too many threads, or if this build
+/// does not support the perturbation.
 pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     if let Some(missing) = candidate.operations.missing(Operations::ALL) {
         return Err(anyhow!(
@@ -185,7 +186,7 @@ fn describe(scenario: &Scenario) -> String {
 }
 
 impl Totals {
-    /// All calls.
+    /// Returns the number of all calls.
     pub fn calls(&self) -> u64 {
         self.inserts + self.lookups + self.removes
     }
@@ -208,8 +209,8 @@ impl AddAssign<Event> for Totals {
     }
 }
 
-/// Runs a scenario on a fresh table, to its end or until `is_over`; returns all calls. Threads are disturbed
-/// as follows from the seed, if there is one.
+/// Runs a scenario on a fresh table, to its end or until `is_over`; returns all calls. Threads are
+/// disturbed as the seed determines, if there is one.
 fn run_scenario(
     candidate: &Candidate,
     scenario: &Scenario,
@@ -293,14 +294,14 @@ fn run_scenario(
     Ok(calls)
 }
 
-/// How many actions of a script are done before the clock is looked at.
+/// Number of actions of a script between two looks at the clock.
 const AT_ONCE: usize = 32;
 
-/// One thread at work on a table, or the keeper, who comes before and after them.
+/// One thread at work on a table, or the keeper, who works before and after them.
 struct Worker<'a> {
     table: &'a dyn Calls,
     log: Log<OfKey>,
-    /// Where classes are unknown, how often it inserted which key and did not remove it: it removes no
+    /// If classes are unknown, how often it inserted each key without removing it: it removes no
     /// others.
     own: Option<HashMap<Key, usize>>,
 }
@@ -313,12 +314,12 @@ impl Worker<'_> {
         call.event.1
     }
 
-    /// False if it was refused.
+    /// Inserts a key; returns false if it was refused.
     fn insert(&mut self, key: Key) -> bool {
         self.insert_by(Operation::Insert, key)
     }
 
-    /// False if no copy was added.
+    /// Inserts a key by this operation; returns false if no copy was added.
     fn insert_by(&mut self, operation: Operation, key: Key) -> bool {
         let event = self.call(operation, key);
         let done = matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)));
@@ -328,7 +329,7 @@ impl Worker<'_> {
         done
     }
 
-    /// False if there was no copy, or none of its own.
+    /// Removes a key; returns false if there was no copy, or none of its own.
     fn remove(&mut self, key: Key) -> bool {
         if let Some(own) = &mut self.own {
             match own.get_mut(&key) {
@@ -359,7 +360,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes over what another inserted and did not remove.
+    /// Takes over what another worker inserted and did not remove.
     fn inherit(&mut self, other: Option<HashMap<Key, usize>>) {
         for (key, copies) in other.into_iter().flatten() {
             let own = self.own.get_or_insert_default();
@@ -367,8 +368,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Looks every key up, and takes all copies out: at most so many, since a subject may claim more for
-    /// ever.
+    /// Looks every key up, and removes all copies: at most `copies`, since a subject may claim to
+    /// have more for ever.
     fn clear(&mut self, scenario: &Scenario, mut copies: usize) {
         for key in scenario.keys() {
             self.call(Operation::Contains, key);

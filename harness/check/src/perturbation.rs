@@ -1,33 +1,35 @@
-//! Makes rare interleavings common: a thread yields its core, spins for a moment, or stays stopped for a
-//! while, at random steps inside its calls.
+//! Makes rare interleavings common: at random steps inside its calls, a thread yields its core,
+//! spins for a moment, or stays stopped for a while.
 //!
-//! Needs a build with the feature `steps` ([`kcas::steps`]). Without it there are no steps to stop at.
+//! Needs a build with the feature `steps` ([`kcas::steps`]). Without it there are no steps to stop
+//! at.
 
 use subject::calls::Operation;
 
-/// The part of a thread in a round.
+/// The role of a thread in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Its number.
+    /// Number of the thread.
     pub thread: usize,
-    /// Whether it is there to mislead the others. Where only some calls are disturbed, none of its are.
+    /// Whether its role is to mislead the others. If only some calls are disturbed, none of its
+    /// calls are.
     pub misleads: bool,
-    /// The calls that the round is made to mislead: half of such rounds disturb these alone.
+    /// The calls that the round is designed to mislead: half of such rounds disturb these alone.
     pub misled: Option<Operation>,
 }
 
 /// Whether this build can stop threads inside a call.
 pub const AVAILABLE: bool = cfg!(feature = "steps");
 
-/// Runs `action` with its steps perturbed, at rates and moments that follow from the seed of the round
-/// and the thread's part in it.
+/// Runs `action` with its steps perturbed, at rates and moments determined by the seed of the round
+/// and the thread's role in it.
 #[cfg(feature = "steps")]
 pub fn during<R>(round: u64, part: Part, action: impl FnOnce() -> R) -> R {
     kcas::steps::with_hook(hook::new(round, part), action)
 }
 
-/// Says that the current thread begins a call of this kind: which calls are disturbed, and where, differs
-/// from round to round.
+/// Marks that the current thread begins a call of this kind: which calls are disturbed, and where,
+/// differs from round to round.
 #[cfg(feature = "steps")]
 pub fn call_begins(operation: Operation) {
     hook::UNDER_WAY.set(hook::UnderWay {
@@ -36,7 +38,7 @@ pub fn call_begins(operation: Operation) {
     });
 }
 
-/// Says that the current thread begins a call; this build has no steps to perturb.
+/// Marks that the current thread begins a call; this build has no steps to perturb.
 #[cfg(not(feature = "steps"))]
 pub fn call_begins(_operation: Operation) {}
 
@@ -60,16 +62,17 @@ mod hook {
 
     use super::Part;
 
-    /// A stop, as a power of two of microseconds: others do a few to a thousand calls meanwhile.
+    /// Length of a stop, as a power of two of microseconds: others make a few to a thousand calls
+    /// meanwhile.
     const STOP: RangeInclusive<u32> = 1..=9;
 
-    /// A stop where every few steps are one: others do a few calls.
+    /// Length of a stop if every few steps have one: others make a few calls.
     const SHORT_STOP: RangeInclusive<u32> = 0..=5;
 
-    /// The system cannot wake a thread sooner than about after so long.
+    /// The shortest time after which the system can wake a thread, roughly.
     const SHORTEST_SLEEP: Duration = Duration::from_micros(64);
 
-    /// Longest spin: a few microseconds, in which another thread does a few calls.
+    /// Longest spin: a few microseconds, in which another thread makes a few calls.
     const SPIN: u32 = 100;
 
     thread_local! {
@@ -78,7 +81,7 @@ mod hook {
         };
     }
 
-    /// The call that a thread is in, and how many steps of it are done.
+    /// The call that a thread is in, and how many of its steps are done.
     #[derive(Clone, Copy)]
     pub(super) struct UnderWay {
         pub(super) operation: Option<Operation>,
@@ -88,16 +91,17 @@ mod hook {
     /// Which calls are disturbed, and where.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     enum Victims {
-        /// All of them, at any step.
+        /// All calls, at any step.
         All,
-        /// All, after so many steps: most calls are over by then, so that threads stop inside K-CAS, or
-        /// while they meet one.
+        /// All calls, after this many steps: most calls are over by then, so that threads stop
+        /// inside a K-CAS, or when they meet one.
         Late(u32),
-        /// Lookups, between their few loads: so that whatever misleads one happens between them.
+        /// Lookups, between their few loads, so that whatever misleads a lookup happens between
+        /// them.
         Lookups,
-        /// Those and removes, which begin with the same loads.
+        /// Lookups and removes, which begin with the same loads.
         LookupsAndRemoves,
-        /// Inserts, between their loads: so that what they take for full is not.
+        /// Inserts, between their loads, so that what they take for full no longer is.
         Inserts,
     }
 
@@ -125,7 +129,7 @@ mod hook {
         }
     }
 
-    /// How often a thread is disturbed: at one step in so many.
+    /// How often a thread is disturbed: at one step in this many.
     struct Rates {
         victims: Victims,
         stop: u32,
@@ -135,7 +139,8 @@ mod hook {
     }
 
     impl Rates {
-        /// Some rounds are rough and some are calm: which is needed to hit a race is not known.
+        /// Draws the rates of a round. Some rounds are rough and some calm, as it is unknown which
+        /// is needed to hit a race.
         fn of_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
             let any = Victims::ALL[random.random_range(0..Victims::ALL.len())];
             let victims = match misled {
@@ -148,7 +153,7 @@ mod hook {
                 Victims::All => (one_in(6, 12), STOP),
                 Victims::Late(_) => (one_in(3, 9), STOP),
                 Victims::Lookups | Victims::LookupsAndRemoves => (one_in(1, 3), SHORT_STOP),
-                // They load more often.
+                // Inserts load more often.
                 Victims::Inserts => (one_in(1, 2), SHORT_STOP),
             };
             Self {
@@ -156,7 +161,7 @@ mod hook {
                 stop,
                 stops,
                 spin: one_in(2, 8),
-                // On a busy machine it is another program that gets the core, for milliseconds.
+                // On a busy machine another program gets the core, for milliseconds.
                 yielding: one_in(9, 12),
             }
         }
@@ -170,9 +175,9 @@ mod hook {
     }
 
     impl Rates {
-        /// What happens before a step, as a random number has it.
+        /// Returns what happens before a step, given a random number.
         fn at(&self, under_way: UnderWay, drawn: u32) -> Option<Disturbance> {
-            // From different bits: the rates are powers of two, and these are independent.
+            // Uses different bits: the rates are powers of two, and these are independent.
             if !self.victims.include(under_way) {
                 None
             } else if drawn.is_multiple_of(self.stop) {
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(seen_in(&steps), 0);
         let begun = Instant::now();
         assert_eq!(seen_in(&perturbed), 20_000);
-        // Some stops, at the rarest rate.
+        // Some stops, even at the rarest rate.
         assert!(begun.elapsed() > Duration::from_micros(40));
         assert_eq!(seen_in(&steps), 0);
     }

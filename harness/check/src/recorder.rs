@@ -1,30 +1,31 @@
-//! Records calls on a shared object with their times, to be checked afterwards: one [`Log`] a thread, so
-//! that recording adds no communication between threads that might hide a race.
+//! Records calls on a shared object with their times, to be checked afterwards. Each thread has one
+//! [`Log`], so that recording adds no communication between threads that might hide a race.
 //!
 //! # The times are sound
 //!
 //! The start is a time *before* the call's first access and the end a time *after* its last one, as
-//! other cores see them. A call that seems shorter than it was could raise a false alarm, so neither
-//! compiler nor processor may move an access of the call past its stamp. Reading the clock does not see
-//! to that by itself: on x86-64 it waits for earlier loads, but earlier stores may still wait to be seen
-//! by other cores, and later loads may already have been done. Hence:
+//! other cores see them. A call that seems shorter than it was could raise a false alarm, so
+//! neither compiler nor processor may move an access of the call past its timestamp. Reading the
+//! clock does not ensure that by itself: on x86-64 it waits for earlier loads, but earlier stores
+//! may still be invisible to other cores, and later loads may already have been done. Hence:
 //!
-//! - *Start.* The time is stored (to an atomic, which the compiler keeps), then comes a `SeqCst` fence,
-//!   then the call. The fence waits until the store is done, the store until the clock was read, and the
-//!   call's accesses wait for the fence.
-//! - *End.* After the call comes a `SeqCst` fence, which waits until the call's stores are seen by all, then
-//!   the clock is read, which no processor does before the fence is through.
+//! - *Start.* The time is stored (to an atomic, which the compiler keeps), then comes a `SeqCst`
+//!   fence, then the call. The fence waits until the store is done, the store until the clock was
+//!   read, and the call's accesses wait for the fence.
+//! - *End.* After the call comes a `SeqCst` fence, which waits until the call's stores are visible
+//!   to all; then the clock is read, which no processor does before the fence has completed.
 //!
-//! Times of different cores are compared, so the clock must be one for all of them. The standard
-//! library's `Instant` is, on every platform: the operating system vouches for it. (The crate `quanta` is a
-//! few nanoseconds cheaper, but reads the cycle counter without waiting for anything before it.) A clock
-//! that stands still for a while does no harm: at the same time is at once.
+//! Times of different cores are compared, so all cores must share one clock. The standard library's
+//! `Instant` is such a clock on every platform: the operating system vouches for it. (The crate
+//! `quanta` is a few nanoseconds cheaper, but reads the cycle counter without waiting for anything
+//! before it.) A clock that stands still for a while does no harm: calls with equal times count as
+//! simultaneous.
 //!
 //! # What it costs
 //!
-//! Two looks at the clock and two fences, measured anew by [`overhead`]: some 60 to 100 ns a call on the
-//! x86-64 machines we know, of which less than the half lies between the stamps. So a call seems longer
-//! by up to that, which weakens the check a little; it never seems shorter.
+//! Two clock readings and two fences, measured at run time by [`overhead`]: some 60 to 100 ns a
+//! call on the x86-64 machines we know, of which less than half lies between the timestamps. So a
+//! call seems longer by up to that, which weakens the check a little; it never seems shorter.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -32,19 +33,20 @@ use std::time::{Duration, Instant};
 
 use filter::history::Call;
 
-/// What one thread did, in the order in which it did it.
+/// What one thread did, in order.
 #[derive(Debug)]
 pub struct Log<E> {
     thread: usize,
     epoch: Instant,
-    /// The start of the latest call. Only its owner accesses it; an atomic for the order of accesses.
+    /// The start of the latest call. Only its owner accesses it; it is an atomic for the order of
+    /// accesses.
     start: AtomicU64,
     calls: Vec<Call<E>>,
 }
 
 impl<E> Log<E> {
-    /// An empty log of a thread, with memory for so many calls. Times count from `epoch`, which must be
-    /// the same for all logs of a history.
+    /// Creates an empty log of a thread, with memory for `calls` calls. Times count from `epoch`,
+    /// which must be the same for all logs of a history.
     pub fn new(thread: usize, epoch: Instant, calls: usize) -> Self {
         Self {
             thread,
@@ -54,7 +56,7 @@ impl<E> Log<E> {
         }
     }
 
-    /// Makes a call, and records what happened, which must not take memory anew. Returns the record.
+    /// Makes a call, and records its event, which must not allocate memory. Returns the record.
     #[inline]
     pub fn record(&mut self, call: impl FnOnce() -> E) -> &Call<E> {
         self.start.store(self.now(), Ordering::Relaxed);
@@ -71,7 +73,7 @@ impl<E> Log<E> {
         &self.calls[self.calls.len() - 1]
     }
 
-    /// What was recorded.
+    /// Returns what was recorded.
     pub fn into_calls(self) -> Vec<Call<E>> {
         self.calls
     }
@@ -83,7 +85,7 @@ impl<E> Log<E> {
     }
 }
 
-/// How long it takes to record a call that does nothing: the median of many.
+/// Measures how long it takes to record a call that does nothing: the median of many.
 pub fn overhead() -> Duration {
     const BATCHES: usize = 101;
     const CALLS: usize = 1_000;
@@ -112,7 +114,7 @@ mod tests {
 
     const CALLS: usize = 200_000;
 
-    /// Two threads make the same calls at once; returns both records.
+    /// Makes the same calls in two threads at once; returns both records.
     fn at_once<E: Send>(call: impl Fn(usize, usize) -> E + Sync) -> [Vec<Call<E>>; 2] {
         let epoch = Instant::now();
         let barrier = &Barrier::new(2);
@@ -152,9 +154,10 @@ mod tests {
         );
     }
 
-    /// A look that starts after the end of a store must see it. This finds a stamp on the wrong side of the
-    /// call; missing fences only now and then, where both threads have a core for themselves: without any, an
-    /// x86-64 gave 4,000 false alarms in 300,000 looks, by up to 141 ns.
+    /// A look that starts after the end of a store must see it. This test finds a timestamp on the
+    /// wrong side of the call. It finds missing fences only occasionally, if both threads have a
+    /// core to themselves: without any fence, an x86-64 gave 4,000 false alarms in 300,000 looks,
+    /// by up to 141 ns.
     #[test]
     fn what_a_call_stored_is_seen_after_its_end() {
         let counter = AtomicU32::new(0);

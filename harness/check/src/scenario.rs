@@ -1,8 +1,8 @@
-//! What the threads of one round of a check do: the table, its keys, and a script for each thread, all
-//! of which follow from the seed, the number of the round and the number of threads.
+//! The scenarios: what the threads of one round do. A scenario is the table, its keys, and a script
+//! for each thread, all determined by the seed, the number of the round and the number of threads.
 //!
-//! Each kind of scenario ([`Kind`]) is made to reach one part of a cuckoo filter that is hard to get
-//! right. Tables are tiny, so that threads meet all the time.
+//! Each kind of scenario ([`Kind`]) is designed to reach one part of a cuckoo filter that is hard
+//! to get right. Tables are tiny, so that threads meet all the time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,39 +18,42 @@ use subject::calls::{Calls, Operation};
 
 use crate::candidate::Candidate;
 
-/// Most threads that change the copies of one class; the others look it up only. Each call under way
-/// that changes a class may or may not have taken effect, so the checker's work doubles with each.
+/// Maximum number of threads that change the copies of one class; the others only look it up. Each
+/// call under way that changes a class may or may not have taken effect, so each doubles the
+/// checker's work.
 const MOST_WRITERS: usize = 8;
 
-/// Most threads that change a table that is checked as a whole.
+/// Maximum number of threads that change a table that is checked as a whole.
 const MOST_WRITERS_OF_WHOLE: usize = 6;
 
-/// Most threads that renew the resident copy in [`Kind::Hops`].
+/// Maximum number of threads that renew the resident copy in [`Kind::Hops`].
 const MOST_HOPPERS: usize = 4;
 
-/// Keys of one class in [`Kind::Hops`]: with six, all prefer the same bucket in one round of 32 only.
+/// Keys of one class in [`Kind::Hops`]: with six, all prefer the same bucket in only one round of
+/// 32.
 const KEYS_OF_HOPPER: usize = 6;
 
-/// Numbers among which keys of the same class are searched. In a table of six buckets some thirty
+/// Number of keys searched for keys of the same class. In a table of six buckets some thirty
 /// classes have [`KEYS_OF_HOPPER`] of them.
 const CANDIDATES: u64 = 1 << 14;
 
-/// What a scenario is made to reach.
+/// What a scenario is designed to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// All keys share the only two buckets, which are near full: the table is checked as a whole, and so
-    /// every refusal is, exactly.
+    /// All keys share the only two buckets, which are nearly full: the table is checked as a whole,
+    /// so every refusal is checked exactly.
     TwoBuckets,
     /// A few buckets, so full that nearly every insert needs a chain of shifts.
     Chains,
-    /// A copy is renewed (one more is inserted, then one is removed) so that it hops between its buckets,
-    /// while others look it up: it must never be missed. Other keys come and go around it.
+    /// A copy is renewed (one more is inserted, then one is removed) so that it hops between its
+    /// buckets, while others look it up: it must never be missed. Other keys come and go around it.
     Hops,
-    /// Nothing but a copy is moved: keys that have one bucket only push it out of theirs, now out of the one
-    /// and now out of the other, so that it is shifted to and fro while others look it up, or remove it.
+    /// A copy is only ever moved: keys that have a single bucket push it out of that bucket,
+    /// alternating between its two, so that it is shifted to and fro while others look it up or
+    /// remove it.
     Tosses,
-    /// Of the slots of two buckets one is always empty, now here and now there, while others insert: the
-    /// table is checked as a whole, and so is every refusal.
+    /// Exactly one slot of two buckets is empty at any time, in changing places, while others
+    /// insert: the table is checked as a whole, and so is every refusal.
     Holes,
     /// Inserts, removes and lookups in a table of medium size.
     Churn,
@@ -69,7 +72,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// The calls that it is made to mislead, if it is made for some.
+    /// Returns the calls that it is designed to mislead, if any.
     pub fn misleads(self) -> Option<Operation> {
         match self {
             Self::Hops | Self::Tosses => Some(Operation::Contains),
@@ -78,7 +81,8 @@ impl Kind {
         }
     }
 
-    /// Whether all keys share the only two buckets, so that the table can be checked as a whole.
+    /// Returns whether all keys share the only two buckets, so that the table can be checked as a
+    /// whole.
     pub fn is_of_two_buckets(self) -> bool {
         matches!(self, Self::TwoBuckets | Self::Holes)
     }
@@ -97,10 +101,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Keys that are one and the same to the filter.
+/// Keys that the filter cannot tell apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Their class; `None` if the subject cannot tell, and then it is a single key.
+    /// Their class; `None` if the subject does not reveal it, and then there is a single key.
     pub class: Option<Class>,
     /// Some of its keys.
     pub keys: Vec<u64>,
@@ -121,52 +125,52 @@ pub struct Key {
     pub group: usize,
 }
 
-/// What a thread does next.
+/// A thread's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A call.
     Call(Operation, Key),
-    /// One more copy goes in, and, unless it was refused, one comes out.
+    /// Inserts one more copy, and, unless it was refused, removes one.
     Renew {
         /// The key of which a copy is inserted.
         insert: Key,
         /// A key of the same group, of which one is removed.
         remove: Key,
     },
-    /// Yields its core.
+    /// Yields the core.
     Rest,
 }
 
-/// What a thread does.
+/// The script of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// One after the other.
+    /// The actions, one after another.
     pub actions: Vec<Action>,
-    /// Whether it begins again, up to [`MOST_REPEATS`] times, while others are still at their first and only
-    /// time: it is what they are to be misled by.
+    /// Whether it starts over, up to [`MOST_REPEATS`] times, while others are still at their first
+    /// and only run: it is there to mislead them.
     pub repeats: bool,
 }
 
-/// How often a script that [repeats](Script::repeats) is done at most.
+/// How often a script that [repeats](Script::repeats) is run at most.
 pub const MOST_REPEATS: usize = 20;
 
 /// One round of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// What it is made to reach.
+    /// What it is designed to reach.
     pub kind: Kind,
     /// Buckets of the table.
     pub buckets: usize,
-    /// All keys there are.
+    /// All keys.
     pub groups: Vec<Group>,
     /// Keys that are inserted before the threads start.
     pub residents: Vec<Key>,
-    /// What each thread does.
+    /// The script of each thread.
     pub scripts: Vec<Script>,
 }
 
 impl Scenario {
-    /// All keys.
+    /// Returns all keys.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let groups = self.groups.iter().enumerate();
         groups.flat_map(|(group, Group { keys, .. })| {
@@ -175,7 +179,7 @@ impl Scenario {
     }
 }
 
-/// Makes the scenarios of one subject.
+/// Generates the scenarios of one subject.
 #[derive(Debug)]
 pub struct Scenarios<'a> {
     candidate: &'a Candidate,
@@ -187,17 +191,17 @@ pub struct Scenarios<'a> {
 }
 
 impl<'a> Scenarios<'a> {
-    /// Scenarios of a subject for so many threads.
+    /// Creates the generator of a subject's scenarios for this many threads.
     ///
     /// # Errors
     ///
-    /// A subject that cannot be built.
+    /// Fails if the subject cannot be built.
     pub fn new(candidate: &'a Candidate, threads: usize, seed: u64) -> Result<Self> {
         let named = candidate.names_classes()?;
         let mut kinds = Kind::ALL.to_vec();
-        // Without classes there is no telling which keys have which buckets.
+        // Without classes it is unknown which keys have which buckets.
         let by_buckets = |kind: Kind| kind.is_of_two_buckets() || kind == Kind::Tosses;
-        // Nor is there, as a table grows.
+        // The same holds if the table grows.
         kinds.retain(|&kind| named && !candidate.grows || !by_buckets(kind));
         Ok(Self {
             candidate,
@@ -208,11 +212,11 @@ impl<'a> Scenarios<'a> {
         })
     }
 
-    /// The scenario of a round.
+    /// Returns the scenario of a round.
     ///
     /// # Errors
     ///
-    /// A subject that cannot be built with so few buckets, or that spreads keys too unevenly.
+    /// Fails if the subject cannot be built with so few buckets, or spreads keys too unevenly.
     pub fn of_round(&mut self, round: u64) -> Result<Scenario> {
         let random = &mut SmallRng::seed_from_u64(mixed(self.seed, round));
         let kind = self.kinds[(round % self.kinds.len() as u64) as usize];
@@ -226,7 +230,7 @@ impl<'a> Scenarios<'a> {
             let table = self.candidate.build(buckets)?;
             let mut pool = groups(&*table, self.seed);
             if self.candidate.grows {
-                // Keys that are one and the same at first may be told apart later.
+                // Keys that are equal at first may be distinguished later.
                 pool.iter_mut().for_each(|group| group.keys.truncate(1));
             }
             self.pools.insert(buckets, pool);
@@ -255,12 +259,12 @@ impl<'a> Scenarios<'a> {
     }
 }
 
-/// A seed for each number that follows from one seed.
+/// Derives a seed for each number from one seed.
 pub(crate) fn mixed(seed: u64, number: u64) -> u64 {
     SmallRng::seed_from_u64(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).random()
 }
 
-/// Keys that follow from the seed, by their classes in this table.
+/// Returns keys that the seed determines, by their classes in this table.
 fn groups(table: &dyn Calls, seed: u64) -> Vec<Group> {
     let mut random = SmallRng::seed_from_u64(seed);
     let keys: Vec<u64> = (0..CANDIDATES).map(|_| random.random()).collect();
@@ -282,25 +286,25 @@ fn groups(table: &dyn Calls, seed: u64) -> Vec<Group> {
     groups
 }
 
-/// Of 100 calls, how many are inserts and removes; the others are lookups.
+/// How many of 100 calls are inserts and removes; the others are lookups.
 #[derive(Clone, Copy)]
 struct Mix {
     insert: u32,
     remove: u32,
 }
 
-/// A scenario in the making.
+/// A scenario under construction.
 struct Draft<'a> {
     kind: Kind,
     random: &'a mut SmallRng,
     pool: &'a [Group],
     threads: usize,
     buckets: usize,
-    /// How many copies the table holds.
+    /// Number of copies that the table holds.
     room: usize,
-    /// Whether the subject can insert once only, and count.
+    /// Whether the subject supports insert-if-absent and counting.
     unique: bool,
-    /// How many keys the class has that hops.
+    /// Number of keys of the class that hops.
     keys_of_hopper: usize,
 }
 
@@ -345,7 +349,7 @@ impl Draft<'_> {
         let keys = self.keys_of_hopper;
         let mut groups = self.choose(1, keys, |group| match group.class {
             Some(class) => group.keys.len() >= keys && class.buckets[0] != class.buckets[1],
-            // A single key is all there is where classes are unknown.
+            // If classes are unknown, there is only a single key.
             None => true,
         })?;
         let hopper = groups[0].keys[0];
@@ -353,7 +357,7 @@ impl Draft<'_> {
         // In half of the rounds it has the table for itself: then a word returns to an old value.
         if self.random.random() {
             groups.extend(self.choose(self.room, 2, |group| !group.keys.contains(&hopper))?);
-            // So many that shifts are needed, and so few that the hopper has room.
+            // Enough for shifts to be needed, and few enough for the hopper to have room.
             residents = self.residents(&groups[1..], self.room * 2 / 3);
             for key in &mut residents {
                 key.group += 1;
@@ -361,7 +365,7 @@ impl Draft<'_> {
         }
         residents.push(self.key_of(&groups, 0));
 
-        // With few, there is often a single copy.
+        // With few hoppers, there is often a single copy.
         let hoppers = self.random.random_range(1..=MOST_HOPPERS);
         let mix = self.mix(30..45, 45..55);
         let scripts = (0..self.threads)
@@ -379,8 +383,8 @@ impl Draft<'_> {
     }
 
     fn tosses(mut self) -> Option<Scenario> {
-        // Of all but the first class, the first key pushes, and is taken out again; the others fill the
-        // buckets, so that there is one empty slot in all, and no copy but the first can move.
+        // The first key of every class but the first pushes, and is removed again; the others fill
+        // the buckets, so that there is one empty slot in all, and no copy but the first can move.
         let mut groups = self.choose(1, 2, |group| group.has_buckets([0, 1]))?;
         for bucket in [0, 1] {
             groups.extend(self.choose(SLOTS_PER_BUCKET, 1, |group| {
@@ -411,7 +415,7 @@ impl Draft<'_> {
             .flat_map(|_| pushing.map(push))
             .flatten()
             .collect();
-        // In half of the rounds it is taken out and put back, too.
+        // In half of the rounds it is also removed and put back.
         let renewed = self.random.random();
         let mix = self.mix(0..1, 0..1);
         let scripts = (0..self.threads)
@@ -434,7 +438,7 @@ impl Draft<'_> {
     }
 
     fn holes(mut self) -> Option<Scenario> {
-        // With so many keys there are some that prefer the one bucket, and some that prefer the other.
+        // With this many keys some prefer the one bucket, and some the other.
         let groups = self.choose(4, KEYS_OF_HOPPER, |group| {
             group.has_buckets([0, 1]) && group.keys.len() >= KEYS_OF_HOPPER
         })?;
@@ -458,7 +462,7 @@ impl Draft<'_> {
             })
             .collect();
         let (mix, all) = (self.mix(0..1, 0..1), indices(&groups));
-        // With one that inserts there is never a reason to refuse it.
+        // If only one thread inserts, there is never a reason to refuse.
         let knockers = self.random.random_range(1..=2);
         let scripts = (0..self.threads)
             .map(|thread| match thread {
@@ -491,7 +495,8 @@ impl Draft<'_> {
         }
     }
 
-    /// At most so many groups that suit, each with at most so many keys; `None` if there is none.
+    /// Returns at most `groups` suitable groups, each with at most `keys` keys; `None` if there is
+    /// none.
     fn choose(
         &mut self,
         groups: usize,
@@ -524,21 +529,21 @@ impl Draft<'_> {
         }
     }
 
-    /// So many keys, each group in turn.
+    /// Returns `count` keys, taken from the groups in turn.
     fn residents(&mut self, groups: &[Group], count: usize) -> Vec<Key> {
         (0..count)
             .map(|n| self.key_of(groups, n % groups.len()))
             .collect()
     }
 
-    /// The groups that a thread changes.
+    /// Returns the groups that a thread changes.
     fn written_by(&self, thread: usize, groups: &[Group]) -> Vec<usize> {
         let shares = self.threads.div_ceil(MOST_WRITERS);
         let mine = |group: &usize| group % shares == thread % shares;
         indices(groups).into_iter().filter(mine).collect()
     }
 
-    /// Scripts for all threads, who look all groups up.
+    /// Returns scripts for all threads, which look up all groups.
     fn same_for_all(&mut self, calls: usize, mix: Mix, groups: &[Group]) -> Vec<Script> {
         (0..self.threads)
             .map(|thread| {
@@ -548,8 +553,8 @@ impl Draft<'_> {
             .collect()
     }
 
-    /// A script of lookups of the groups `read`, and, if there are any, changes of the groups
-    /// `written`; of so many calls, but fewer if there are many threads.
+    /// Returns a script of lookups of the groups `read`, and, if there are any, changes of the
+    /// groups `written`. It has `calls` calls, or fewer if there are many threads.
     fn script(
         &mut self,
         calls: usize,
@@ -583,7 +588,7 @@ impl Draft<'_> {
         once(self.with_rests(calls))
     }
 
-    /// A script of renewals of the first group, with lookups between them.
+    /// Returns a script of renewals of the first group, with lookups between them.
     fn renewals(&mut self, renewals: usize, groups: &[Group]) -> Script {
         let actions = (0..2 * shortened(renewals, self.threads))
             .map(|n| match n % 2 {
@@ -600,8 +605,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Now and then the thread yields its core: so it meets others than its neighbour. Rarely, since on a
-    /// busy machine it is another program that gets the core.
+    /// Lets the thread occasionally yield its core, so that it meets other threads than its
+    /// neighbour. Rarely, since on a busy machine another program gets the core.
     fn with_rests(&mut self, mut actions: Vec<Action>) -> Vec<Action> {
         let rests = self.random.random_range(0..=actions.len() / 100);
         for _ in 0..rests {
@@ -612,7 +617,8 @@ impl Draft<'_> {
     }
 }
 
-/// So long a script that a round takes some milliseconds, or some tens of them when threads are stopped.
+/// Returns a length of script with which a round takes some milliseconds, or some tens of them when
+/// threads are stopped.
 fn shortened(calls: usize, threads: usize) -> usize {
     const MANY: usize = 8;
     calls * MANY / threads.max(MANY)
@@ -665,7 +671,7 @@ mod tests {
         scenarios
     }
 
-    /// The operations of a script one by one, with the groups.
+    /// Returns the operations of a script one by one, with the groups.
     fn operations(script: &Script) -> impl Iterator<Item = (Operation, usize)> {
         script.actions.iter().flat_map(|action| match *action {
             Action::Call(operation, key) => vec![(operation, key.group)],
@@ -681,7 +687,7 @@ mod tests {
         !matches!(operation, Operation::Contains | Operation::Count)
     }
 
-    /// How many threads change a group.
+    /// Returns the number of threads that change a group.
     fn writers(scenario: &Scenario, group: usize) -> usize {
         let writes = |script: &&Script| {
             operations(script).any(|(operation, of)| changes(operation) && of == group)

@@ -1,4 +1,5 @@
-//! Install → decide → release, as in `kcas`, whose docs say why each step is safe where it is.
+//! The K-CAS algorithm: install → decide → release, as in `kcas`, whose docs say why each step is
+//! safe.
 
 use crossbeam_epoch::{Guard, pin};
 use kcas::Ops;
@@ -6,7 +7,7 @@ use kcas::sync::Ordering;
 
 use crate::word::{Content, Install, Kcas, Role, Word, is_value};
 
-/// Where an operation stands. It leaves `Undecided` once, and never comes back.
+/// The state of an operation. It leaves `Undecided` once, and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Undecided = 0,
@@ -23,7 +24,7 @@ impl Kcas {
         }
     }
 
-    /// Decides the operation, unless somebody has.
+    /// Decides the operation, unless another thread has.
     fn decide(&self, state: State) {
         let _ = self.status.compare_exchange(
             State::Undecided as u64,
@@ -33,7 +34,7 @@ impl Kcas {
         );
     }
 
-    /// The logical value of the word at `index`, which was seen to hold this.
+    /// Returns the logical value of the word at `index`, given the content that was read.
     fn value_at(&self, index: usize) -> u64 {
         let op = self.ops.iter().find(|op| op.index == index);
         let op = op.expect("an operation is in its own words only");
@@ -44,8 +45,8 @@ impl Kcas {
     }
 }
 
-/// The logical value of the word at `index`. Writes nothing but, if an operation is under way there, the thread's own
-/// note of the epoch.
+/// Returns the logical value of the word at `index`. Writes nothing except, if an operation is
+/// under way there, the thread's own note of the epoch.
 #[inline]
 pub(crate) fn load(words: &[Word], index: usize) -> u64 {
     let raw = words[index].peek();
@@ -56,7 +57,7 @@ pub(crate) fn load(words: &[Word], index: usize) -> u64 {
     }
 }
 
-/// [`load`], of a word on which an operation was seen.
+/// Continues [`load`] on a word with an operation under way.
 #[cold]
 fn load_through(words: &[Word], index: usize, guard: &Guard) -> u64 {
     match words[index].load(guard) {
@@ -66,7 +67,7 @@ fn load_through(words: &[Word], index: usize, guard: &Guard) -> u64 {
     }
 }
 
-/// Exchanges one word as if no operation were under way on it; an error is the value that it holds instead.
+/// Exchanges one word as if no operation were under way on it; an error holds the actual value.
 pub(crate) fn compare_exchange(
     words: &[Word],
     index: usize,
@@ -95,7 +96,7 @@ pub(crate) fn compare_exchange(
     }
 }
 
-/// Runs the K-CAS `ops` (ascending indices, all in range) to its end; true when it succeeded.
+/// Completes the K-CAS `ops` (ascending indices, all in range); returns true if it succeeded.
 pub(crate) fn kcas(words: &[Word], ops: Ops) -> bool {
     let guard = &pin();
     let kcas = Kcas::new(State::Undecided as u64, ops, guard);
@@ -110,14 +111,15 @@ pub(crate) fn kcas(words: &[Word], ops: Ops) -> bool {
             settle(&words[op.index], kcas, op.expected, guard);
         }
     }
-    // SAFETY: it was made above. It has left its words, and cannot come back: after a success each word held it when
-    // it was decided, so every installation of before had ended, and who finishes one of later reads the decision;
-    // after a failure by `settle`. Installations of this thread's own have left their words, see `install`.
+    // SAFETY: it was made above. It has left its words and cannot return: after a success, each
+    // word held it when it was decided, so every earlier installation had ended, and whoever
+    // finishes a later one reads the decision; after a failure, because of `settle`. This thread's
+    // own installations have left their words, see `install`.
     unsafe { kcas.retire(guard) };
     succeeded
 }
 
-/// Runs the K-CAS `met` to its end, and before it whatever stands in its way, without recursion.
+/// Completes the K-CAS `met`, and first whatever blocks it, without recursion.
 fn help(words: &[Word], met: &Kcas, guard: &Guard) {
     let mut current = met;
     loop {
@@ -133,8 +135,8 @@ fn help(words: &[Word], met: &Kcas, guard: &Guard) {
     }
 }
 
-/// Installs a K-CAS in each of its words and decides it. Returns the K-CAS that stands in its way, if one does;
-/// otherwise it is decided.
+/// Installs a K-CAS in each of its words and decides it. Returns the K-CAS that blocks it, if there
+/// is one; otherwise it is decided.
 fn install_and_decide<'g>(
     words: &[Word],
     kcas: &'g Kcas,
@@ -158,13 +160,13 @@ fn install_and_decide<'g>(
     None
 }
 
-/// What became of an attempt to put a K-CAS into one word.
+/// Outcome of an attempt to put a K-CAS into one word.
 enum Installed<'g> {
     /// The word holds it, or held it and it is decided.
     Yes,
     /// It was decided before.
     Decided,
-    /// The word holds another value than it expects.
+    /// The word holds a value other than the expected one.
     Differs,
     /// Another K-CAS owns the word.
     Blocked(&'g Kcas),
@@ -198,13 +200,13 @@ fn install<'g>(
             }
         }
     };
-    // SAFETY: it was made above, and put into no word.
+    // SAFETY: it was made above, and was never put into a word.
     unsafe { mine.free() };
     blocked
 }
 
-/// Turns an installation into its target while that is undecided (true), else back into the value that it replaced
-/// (false).
+/// Turns an installation into its target while that is undecided (returns true), else back into the
+/// value that it replaced (returns false).
 fn finish_install(word: &Word, install: &Install, guard: &Guard) -> bool {
     let target = install.target(guard);
     let undecided = target.state() == State::Undecided;
@@ -212,24 +214,25 @@ fn finish_install(word: &Word, install: &Install, guard: &Guard) -> bool {
         true => Content::Kcas(target),
         false => Content::Value(install.expected),
     };
-    // An error says that somebody else finished it.
+    // An error means that another thread finished it.
     let _ = word.compare_exchange(Content::Install(install), next, guard);
     undecided
 }
 
-/// Replaces a decided operation by what the decision says, wherever it still stands.
+/// Replaces a decided operation, wherever it still stands, by the value that the decision
+/// determines.
 fn release(words: &[Word], kcas: &Kcas, guard: &Guard) {
     let succeeded = kcas.state() == State::Succeeded;
     for op in &kcas.ops {
         let outcome = if succeeded { op.new } else { op.expected };
-        // An error says that somebody else released it.
+        // An error means that another thread released it.
         let _ =
             words[op.index].compare_exchange(Content::Kcas(kcas), Content::Value(outcome), guard);
     }
 }
 
-/// Makes sure, before a *failed* operation is retired, that it is not in `word` and cannot come there any more: see
-/// the function of this name in `kcas`.
+/// Ensures, before a *failed* operation is retired, that it is not in `word` and can never get
+/// there again: see the function of this name in `kcas`.
 fn settle(word: &Word, kcas: &Kcas, expected: u64, guard: &Guard) {
     let mut content = word.load(guard);
     loop {
@@ -254,15 +257,16 @@ mod tests {
 
     use super::*;
 
-    /// More than an operation on two words has, and more than it takes to help one.
+    /// More steps than an operation on two words has, and than it takes to help one.
     const STEPS: u64 = 30;
 
     fn all_values(words: &[Word]) -> bool {
         words.iter().all(|word| is_value(word.peek()))
     }
 
-    /// A helper installs an operation that is about to fail, in the word on which it fails, as that has been repaired;
-    /// and sleeps. When the operation's owner is told of the failure, nothing of it is left in the words.
+    /// A helper installs an operation that is about to fail into the word on which it fails, as
+    /// that word has been repaired; then it sleeps. When the operation's owner learns of the
+    /// failure, nothing of it is left in the words.
     #[test]
     fn a_failed_operation_leaves_nothing_behind() {
         let mut installed_late = 0;

@@ -1,4 +1,5 @@
-//! A word and what it holds: a value, or the address of a descriptor on the heap. All unsafe code is here.
+//! One word and its content: a value, or the address of a descriptor on the heap. All unsafe code
+//! is here.
 //!
 //! ```text
 //! bit  63   62 … 4          3..0
@@ -17,7 +18,7 @@ use kcas::sync::{AtomicU64, Ordering};
 const TAG: u64 = 1 << 63;
 const INSTALL: u64 = 1;
 
-/// True when a word holds a value and no operation is under way on it.
+/// Returns true if a word holds a value and no operation is under way on it.
 #[inline]
 pub(crate) fn is_value(raw: u64) -> bool {
     raw & TAG == 0
@@ -27,21 +28,21 @@ pub(crate) fn is_value(raw: u64) -> bool {
 #[derive(Debug)]
 pub(crate) struct Word(AtomicU64);
 
-/// What a word holds, and who looks at it may use while its guard lives.
+/// The content of a word. A thread that reads it may use it while its guard lives.
 #[derive(Clone, Copy)]
 pub(crate) enum Content<'g> {
     /// No operation is under way here.
     Value(u64),
     /// Owned by this K-CAS until it is decided and released.
     Kcas(&'g Kcas),
-    /// Somebody is installing a K-CAS here, if it is still undecided.
+    /// A thread is installing a K-CAS here, if it is still undecided.
     Install(&'g Install),
 }
 
 /// A K-CAS. The low bits of its address are free for the kind of the tag.
 #[repr(align(16))]
 pub(crate) struct Kcas {
-    /// [`State`](crate::commit::State), as a number.
+    /// The [`State`](crate::commit::State), as a number.
     pub(crate) status: AtomicU64,
     pub(crate) ops: Ops,
 }
@@ -52,7 +53,8 @@ pub(crate) struct Install {
     target: *const Kcas,
     /// The value that it replaces.
     pub(crate) expected: u64,
-    /// Keeps the target for as long as the installation, if its maker is not the target's owner, who does so anyway.
+    /// Keeps the target alive as long as the installation, unless its maker is the target's owner,
+    /// who keeps it alive anyway.
     _kept: Option<Arc<Kcas>>,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Install {
 pub(crate) enum Role {
     /// Its own.
     Owner,
-    /// Another's.
+    /// Another thread's.
     Helper,
 }
 
@@ -70,14 +72,14 @@ impl Word {
         Word(AtomicU64::new(value))
     }
 
-    /// The word as it stands: its value, or a number of 2^63 or more.
+    /// Returns the raw content of the word: its value, or a number of 2^63 or more.
     #[inline]
     pub(crate) fn peek(&self) -> u64 {
         // SeqCst, as all accesses here: see the docs of `kcas`, "Orderings".
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Exchanges values. An error is the word as it stands.
+    /// Exchanges values. An error holds the raw content of the word.
     #[inline]
     pub(crate) fn compare_exchange_values(&self, current: u64, new: u64) -> Result<u64, u64> {
         self.0
@@ -102,16 +104,17 @@ impl Word {
 }
 
 impl<'g> Content<'g> {
-    /// What was read from a word under this guard.
+    /// Decodes what was read from a word under this guard.
     fn of(raw: u64, _: &'g Guard) -> Self {
         let address = (raw & !(TAG | INSTALL)) as usize;
         if is_value(raw) {
             Content::Value(raw)
         } else if raw & INSTALL == 0 {
-            // SAFETY: `raw` says that a `Kcas` is at this address: only `raw()` of one is ever put into a word. It
-            // stood in a word while this thread was pinned, so its owner had not let go of it (`Kcas::retire`) when
-            // the thread was pinned, and it stays for as long as the guard lives. It was written before its address
-            // was put into the word (SeqCst), and only its status, an atomic, is written since.
+            // SAFETY: `raw` says that a `Kcas` is at this address: only the `raw()` of one is ever
+            // put into a word. It stood in a word while this thread was pinned, so its owner had
+            // not released it (`Kcas::retire`) when the thread was pinned, and it stays alive as
+            // long as the guard. It was written before its address was put into the word (SeqCst),
+            // and since then only its status, an atomic, is written.
             Content::Kcas(unsafe { &*ptr::with_exposed_provenance(address) })
         } else {
             // SAFETY: as above, with `Install`, which is never written.
@@ -119,7 +122,7 @@ impl<'g> Content<'g> {
         }
     }
 
-    /// The word that holds this.
+    /// Returns the raw word for this content.
     fn raw(self) -> u64 {
         let tag = |address: usize| {
             let address = address as u64;
@@ -138,18 +141,20 @@ impl<'g> Content<'g> {
     }
 }
 
-/// The address of a descriptor, for a tag and for who frees it.
+/// Returns the address of a descriptor, for its tag and for the thread that frees it.
 fn address<T>(descriptor: &T) -> usize {
     ptr::from_ref(descriptor).expose_provenance()
 }
 
 impl Kcas {
-    /// A new operation, for as long as its guard lives, or until it is [retired](Kcas::retire).
+    /// Creates an operation that lives as long as its guard, or until it is
+    /// [retired](Kcas::retire).
     pub(crate) fn new(status: u64, ops: Ops, _: &Guard) -> &Kcas {
         let status = AtomicU64::new(status);
         let at = Arc::into_raw(Arc::new(Kcas { status, ops }));
         at.expose_provenance();
-        // SAFETY: it was just made, and whoever lets go of it (`retire`) tells that it is used no more.
+        // SAFETY: it was just made, and whoever releases it (`retire`) guarantees that it is no
+        // longer used.
         unsafe { &*at }
     }
 
@@ -157,27 +162,29 @@ impl Kcas {
         ptr::eq(self, other)
     }
 
-    /// Lets go of the operation once those who are pinned now are not. Installations of it by helpers keep it for
-    /// longer.
+    /// Releases the operation once all threads that are pinned now no longer are. Installations of
+    /// it by helpers keep it alive longer.
     ///
     /// # Safety
     ///
-    /// It comes from [`Kcas::new`], and this is its owner, for the first time. No word holds it, and none ever will; nor
-    /// does any hold an installation of it by its owner.
+    /// It comes from [`Kcas::new`], and the caller is its owner and calls this for the first time.
+    /// No word holds it, and none ever will; nor does any hold an installation of it by its owner.
     pub(crate) unsafe fn retire(&self, guard: &Guard) {
         let address = address(self);
         guard.defer(move || {
             let at: *const Kcas = ptr::with_exposed_provenance(address);
-            // SAFETY: it was made by `Arc::into_raw`, and this count is given back once. Whoever found it in a word, or in
-            // an installation by its owner, was pinned before it left there, and is no more.
+            // SAFETY: it was made by `Arc::into_raw`, and this count is given back once. Whoever
+            // found it in a word, or in an installation by its owner, was pinned before it left
+            // there, and no longer is.
             drop(unsafe { Arc::from_raw(at) });
         });
     }
 
-    /// For a helper, who found it in a word.
+    /// Keeps the operation alive, for a helper that found it in a word.
     fn keep(&self, _: &Guard) -> Arc<Kcas> {
         let at: *const Kcas = ptr::with_exposed_provenance(address(self));
-        // SAFETY: it was made by `Arc::into_raw`, and its owner's count is not given back while the guard lives.
+        // SAFETY: it was made by `Arc::into_raw`, and its owner's count is not given back while the
+        // guard lives.
         unsafe {
             Arc::increment_strong_count(at);
             Arc::from_raw(at)
@@ -186,7 +193,7 @@ impl Kcas {
 }
 
 impl Install {
-    /// A new installation, for as long as its guard lives, or until it is retired or freed.
+    /// Creates an installation that lives as long as its guard, or until it is retired or freed.
     pub(crate) fn new<'g>(
         target: &'g Kcas,
         expected: u64,
@@ -199,25 +206,29 @@ impl Install {
             _kept: (role == Role::Helper).then(|| target.keep(guard)),
         }));
         at.expose_provenance();
-        // SAFETY: it was just made, and whoever frees it (`retire`, `free`) tells that it is used no more.
+        // SAFETY: it was just made, and whoever frees it (`retire`, `free`) guarantees that it is
+        // no longer used.
         unsafe { &*at }
     }
 
-    /// The operation that it serves.
+    /// Returns the operation that it installs.
     pub(crate) fn target<'g>(&'g self, _: &'g Guard) -> &'g Kcas {
-        // SAFETY: a helper's installation keeps its target until it is freed itself. An owner's has left its word
-        // before the owner lets go of the target, and whoever is here found it in the word (or made it), pinned.
+        // SAFETY: a helper's installation keeps its target alive until it is freed itself. An
+        // owner's installation has left its word before the owner releases the target, and the
+        // current thread found the installation in the word (or made it) while pinned.
         unsafe { &*self.target }
     }
 
-    /// Frees the installation once those who are pinned now are not.
+    /// Frees the installation once all threads that are pinned now no longer are.
     ///
     /// # Safety
     ///
-    /// It comes from [`Install::new`] and was neither retired nor freed before. No word holds it, and none ever will.
+    /// It comes from [`Install::new`] and was neither retired nor freed before. No word holds it,
+    /// and none ever will.
     pub(crate) unsafe fn retire(&self, guard: &Guard) {
         let address = address(self);
-        // SAFETY: it is not freed elsewhere, and whoever found it in a word was pinned before it left.
+        // SAFETY: it is not freed elsewhere, and whoever found it in a word was pinned before it
+        // left.
         guard.defer(move || unsafe { Install::free_at(address) });
     }
 
@@ -225,18 +236,21 @@ impl Install {
     ///
     /// # Safety
     ///
-    /// As for [`retire`](Install::retire); and no word ever held it. It is not used again.
+    /// As for [`retire`](Install::retire); in addition, no word ever held it. It is not used again.
     pub(crate) unsafe fn free(&self) {
-        // SAFETY: it is not freed elsewhere, and nobody but its maker ever knew of it.
+        // SAFETY: it is not freed elsewhere, and only its maker ever knew of it.
         unsafe { Install::free_at(address(self)) };
     }
 
+    /// Frees an installation by its address.
+    ///
     /// # Safety
     ///
     /// An installation is at this address, and nobody uses it any more.
     unsafe fn free_at(address: usize) {
         let at: *mut Install = ptr::with_exposed_provenance_mut(address);
-        // SAFETY: it was made by `Box`, as the caller says that it is an installation; and he says the rest.
+        // SAFETY: it was made by `Box`, since the caller guarantees that it is an installation, and
+        // that it is no longer used.
         drop(unsafe { Box::from_raw(at) });
     }
 }

@@ -1,11 +1,12 @@
-//! The public face: [`WordArray`].
+//! The public interface: [`WordArray`].
 
 use kcas::{Error, Op, OutOfMemory, ascending};
 
 use crate::commit;
 use crate::word::{Word, is_value};
 
-/// [`kcas::WordArray`], the other way: same interface, same guarantees.
+/// The epoch-based counterpart of [`kcas::WordArray`], with the same interface and the same
+/// guarantees.
 ///
 /// ```
 /// use kcas_epoch::{Op, WordArray};
@@ -21,13 +22,13 @@ pub struct WordArray {
 }
 
 impl WordArray {
-    /// Most entries of one [`kcas`](Self::kcas).
+    /// Maximum number of entries of one [`kcas`](Self::kcas).
     pub const MAX_OPS: usize = kcas::WordArray::MAX_OPS;
 
     /// Width of a value in bits: 63.
     pub const VALUE_BITS: u32 = kcas::WordArray::VALUE_BITS;
 
-    /// An array of `len` words, all zero.
+    /// Creates an array of `len` words, all zero.
     ///
     /// # Panics
     /// When there is no memory for `len` words. See [`try_new`](Self::try_new).
@@ -38,7 +39,7 @@ impl WordArray {
         }
     }
 
-    /// An array of `len` words, all zero, or the reason why there is no memory for it.
+    /// Creates an array of `len` words, all zero.
     ///
     /// # Errors
     /// When the allocator refuses `8 × len` bytes.
@@ -53,7 +54,7 @@ impl WordArray {
         })
     }
 
-    /// An array of these values.
+    /// Creates an array of these values.
     ///
     /// # Panics
     /// When a value is wider than 63 bits.
@@ -67,19 +68,19 @@ impl WordArray {
         }
     }
 
-    /// Number of words.
+    /// Returns the number of words.
     #[inline]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// True when there is no word.
+    /// Returns true if there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The value of the word at `index`. Never helps. One load when no operation is under way on the word; otherwise
-    /// the epoch is pinned, which writes memory of the thread's own.
+    /// Returns the value of the word at `index`. Never helps. Makes one load if no operation is
+    /// under way on the word; otherwise it pins the epoch, which writes memory of the thread's own.
     ///
     /// # Panics
     /// When `index` is out of range.
@@ -88,8 +89,8 @@ impl WordArray {
         commit::load(&self.words, index)
     }
 
-    /// The word at `index` as it stands: its value, or a number of 2^63 or more when an operation is under way on it.
-    /// One load.
+    /// Returns the raw content of the word at `index`: its value, or a number of 2^63 or more if an
+    /// operation is under way on it. Makes one load.
     ///
     /// # Panics
     /// When `index` is out of range.
@@ -98,11 +99,12 @@ impl WordArray {
         self.words[index].peek()
     }
 
-    /// Replaces the word at `index` by `new` if it holds `current`: `Ok(current)`, or `Err` with the value that it
-    /// holds instead. Lock-free, but for the allocator.
+    /// Replaces the word at `index` by `new` if it holds `current`. Returns `Ok(current)`, or `Err`
+    /// with the actual value. Lock-free, except for the allocator.
     ///
     /// # Panics
-    /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than 63 bits.
+    /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than
+    /// 63 bits.
     #[inline]
     pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
         assert!(
@@ -112,11 +114,12 @@ impl WordArray {
         commit::compare_exchange(&self.words, index, current, new)
     }
 
-    /// Replaces all the words that `ops` names, if each holds its expected value at one moment; otherwise none.
-    /// Lock-free, but for the allocator.
+    /// Replaces all the words that `ops` names if each holds its expected value at one moment;
+    /// otherwise none. Lock-free, except for the allocator.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when some word differs; the others are misuse, found before any word changes.
+    /// Returns [`Error::Mismatch`] if some word differs; the other errors report misuse, found
+    /// before any word changes.
     pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
         let ops = ascending(ops, self.len())?;
         let done = match ops.as_slice() {

@@ -1,6 +1,6 @@
-//! The tests of `kcas`, unchanged, of this engine.
+//! Runs the tests of `kcas`, unchanged, on this engine.
 
-// What those files call `kcas` is this crate here.
+// Those files call this crate `kcas`.
 extern crate kcas_epoch as kcas;
 
 #[path = "../../../kcas/tests/misuse.rs"]

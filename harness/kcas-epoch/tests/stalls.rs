@@ -1,6 +1,6 @@
-//! The test of `kcas` that stops threads at every step, unchanged, of this engine.
+//! Runs the test of `kcas` that stops threads at every step, unchanged, on this engine.
 
-// What that file calls `kcas` is this crate here.
+// That file calls this crate `kcas`.
 extern crate kcas_epoch as kcas;
 
 #[path = "../../../kcas/tests/stalls.rs"]

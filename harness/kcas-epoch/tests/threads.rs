@@ -1,4 +1,5 @@
-//! Descriptors are freed, also those of threads that end, and also while others go on.
+//! Tests that descriptors are freed, including those of threads that end, and while others
+//! continue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,7 +7,7 @@ use std::thread;
 use kcas_epoch::{Op, WordArray};
 use memory_stats::memory_stats;
 
-/// Adds one to both words, or does not.
+/// Tries to add one to both words.
 fn add(words: &WordArray) -> bool {
     let ops = [0, 1].map(|index| {
         let expected = words.load(index);
@@ -19,7 +20,7 @@ fn add(words: &WordArray) -> bool {
     words.kcas(&ops).is_ok()
 }
 
-/// In a process of its own, and one test: whatever else runs would be counted, too.
+/// In a process of its own with a single test: anything else that runs would be counted too.
 #[test]
 fn memory_stays_with_threads_that_come_and_go() {
     const THREADS: u64 = 3_000;

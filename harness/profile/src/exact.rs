@@ -1,4 +1,5 @@
-//! Exact counts of all keys, to hold the estimates against: they take memory for every different key.
+//! Exact counts of all keys, to compare the estimates with: they take memory for every distinct
+//! key.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -9,7 +10,7 @@ use relatives::theory::Claim;
 
 use super::{Description, Key, Settings, Sketches};
 
-/// How often each key occurred, as one thread saw it or all together.
+/// How often each key occurred, as seen by one thread or by all together.
 #[derive(Default)]
 pub(super) struct Counts(HashMap<Key, u64, FixedState>);
 
@@ -22,7 +23,7 @@ impl Counts {
         }
     }
 
-    /// Takes over what another thread counted.
+    /// Adds what another thread counted.
     pub(super) fn merge(&mut self, other: Self) {
         for (key, count) in other.0 {
             *self.0.entry(key).or_default() += count;
@@ -33,18 +34,18 @@ impl Counts {
 /// The truth beside the estimates.
 #[derive(Debug, Clone)]
 pub struct Exact {
-    /// Different keys.
+    /// Number of distinct keys.
     pub distinct: u64,
     /// How often each of the heaviest keys occurred, in their order.
     pub counts: Vec<u64>,
-    /// By how much the estimate of a key's count was too high at most.
+    /// The largest overestimate of any key's count.
     pub worst: u64,
-    /// What the sketches promise, and whether they kept it.
+    /// What the sketches promise, and whether it held.
     pub bounds: Vec<Claim>,
 }
 
 impl Exact {
-    /// Holds what was estimated against the counts.
+    /// Compares the estimates with the counts.
     pub(super) fn compare(
         counts: &Counts,
         sketches: &Sketches,
@@ -102,7 +103,7 @@ impl Exact {
     }
 }
 
-/// How the estimates of all keys stand to their counts.
+/// How the estimates of all keys relate to their counts.
 #[derive(Default)]
 struct Errors {
     too_low: u64,
@@ -124,7 +125,8 @@ impl Errors {
     }
 }
 
-/// How many keys are missing among the heaviest that [`TopK`](relatives::sketches::TopK) promises.
+/// Returns how many keys are missing among the heaviest that [`TopK`](relatives::sketches::TopK)
+/// promises.
 fn missed(
     counts: &HashMap<Key, u64, FixedState>,
     description: &Description,

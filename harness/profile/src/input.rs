@@ -1,4 +1,4 @@
-//! A file of keys, handed out to threads in chunks of whole lines.
+//! Reads a file of keys, and hands it out to threads in chunks of whole lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::lines::{MAX_LINE, STANDARD_INPUT, key_of};
 
-/// How much is read at a time, and a line more.
+/// Bytes that are read at a time, besides the rest of the last line.
 const READ_SIZE: u64 = 1 << 18;
 
 type Source = BufReader<Box<dyn Read + Send>>;
 
-/// The file, until its end.
+/// The file, until its end is reached.
 pub(super) struct Input {
     file: Option<Source>,
 }
@@ -41,7 +41,8 @@ impl Input {
         }
     }
 
-    /// Fills `chunk` with the next whole lines; false at the end, which an error is too.
+    /// Fills `chunk` with the next whole lines. Returns false at the end; an error also ends the
+    /// input.
     pub(super) fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
         chunk.clear();
         let Some(file) = &mut self.file else {
@@ -51,17 +52,18 @@ impl Input {
         if chunk.is_empty() || read.is_err() {
             self.end();
         }
-        read.context("cannot read on")?;
+        read.context("cannot read further")?;
         Ok(!chunk.is_empty())
     }
 
-    /// Reads no more.
+    /// Stops reading.
     pub(super) fn end(&mut self) {
         self.file = None;
     }
 }
 
-/// Reads about [`READ_SIZE`], and to the end of the line that was begun; no further than a line may be long.
+/// Reads about [`READ_SIZE`] bytes, and to the end of the line that was begun, up to the longest
+/// line allowed.
 fn read_lines(file: &mut Source, chunk: &mut Vec<u8>) -> std::io::Result<()> {
     file.by_ref().take(READ_SIZE).read_to_end(chunk)?;
     if !chunk.ends_with(b"\n") {
@@ -72,11 +74,11 @@ fn read_lines(file: &mut Source, chunk: &mut Vec<u8>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The keys in a chunk; nothing in the place of a blank line.
+/// Returns the keys in a chunk, and `None` for each blank line.
 ///
 /// # Errors
 ///
-/// A line that is too long.
+/// Fails at a line that is too long.
 pub(super) fn keys(chunk: &[u8]) -> impl Iterator<Item = Result<Option<&[u8]>>> {
     let lines = chunk.strip_suffix(b"\n").unwrap_or(chunk);
     lines.split(|&byte| byte == b'\n').map(|line| {

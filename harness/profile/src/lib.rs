@@ -1,5 +1,6 @@
-//! What a file of keys is like, told in one pass and in memory that does not grow with it: how many keys are different,
-//! which occur most often, how skewed they are, and what a filter of them would take.
+//! Profiles a file of keys in one pass, and in memory that does not grow with the file: how many
+//! keys are distinct, which occur most often, how skewed they are, and what a filter of them would
+//! take.
 //!
 //! Threads take chunks of lines in turn, and share a [`HyperLogLog`] and a [`CountMin`] sketch.
 
@@ -28,62 +29,63 @@ pub use skew::Skew;
 use exact::Counts;
 use input::{Input, keys};
 
-/// A line without its break.
+/// A line without its line break.
 pub type Key = Box<[u8]>;
 
 /// The share of keys whose counts may be too high by more than [`Settings::error`]: five rows.
 const FAILURE: f64 = 0.01;
 
-/// Hash functions follow from it.
+/// Seed of the hash functions.
 const SEED: u64 = 1;
 
-/// The most of the heaviest keys that the law of their counts is fitted to.
+/// Maximum number of the heaviest keys that the law of their counts is fitted to.
 const RANKS: usize = 1_000;
 
-/// A count that is so many times the error that the sketch bears is told well enough for the law of counts.
+/// A count of at least this many times the error of the sketch is exact enough for the law of
+/// counts.
 const CLEAR: f64 = 10.0;
 
 /// How a file is described.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many of the heaviest keys are told.
+    /// Number of the heaviest keys to report.
     pub top: usize,
-    /// Of all keys, the share by which counts may be too high: the ε of the count-min sketch.
+    /// The share of all keys by which counts may be too high: the ε of the count-min sketch.
     pub error: f64,
     /// The precision of the HyperLogLog sketch.
     pub precision: u8,
-    /// What the filters are to have, that are proposed.
+    /// False positive rate of the proposed filters.
     pub false_positive_rate: f64,
     /// Threads that share the sketches.
     pub threads: usize,
-    /// Whether all keys are counted exactly, too.
+    /// Whether to count all keys exactly too.
     pub exact: bool,
 }
 
-/// What a file is like.
+/// The profile of a file.
 #[derive(Debug, Clone)]
 pub struct Description {
-    /// Keys, one a line.
+    /// Number of keys, one per line.
     pub keys: u64,
-    /// Lines that are no keys.
+    /// Number of blank lines, which are no keys.
     pub blank: u64,
     /// What is odd about the keys, and what to do about it, if anything is.
     pub warning: Option<String>,
-    /// About how many keys are different; no more than there are.
+    /// Estimated number of distinct keys, at most the number of keys.
     pub distinct: f64,
-    /// The standard error of that, as a share of it.
+    /// The standard error of that estimate, as a share of it.
     pub standard_error: f64,
     /// The keys that occurred most often, the heaviest first, with their estimated counts.
     pub heaviest: Vec<Heavy<Key>>,
-    /// By how much few of those counts are too high at most: ε N.
+    /// The amount by which only a few of those counts may be too high: ε N.
     pub count_error: f64,
-    /// The law of the counts, where enough keys are heavy.
+    /// The law of the counts, if enough keys are heavy.
     pub skew: Option<Skew>,
-    /// Filters that would hold the different keys.
+    /// Filters that would hold the distinct keys.
     pub sizes: Vec<Size>,
-    /// What the sketches took.
+    /// Bytes that the sketches took.
     pub sketch_bytes: usize,
-    /// The truth, if it was asked for.
+    /// The exact counts, if requested.
     pub exact: Option<Exact>,
 }
 
@@ -102,7 +104,7 @@ struct Part {
     exact: Option<Counts>,
 }
 
-/// What a file of keys is called.
+/// Returns the name of a file of keys.
 pub fn name(file: &Path) -> String {
     match file == Path::new(STANDARD_INPUT) {
         true => "the standard input".to_owned(),
@@ -110,12 +112,13 @@ pub fn name(file: &Path) -> String {
     }
 }
 
-/// Describes a file, or the [standard input](STANDARD_INPUT); `progress` is told of the bytes read.
+/// Profiles a file, or the [standard input](STANDARD_INPUT). Calls `progress` with the number of
+/// bytes read.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or holds no keys, a line longer than
-/// [`MAX_LINE`](crate::lines::MAX_LINE), and settings that are impossible.
+/// Fails if the file cannot be read, holds no keys or has a line longer than
+/// [`MAX_LINE`](crate::lines::MAX_LINE), or if settings are impossible.
 pub fn describe(
     file: &Path,
     settings: &Settings,
@@ -125,7 +128,7 @@ pub fn describe(
         distinct: HyperLogLog::new(settings.precision).context("--precision")?,
         counts: CountMin::new(settings.error, FAILURE, SEED).context("--error")?,
     };
-    // Before the work, not after it.
+    // Fails before the work, not after it.
     sizing::sizes(1.0, settings.false_positive_rate).context("--false-positive-rate")?;
     let input = Input::open(file)?;
     let part = read(input, &sketches, settings, progress)
@@ -141,7 +144,7 @@ pub fn describe(
     let counts = heaviest.iter().take(RANKS).map(|heavy| heavy.count);
     let skew = Skew::of(counts, CLEAR * count_error);
     heaviest.truncate(settings.top);
-    // No sketch knows how many keys there were; we do.
+    // The sketch does not know how many keys there were; we do.
     let distinct = sketches.distinct.estimate().min(part.keys as f64);
     let mut description = Description {
         keys: part.keys,
@@ -163,14 +166,14 @@ pub fn describe(
 }
 
 impl Description {
-    /// Of all keys, the share that the heaviest are, by their estimated counts.
+    /// Returns the share of the heaviest keys in all keys, by their estimated counts.
     pub fn share_of_heaviest(&self) -> f64 {
         let counts = self.heaviest.iter().map(|heavy| heavy.count);
         (counts.sum::<u64>() as f64 / self.keys as f64).min(1.0)
     }
 }
 
-/// A key as it is shown: the beginning of a long one, without control characters.
+/// Formats a key: only the beginning of a long one, without control characters.
 pub fn shown(key: &[u8]) -> String {
     const LONGEST: usize = 60;
     // No character has more than four bytes.
@@ -187,7 +190,7 @@ pub fn shown(key: &[u8]) -> String {
     shown
 }
 
-/// Reads all of the input with all threads, and puts together what they found.
+/// Reads all of the input with all threads, and combines what they found.
 fn read(
     input: Input,
     sketches: &Sketches,
@@ -211,7 +214,7 @@ fn read(
     Ok(together)
 }
 
-/// What each thread does: takes chunks until there are none.
+/// The work of each thread: takes chunks until there are none.
 fn work(
     input: &Mutex<Input>,
     sketches: &Sketches,
@@ -220,7 +223,7 @@ fn work(
 ) -> Result<Part> {
     let mut part = Part::new(settings);
     let mut chunk = Vec::new();
-    // That another thread panicked is told when it is joined.
+    // A panic of another thread is reported when it is joined.
     let input = || input.lock().unwrap_or_else(PoisonError::into_inner);
     while input().next_chunk(&mut chunk)? {
         let taken = keys(&chunk).try_for_each(|key| {
@@ -230,7 +233,7 @@ fn work(
             }
             anyhow::Ok(())
         });
-        // So that the others do not read on for nothing.
+        // Ends the input, so that the others do not read on for nothing.
         taken.inspect_err(|_| input().end())?;
         progress(chunk.len() as u64);
     }
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!(told(1), told(4));
     }
 
-    /// A sketch far too small for so many keys: its counts are wrong, and that is told.
+    /// A sketch far too small for this many keys: its counts are wrong, and the output says so.
     #[test]
     fn broken_bounds_are_told() {
         let mut file = NamedTempFile::new().unwrap();
@@ -388,7 +391,7 @@ mod tests {
 
         let mut counts = Counts::default();
         (0..2_000).for_each(|key| counts.add(format!("{key}").as_bytes()));
-        // Heavy, and not told to be.
+        // Heavy, but not reported.
         (0..500).for_each(|_| counts.add(b"heavy"));
         let sketches = Sketches {
             distinct: HyperLogLog::new(4).unwrap(),

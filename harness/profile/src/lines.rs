@@ -1,24 +1,24 @@
-//! Keys as the lines of a text.
+//! Keys as the lines of a text file.
 
 use anyhow::{Result, ensure};
 use subject::wording::counted;
 
-/// What stands for the standard input where a file of keys is named.
+/// Names the standard input instead of a file of keys.
 pub const STANDARD_INPUT: &str = "-";
-/// Longest line a file of keys may have, in bytes.
+/// Longest line allowed in a file of keys, in bytes.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// What is hardly meant among keys: NUL bytes, of which text has none, but for UTF-16.
+/// Counts keys with NUL bytes. Text has none, unless it is UTF-16, so they are hardly intended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotText {
-    /// Keys that hold a NUL byte.
+    /// Keys that contain a NUL byte.
     keys: u64,
     /// Whether one of them begins with the byte order mark of UTF-16.
     marked: bool,
 }
 
 impl NotText {
-    /// Looks at a key.
+    /// Examines a key.
     pub fn look_at(&mut self, key: &[u8]) {
         if key.contains(&0) {
             self.keys += 1;
@@ -32,7 +32,7 @@ impl NotText {
         self.marked |= other.marked;
     }
 
-    /// What is odd about a file of so many keys, and what to do; `None` if nothing is.
+    /// Says what is odd about a file of `keys` keys, and what to do; `None` if nothing is.
     pub fn warning(&self, file: &str, keys: u64) -> Option<String> {
         let looks = match self.marked {
             true => "It has the byte order mark of UTF-16",
@@ -50,11 +50,11 @@ impl NotText {
     }
 }
 
-/// The key that a line of a file is: all of it but its line break; none if it is blank.
+/// Returns the key of a line: the line without its line break; `None` if it is blank.
 ///
 /// # Errors
 ///
-/// A line longer than [`MAX_LINE`].
+/// Fails if the line is longer than [`MAX_LINE`].
 pub fn key_of(line: &[u8]) -> Result<Option<&[u8]>> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     let text = text.strip_suffix(b"\r").unwrap_or(text);

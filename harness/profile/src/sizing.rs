@@ -1,4 +1,4 @@
-//! What a filter of so many keys takes, and how wrong it is for that.
+//! Computes what a filter of a given number of keys takes, at which false positive rate.
 
 use std::f64::consts::LN_2;
 
@@ -9,25 +9,26 @@ use subject::wording::counted;
 /// A filter that would hold the keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Size {
-    /// What it is.
+    /// Name of the filter.
     pub filter: &'static str,
-    /// How it is set.
+    /// Its parameters.
     pub parameters: String,
-    /// What it takes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// The share of absent keys that it is to find, with all keys in.
+    /// The expected share of absent keys that it finds when it holds all keys.
     pub rate: f64,
     /// Whether keys can be removed from it.
     pub removes: bool,
 }
 
-/// The sizes of filters of `keys` keys that find at most `rate` of the absent ones, or nearly so: a Bloom filter of
-/// 1.44 n log2(1 / rate) bits, a counting one of four bits in the place of each, and our cuckoo filter in the
-/// smallest layout that will do.
+/// Returns the sizes of filters of `keys` keys that find at most `rate` of the absent ones, or
+/// nearly so: a Bloom filter of 1.44 n log2(1 / rate) bits, a counting Bloom filter with four bits
+/// in place of each, and our cuckoo filter in the smallest layout that is accurate enough.
 ///
 /// # Errors
 ///
-/// A rate that is not between 0 and 1 or is too low for every layout; more keys than a table can have.
+/// Fails if the rate is not between 0 and 1 or is too low for every layout, or if there are more
+/// keys than a table can have.
 pub fn sizes(keys: f64, rate: f64) -> Result<Vec<Size>> {
     let keys = keys.max(1.0);
     // It takes no memory from the system before it is written to.
@@ -70,8 +71,8 @@ pub fn sizes(keys: f64, rate: f64) -> Result<Vec<Size>> {
 mod tests {
     use super::*;
 
-    /// Against the numbers that the literature has for 1 in 512: 12.98 bits a key and nine hashes; and against our
-    /// own 16.8.
+    /// Compares with the literature's numbers for 1 in 512, 12.98 bits per key and nine hashes, and
+    /// with our own 16.8.
     #[test]
     fn sizes_are_those_of_the_formulas() {
         let rate = 1.0 / 512.0;

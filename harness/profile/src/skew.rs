@@ -1,14 +1,14 @@
-//! How unequal keys are: the exponent of the Zipf law that comes nearest to their counts.
+//! How skewed keys are: the exponent of the Zipf law that best fits their counts.
 
 use statrs::statistics::Statistics;
 
-/// Fewest keys that make a law.
+/// Fewest keys that a law is fitted to.
 const FEWEST: usize = 5;
 
 /// Counts that fall as 1 / rank^exponent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skew {
-    /// 0 where all keys are as frequent, about 1 in the words of a language.
+    /// 0 if all keys are equally frequent, about 1 for the words of a language.
     pub exponent: f64,
     /// The share of the variance of ln count that the law explains: 1 if the counts follow it.
     pub explained: f64,
@@ -17,8 +17,8 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// Fits ln count = c − exponent × ln rank by least squares, over the counts of the heaviest keys, the heaviest
-    /// first. Those below `least` are left out; none is fitted to fewer than five.
+    /// Fits ln count = c − exponent × ln rank by least squares, over the counts of the heaviest
+    /// keys, heaviest first. Omits counts below `least`. Returns `None` with fewer than five keys.
     pub fn of(counts: impl IntoIterator<Item = u64>, least: f64) -> Option<Self> {
         let counts = counts.into_iter().map(|count| count as f64);
         let logs: Vec<f64> = (counts.take_while(|&count| count >= least.max(1.0)))
@@ -54,7 +54,7 @@ mod tests {
     fn the_exponent_of_a_law_is_found() {
         for exponent in [0.5, 1.0, 1.5] {
             let skew = Skew::of(zipf(exponent), 20.0).unwrap();
-            // Counts are whole numbers: one of 20 is off by a twentieth at most.
+            // Counts are whole numbers: one of 20 is off by at most a twentieth.
             assert!((skew.exponent - exponent).abs() < 0.01, "{skew:?}");
             assert!(skew.explained > 0.999, "{skew:?}");
         }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn light_keys_are_left_out() {
-        // Those from rank 100 on are far heavier than the law has them.
+        // The counts from rank 100 on are far higher than the law predicts.
         let bent = |rank, count: u64| if rank < 100 { count } else { 9_999 };
         let counts = zipf(1.0).enumerate().map(|(rank, count)| bent(rank, count));
         let skew = Skew::of(counts, 10_000.0).unwrap();

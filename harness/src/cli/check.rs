@@ -1,4 +1,5 @@
-//! `check`: looks for answers that cannot be explained, and tells them so that a person can see it.
+//! The `check` command: searches for answers that no order of the calls explains, and prints them
+//! readably.
 
 use std::cell::Cell;
 use std::process;
@@ -23,27 +24,29 @@ use crate::wording::{counted, large};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// What to check; `harness list` names the subjects.
+    /// Subject to check; `harness list` names the subjects.
     #[arg(long, value_name = "NAME")]
     subject: String,
-    /// Number of threads. More than there are cores make threads stop in the middle of a call.
+    /// Number of threads. With more threads than cores, threads are also preempted in the middle of
+    /// a call.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = threads)]
     threads: usize,
-    /// How long to look.
+    /// How long to search.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
-    /// Number that keys and calls follow from; by default drawn anew, and printed.
+    /// Seed of the keys and calls; by default drawn anew and printed.
     #[arg(long, value_name = "X")]
     seed: Option<u64>,
-    /// Repeat the calls of this round of the seed, instead of going on from round to round. When they
-    /// meet is up to the machine, so a violation may take a while to come again.
+    /// Repeat the calls of this one round of the seed, instead of going from round to round. How
+    /// the calls overlap is up to the machine, so a violation may take a while to reappear.
     #[arg(long, value_name = "R", requires = "seed")]
     round: Option<u64>,
-    /// Give up when a round has not ended for so long: its threads wait for one another, or go round in
-    /// circles. A round takes less than a second, or some on a busy machine.
+    /// Give up when a round has not ended for this long: its threads are deadlocked or livelocked.
+    /// A round takes less than a second, or a few on a busy machine.
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
     patience: Duration,
-    /// Do not disturb threads in the middle of their calls. Builds without the feature `steps` never do.
+    /// Do not stop threads in the middle of their calls. Builds without the feature `steps` never
+    /// do.
     #[arg(long)]
     no_perturb: bool,
 }
@@ -51,7 +54,7 @@ pub(super) struct Options {
 fn threads(text: &str) -> Result<usize> {
     let threads = text.parse().context("that is not a number")?;
     if !(1..=MAX_THREADS).contains(&threads) {
-        bail!("choose 1 to {MAX_THREADS}: the checker can take so many calls at once");
+        bail!("choose 1 to {MAX_THREADS}: the checker can handle this many calls at once");
     }
     Ok(threads)
 }
@@ -61,7 +64,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     let settings = Settings {
         threads: options.threads,
         time: options.seconds,
-        // Short enough to be typed.
+        // 32 bits, short enough to type.
         seed: options.seed.unwrap_or_else(|| rand::random::<u32>().into()),
         round: options.round,
         perturb: perturbation::AVAILABLE && !options.no_perturb,
@@ -94,7 +97,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-/// Says what is about to be done.
+/// Prints what is about to be done.
 fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
@@ -102,20 +105,19 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     note!(
         "  {}",
         match (perturbation::AVAILABLE, settings.perturb) {
-            (true, true) =>
-                "this build has steps: threads are stopped in the middle of their calls",
+            (true, true) => "this build has steps: threads are stopped in the middle of calls",
             (true, false) => "this build has steps, but threads are not disturbed",
             (false, _) =>
-                "this build has no steps: threads meet by chance alone; with `--features steps` they \
-                 are stopped in the middle of their calls",
+                "this build has no steps: calls overlap by chance alone; with `--features steps` threads \
+                 are stopped in the middle of calls",
         }
     );
     if cfg!(debug_assertions) {
-        note!("  this build is not optimised: `cargo run --release` does more rounds in a second");
+        note!("  this build is not optimised: `cargo run --release` runs more rounds per second");
     }
     if !entry.candidate().names_classes()? {
         note!(
-            "  it does not tell which keys it takes for one: only missed keys are looked for, not false \
+            "  it does not reveal which keys it treats as equal: only missed keys are found, not false \
              finds and refusals"
         );
     }
@@ -124,11 +126,11 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// In place of the number of rounds that ended, when there will be no more.
+/// Replaces the number of finished rounds when there will be no more.
 const OVER: u64 = u64::MAX;
 
-/// Ends the process when the number of rounds that ended, which the caller stores, has stayed the same for
-/// too long: a thread that is stuck in a call cannot be stopped in any other way.
+/// Ends the process when the number of finished rounds, which the caller stores, has not changed
+/// for `patience`: a thread that is stuck in a call cannot be stopped in any other way.
 fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
     let ended = Arc::new(AtomicU64::new(0));
     let watched = Arc::clone(&ended);
@@ -141,11 +143,11 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
             }
             if watched.load(Ordering::Relaxed) == before {
                 say!(
-                    "STUCK after {}: one more has not ended for {patience:?}. Its calls again:",
+                    "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
                     counted(before, "round")
                 );
                 say!("{}", again(before));
-                note!("error: a call does not return; with --patience S it is waited for longer");
+                note!("error: a call does not return; to wait for longer, use --patience S");
                 process::exit(1);
             }
         }
@@ -153,7 +155,7 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
     ended
 }
 
-/// The command line that repeats a round.
+/// Returns a function that formats the command line repeating a round.
 fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
@@ -167,7 +169,7 @@ fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 
     }
 }
 
-/// A violation, for a person to read and repeat.
+/// Prints a violation, for a person to read and repeat.
 fn tell(found: &Found, entry: &Entry, settings: &Settings) {
     let Found {
         round,
@@ -179,7 +181,7 @@ fn tell(found: &Found, entry: &Entry, settings: &Settings) {
     say!("round {round}: {scenario}, {}", counted(threads, "thread"));
     say!("{}", history.to_string().trim_end());
     say!("(thread {threads} fills the table before all others, and empties it after them)");
-    say!("The same calls again, which may meet in other ways:");
+    say!("To repeat the same calls, which may overlap differently:");
     say!("{}\n", again(entry, settings)(*round));
 }
 
@@ -188,7 +190,7 @@ fn rounds_and_calls(totals: &Totals) -> String {
     format!("{}, {}", large(rounds, "round"), large(calls, "call"))
 }
 
-/// What was checked.
+/// Prints what was checked.
 fn show(totals: &Totals) {
     let Totals {
         inserts,
@@ -211,13 +213,13 @@ fn show(totals: &Totals) {
     say!("  {running:.1?} running, {checking:.1?} checking");
     if undecided > 0 {
         say!(
-            "  not checked in a round, as too many calls overlapped: {} of keys; choose fewer threads",
+            "  not checked in some rounds, as too many calls overlapped: {} of keys; choose fewer threads",
             large(undecided, "class")
         );
     }
 }
 
-/// A bar with the time left, or, where standard error is not a terminal, a line now and then.
+/// A bar with the time left; where standard error is not a terminal, an occasional line instead.
 struct Progress {
     bar: ProgressBar,
     begun: Instant,
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
     use crate::subjects::LockFree;
 
-    /// Accepts no key, and says that it has.
+    /// Claims to accept every key, and stores none.
     struct Forgetful(LockFree);
 
     impl Subject for Forgetful {

@@ -1,4 +1,4 @@
-//! `describe`: tells what a file of keys is like.
+//! The `describe` command: summarises a file of keys.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,50 +20,54 @@ use crate::show::progress;
 use crate::show::sidecar::{Run, Sidecar};
 use crate::wording::large;
 
-/// What the error rates in the README are those of: four slots of twelve bits.
+/// False positive rate of the layout whose rates the README quotes: four slots of twelve bits.
 const DEFAULT_RATE: f64 = filter::layout::Layout::<4, 12>::FALSE_POSITIVE_RATE;
 
 pub(super) const AFTER_HELP: &str = "Example: harness describe --keys access.log --top 5 --exact";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A text file, one key a line, of any size; blank lines are skipped. `-` is the standard input. Lines end with the
-    /// byte of a line feed, and what is between is a key as it is: UTF-16 must be converted first.
+    /// A text file of any size, one key per line; blank lines are skipped. `-` is the standard
+    /// input. Lines end with a line feed byte, and the bytes between are taken as they are: convert
+    /// UTF-16 first.
     #[arg(long, value_name = "FILE")]
     keys: PathBuf,
-    /// Also count all keys exactly, which takes memory for every different one, and hold the estimates against that.
+    /// Also count all keys exactly, and compare the estimates with that. Takes memory for every
+    /// distinct key.
     #[arg(long)]
     exact: bool,
-    /// How many of the heaviest keys are shown.
+    /// Number of the heaviest keys to show.
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = value_parser!(u32).range(1..=100_000))]
     top: u32,
-    /// By how much counts may be too high, as a share of all keys (ε): the lower, the more memory, 11 MB for 0.00001. One
-    /// key in a hundred may have a count that is worse.
+    /// Largest overestimate of a count, as a share of all keys (ε): the lower, the more memory, 11
+    /// MB for 0.00001. One key in a hundred may exceed it.
     #[arg(long, value_name = "SHARE", default_value_t = 0.000_1)]
     error: f64,
-    /// Bits that choose a HyperLogLog register, 4 to 18: each doubles the memory, and two of them halve the error. 14
-    /// are 16 KiB and 0.8 %.
+    /// Bits that choose a HyperLogLog register, 4 to 18: each one more doubles the memory, and two
+    /// more halve the error. 14 means 16 KiB and 0.8 %.
     #[arg(long, value_name = "P", default_value_t = 14, value_parser = value_parser!(u8).range(i64::from(MIN_PRECISION)..=i64::from(MAX_PRECISION)))]
     precision: u8,
-    /// The share of absent keys that the filters may find. By default that of our default layout, 1 in 512.
+    /// Share of absent keys that the filters may find. By default that of our default layout, 1 in
+    /// 512.
     #[arg(long, value_name = "SHARE", default_value_t = DEFAULT_RATE, hide_default_value = true)]
     false_positive_rate: f64,
-    /// Threads that read and count; by default one for each core.
+    /// Threads that read and count; by default one per core.
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1_024))]
     threads: Option<u16>,
-    /// Also leave all numbers as describe.csv in this directory, and describe.machine.toml; created if need be.
+    /// Also write all numbers to describe.csv and describe.machine.toml in this directory, which is
+    /// created if need be.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 }
 
-/// That of its files.
+/// Base name of the files this command writes.
 const NAME: &str = "describe";
 
 pub(super) fn describe(options: &Options) -> Result<Ending> {
     let settings = settings(options)?;
     let run = Run::begin(
         "What a file of keys is like".into(),
-        "How many keys are different, which are heavy, and what would a filter of them take?"
+        "How many keys are distinct, which are heavy, and how large would a filter of them be?"
             .into(),
         0,
         without_directories([&*name(&options.keys)]),
@@ -150,7 +154,7 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     )?;
     writeln!(
         out,
-        "The heaviest keys, with counts that are too high by {} at most, but for one key in a hundred:\n\n{}\n",
+        "The heaviest keys; counts are too high by at most {}, except for one key in a hundred:\n\n{}\n",
         count(description.count_error),
         heaviest(description)
     )?;
@@ -172,7 +176,7 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     if let Some(exact) = exact {
         writeln!(
             out,
-            "\nHeld against exact counts, of which no estimate is off by more than {}:\n\n{}",
+            "\nCompared with exact counts, from which no estimate differs by more than {}:\n\n{}",
             HumanCount(exact.worst),
             bounds(exact)
         )?;
@@ -180,7 +184,7 @@ fn write(options: &Options, description: &Description, mut out: impl io::Write) 
     Ok(())
 }
 
-/// How far the number of different keys is off.
+/// Formats the error of the estimated number of distinct keys.
 fn off(description: &Description, exact: &Exact) -> String {
     let error = description.distinct / exact.distinct as f64 - 1.0;
     format!(
@@ -194,7 +198,7 @@ fn off(description: &Description, exact: &Exact) -> String {
 fn skew(description: &Description) -> String {
     match &description.skew {
         None => {
-            "Too few keys are heavy enough to tell the law of their counts; a lower --error may tell.".to_owned()
+            "Too few keys are heavy enough to show how their counts fall; a lower --error may show it.".to_owned()
         }
         Some(skew) => format!(
             "Counts fall as 1 / rank^{:.2} (Zipf):\nleast squares of ln count on ln rank, over the {} heaviest keys \
@@ -277,7 +281,7 @@ fn bounds(exact: &Exact) -> Table {
     table
 }
 
-/// A table that pastes into Markdown, with numbers to the right.
+/// Creates a table that pastes into Markdown, with numbers aligned to the right.
 fn markdown(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
@@ -288,7 +292,7 @@ fn markdown(header: &[&str]) -> Table {
     table
 }
 
-/// A column of words.
+/// Aligns a column of words to the left.
 fn left(table: &mut Table, column: usize) {
     if let Some(column) = table.column_mut(column) {
         column.set_cell_alignment(CellAlignment::Left);

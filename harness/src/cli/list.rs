@@ -1,4 +1,4 @@
-//! `list`: shows what there is to measure.
+//! The `list` command: shows what can be measured.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The command line: one file a command.
+//! The command line: its options, its `main`, and one file per command.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,14 +20,14 @@ mod plot;
 mod report;
 mod reproduce;
 
-/// The experiments of `targets`.
+/// The experiments that `targets` runs.
 const SPEED: &[&str] = &["speed.toml"];
 
-/// Measures concurrent filters against each other with pinned threads, draws the figures, and checks that
-/// their answers are right.
+/// Measures concurrent filters against each other with pinned threads, draws the figures, and
+/// checks that the answers are right.
 ///
-/// Start with `harness reproduce`: in a few minutes it measures the lock-free cuckoo filter beside its
-/// rivals and leaves a CSV file, a figure and a description of the machine in `results/`.
+/// Start with `harness reproduce`: in a few minutes it measures the lock-free cuckoo filter beside
+/// its rivals and writes a CSV file, a figure and a description of the machine to `results/`.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -39,109 +39,119 @@ struct Cli {
 enum Command {
     /// Measure what an experiment file describes.
     ///
-    /// Leaves NAME.csv (one row per subject, workload, number of threads, running and
-    /// frozen, and round), NAME.machine.toml
-    /// (machine, compiler, commit, and what the columns mean) and NAME.svg (the figure). Earlier results
-    /// are renamed to NAME.1.csv and so on, never overwritten. A file may hold several experiments, and
-    /// state ratios that are to be reached: what was measured is held against them in a table at the end.
-    /// Ctrl-C breaks off the current
-    /// measurement and keeps what is done, and --resume goes on from there; a second Ctrl-C exits at once.
+    /// Writes NAME.csv (one row per subject, workload, number of threads, running and frozen, and
+    /// round), NAME.machine.toml (machine, compiler, commit, and what the columns mean) and
+    /// NAME.svg (the figure). Earlier results are renamed to NAME.1.csv and so on, never
+    /// overwritten. A file may hold several experiments, and may state target ratios: a table at
+    /// the end compares them with what was measured. Ctrl-C aborts the current measurement and
+    /// keeps the finished ones, and --resume continues from there; a second Ctrl-C exits at once.
     Sweep {
-        /// What to measure, one after another; experiments/quick.toml explains every field.
+        /// Experiments to run, one after another; experiments/quick.toml explains every field.
         #[arg(required = true, value_name = "FILE.toml")]
         experiments: Vec<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
     },
-    /// Draw the figure of a CSV file again.
+    /// Redraw the figure of a CSV file.
     Plot {
-        /// NAME.csv as `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` or `growth` leave it;
-        /// of theory.csv and describe.csv there is no figure. NAME.machine.toml beside it gives title and caption.
+        /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
+        /// `cuckoo-hashing` or `growth`; theory.csv and describe.csv have no figure. Title and
+        /// caption come from NAME.machine.toml beside it.
         csv: PathBuf,
-        /// The figure; by default NAME.svg beside the CSV file.
+        /// The figure to write; by default NAME.svg beside the CSV file.
         #[arg(long, value_name = "FILE.svg")]
         out: Option<PathBuf>,
     },
-    /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows them.
+    /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
+    /// them.
     ///
-    /// Runs experiments/quick.toml, or with --full all that the figures of a paper need: throughput against threads in
-    /// and past the caches, oversubscription, latency, rivals, load factor, hits, skew, mixes, ablations, layouts,
-    /// memory, K-CAS and stalls. What is left behind, and what Ctrl-C does, is as for `sweep`; the page is report.html.
+    /// Runs experiments/quick.toml, or with --full everything that the figures of a paper need:
+    /// throughput against threads within and beyond the caches, oversubscription, latency, rivals,
+    /// load factor, hits, skew, mixes, ablations, layouts, memory, K-CAS and stalls. Files and
+    /// Ctrl-C are as for `sweep`; the page is report.html.
     Reproduce {
-        /// A few minutes on two cores; the default.
+        /// Run for a few minutes on two cores; the default.
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// All of it: about an hour on two cores, and 4 GB of memory. Threads go up to four times the cores found. How
-        /// long it takes is told before it starts; if it is interrupted, --resume goes on.
+        /// Run everything: about an hour on two cores, with 4 GB of memory. Goes up to four threads
+        /// per core. Prints an estimate of the time before it starts; if it is interrupted,
+        /// --resume continues.
         #[arg(long)]
         full: bool,
-        /// Where the experiments are; by default experiments/ here, or else in the source directory.
+        /// Directory of the experiments; by default experiments/ here, or else in the source
+        /// directory.
         #[arg(long, value_name = "DIR")]
         experiments: Option<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
     },
-    /// Measure how fast the lock-free filter is to be, and print a verdict on each target.
+    /// Measure the lock-free filter against its speed targets, and print a verdict on each.
     ///
-    /// Runs experiments/speed.toml: lookups, batches, fills, drains and churn, against the bound of the machine, the best
-    /// lock that we know, striped locks and two published crates. The table at the end has a line for every ratio: what it is to be
-    /// at least, what is aimed at, its median over interleaved rounds with its interval, and a verdict. Targets
-    /// that are missed are printed as such, and are no error. Some fifteen minutes and 2 GB of memory on two
-    /// cores; it needs them to itself. What is left behind, and what Ctrl-C does, is as for `sweep`.
+    /// Runs experiments/speed.toml: lookups, batches, fills, drains and churn, against the bound of
+    /// the machine, the best lock that we know, striped locks and two published crates. The table
+    /// at the end has a line for every ratio: the least it should be, what is aimed at, its median
+    /// over interleaved rounds with an interval, and a verdict. A missed target is printed as
+    /// missed and is no error. Takes some fifteen minutes and 2 GB of memory on two cores, and
+    /// needs the cores to itself. Files and Ctrl-C are as for `sweep`.
     Targets {
-        /// Where the experiments are; by default experiments/ here, or else in the source directory.
+        /// Directory of the experiments; by default experiments/ here, or else in the source
+        /// directory.
         #[arg(long, value_name = "DIR")]
         experiments: Option<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
     },
-    /// Try to refute a subject: look for answers that no order of the calls explains.
+    /// Try to refute a subject: search for answers that no order of the calls explains.
     ///
-    /// Threads run adversarial workloads on tiny tables of the subject, every call is recorded with its
-    /// start, its end and its answer, and the record is checked for linearizability against a multiset
-    /// of keys; so is what the tables hold in the end. Rounds take turns: two buckets near full, where
-    /// also every refusal is checked exactly; the same with one empty slot that moves; long chains of shifts;
-    /// a key that hops between its buckets while others look it up; one that others shift to and fro; and
-    /// churn in a larger table. A subject that can insert once only, and count, is asked for that too.
+    /// Threads run adversarial workloads on tiny tables of the subject. Every call is recorded with
+    /// its start, its end and its answer, and the record is checked for linearizability against a
+    /// multiset of keys; so is the final content of the tables. Rounds alternate between scenarios:
+    /// two nearly full buckets, where every refusal is checked exactly too; the same with one empty
+    /// slot that moves; long chains of shifts; a key that hops between its buckets while others
+    /// look it up; a key that other threads shift to and fro; and churn in a larger table. If a
+    /// subject offers insert-if-absent and counting, these are checked too.
     ///
-    /// A violation is printed as the few calls that cannot be explained, and the exit code is 1. None
-    /// found proves nothing: give it time, more threads than cores, other seeds, and above all a build
-    /// that can stop threads in the middle of their calls
-    /// (`cargo run --release -p harness --features steps -- check --subject lock-free`).
+    /// A violation is printed as the few calls that cannot be explained, and the exit code is 1.
+    /// Finding none proves nothing: run longer, with more threads than cores and other seeds, and
+    /// above all use a build that can stop threads in the middle of their calls (`cargo run
+    /// --release -p harness --features steps -- check --subject lock-free`).
     ///
-    /// A subject that does not tell which keys it takes for one (`Subject::class`) is checked for missed
-    /// keys only.
+    /// If a subject does not reveal which keys it treats as equal (`Subject::class`), it is checked
+    /// for missed keys only.
     Check(check::Options),
     #[command(flatten)]
     Study(studies::Command),
-    /// One measurement of `memory`, as it asks itself for.
+    /// One measurement of `memory`, which starts this command itself.
     #[command(name = memory::ONE, hide = true)]
     MemoryOfOne(memory::One),
-    /// Tell what a file of keys is like, and what a filter of them would take.
+    /// Summarise a file of keys, and what a filter of them would take.
     ///
-    /// One pass by all threads, in memory that does not grow with the file: how many keys are different (HyperLogLog), which
-    /// occur most often and how often (a count-min sketch), how skewed they are, and size and error rate of a Bloom
-    /// filter, a counting Bloom filter and our cuckoo filter that would hold the different keys.
+    /// Makes one pass with all threads, in memory that does not grow with the file: how many keys
+    /// are distinct (HyperLogLog), which occur most often and how often (a count-min sketch), how
+    /// skewed they are, and the size and error rate of a Bloom filter, a counting Bloom filter and
+    /// our cuckoo filter that would hold the distinct keys.
     ///
-    /// Who wants to know how far to trust that adds --exact. A bound that did not hold is printed as BROKEN, and is no
-    /// error of the program: bounds hold with a probability, that of the distinct keys for 997 files of a thousand.
+    /// To learn how far to trust these estimates, add --exact. A bound that did not hold is printed
+    /// as BROKEN, which is no error of the program: bounds hold with a probability; that of the
+    /// distinct keys holds for 997 files in a thousand.
     #[command(after_help = describe::AFTER_HELP)]
     Describe(describe::Options),
     /// Show all results of a directory on one page, report.html.
     ///
-    /// For each CSV file: the question that the experiment answers, the figure, what the data say in sentences that are
-    /// generated from them, and the table. The page needs no network and nothing beside it; `reproduce` makes it at its end.
+    /// The page has, for each CSV file, the question that the experiment answers, the figure,
+    /// sentences generated from the data, and the table. It needs no network and no other files;
+    /// `reproduce` writes it at its end.
     ///
-    /// CSV files that hold no measurements, such as describe.csv, are left out, and so are results that cannot be read,
-    /// which is an error, too. The page names both.
+    /// CSV files that hold no measurements, such as describe.csv, are left out. So are results that
+    /// cannot be read; these also make the command fail. The page names both.
     Report {
-        /// Where the results are.
+        /// Directory of the results.
         #[arg(default_value = "results")]
         directory: PathBuf,
     },
     /// Write the tables that Markdown pages take from results.
     ///
-    /// A page marks the place of a table, and says from which CSV file it comes:
+    /// A page marks the place of each table and names the CSV file it comes from:
     ///
     ///   <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
     ///   <!-- end of numbers -->
@@ -150,35 +160,37 @@ enum Command {
         /// The pages, such as README.md.
         #[arg(required = true, value_name = "PAGE.md")]
         pages: Vec<PathBuf>,
-        /// Write nothing, and fail if a page says something else than the results.
+        /// Write nothing, and fail if a page differs from the results.
         #[arg(long)]
         check: bool,
     },
-    /// Show the subjects, workloads and experiments there are.
+    /// List the subjects, workloads and experiments.
     List {
-        /// Where the experiments are; by default experiments/ here, or else in the source directory.
+        /// Directory of the experiments; by default experiments/ here, or else in the source
+        /// directory.
         #[arg(long, value_name = "DIR")]
         experiments: Option<PathBuf>,
     },
 }
 
 impl Command {
-    /// Whether it leaves files, besides what it prints.
+    /// Returns whether the command writes files besides what it prints.
     fn leaves_files(&self) -> bool {
         match self {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
             Self::Study(study) => study.leaves_files(),
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
-            // All that they print is the name of the file.
+            // All they print is the name of the file they write.
             Self::Plot { .. } | Self::Report { .. } | Self::Numbers { .. } => false,
         }
     }
 }
 
-/// Runs the command line of this process over these subjects; returns the exit code: 0, 1 after an
-/// error or a violation, 2 after a wrong command line, 130 after Ctrl-C. A standard output that is not read to its end is
-/// no error; one that cannot be written is, though the command still does all the rest.
+/// Runs the command line of this process over these subjects. Returns the exit code: 0; 1 after an
+/// error or a violation; 2 after a wrong command line; 130 after Ctrl-C. It is no error if the
+/// reader closes standard output early. If standard output cannot be written, that is an error, but
+/// the command still does everything else.
 ///
 /// The description beside every result names `program`, which is [`program!()`](crate::program!).
 pub fn main(registry: &Registry, program: Program) -> ExitCode {
@@ -259,7 +271,8 @@ fn sweep_named(
     sweep::sweep(registry, &files, options)
 }
 
-/// The directory given, or `experiments` here, or that of the source this program was compiled from.
+/// Returns the given directory, or `experiments` here, or that of the source this program was
+/// compiled from.
 fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given);

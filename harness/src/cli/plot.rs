@@ -1,4 +1,4 @@
-//! `plot`: draws the figure of a CSV file again.
+//! The `plot` command: redraws the figure of a CSV file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::show::print::{note, say};
 use crate::show::sidecar::Sidecar;
 use crate::studies::kinds::{NoResults, read_any};
 
-/// What there is a figure of.
+/// Explains which results have a figure.
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
                      `growth` leave";
 
@@ -19,7 +19,7 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let out = out.unwrap_or(beside.figure);
     ensure!(
         out.extension().is_some_and(|extension| extension == "svg"),
-        "--out: the figure {} must have the ending .svg",
+        "--out: the name of the figure, {}, must end in .svg",
         out.display()
     );
     let rows = read_any(csv).map_err(|error| match error.is::<NoResults>() {
@@ -30,7 +30,7 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         Some(Sidecar::read(&beside.sidecar)?)
     } else {
         note!(
-            "note: there is no {}; the figure goes without title and machine",
+            "note: there is no {}; the figure will lack title and machine",
             beside.sidecar.display()
         );
         None

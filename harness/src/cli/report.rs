@@ -1,4 +1,4 @@
-//! `report`: shows all results of a directory on one page.
+//! The `report` command: shows all results of a directory on one page.
 
 use std::path::Path;
 

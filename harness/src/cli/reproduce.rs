@@ -1,4 +1,5 @@
-//! `reproduce`: all that the figures need, one thing after another, and the page that shows them.
+//! The `reproduce` command: measures everything the figures need, and writes the page that shows
+//! them.
 
 use std::env;
 use std::ffi::OsString;
@@ -33,18 +34,18 @@ const FULL: &[&str] = &[
     "mixes.toml",
     "ablations.toml",
 ];
-/// That which needs a build that can freeze threads.
+/// The experiment that needs a build that can freeze threads.
 const STALLS: &str = "stalls";
 
-/// How often K-CAS is measured: the least that allows an interval.
+/// Number of rounds for K-CAS: the fewest that give an interval.
 const KCAS_ROUNDS: &str = "5";
 
-/// What else `--full` runs, each in a process of its own: what one leaves behind, such as threads of an engine that
-/// never end, disturbs no other.
+/// A command that `--full` runs in a process of its own, so that nothing it leaves behind, such as
+/// threads of an engine that never end, disturbs another.
 struct Step {
-    /// Its command, and the name of its results.
+    /// Name of the command and of its results.
     name: &'static str,
-    /// How long it takes on two cores, roughly.
+    /// Rough duration on two cores.
     minutes: u32,
 }
 
@@ -80,7 +81,7 @@ pub(super) fn reproduce(
         let minutes: u32 = STEPS.iter().map(|step| step.minutes).sum();
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         note!(
-            "After the experiments come {}: about {minutes} min on two cores.",
+            "The experiments are followed by {}: about {minutes} min on two cores.",
             names.join(", ")
         );
     }
@@ -90,7 +91,7 @@ pub(super) fn reproduce(
     let mut failed = Vec::new();
     if full {
         for step in &STEPS {
-            // Of a sweep, its own --resume knows.
+            // A sweep decides for itself what --resume skips.
             if options.resume && step.name != STALLS && is_complete(&options.out, step.name)? {
                 note!("{}: complete", step.name);
                 continue;
@@ -100,7 +101,7 @@ pub(super) fn reproduce(
             match command(step.name)?.args(arguments).status() {
                 Ok(status) if status.success() => {}
                 Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
-                    note!("The same command with --resume goes on from there.");
+                    note!("To continue from there, run the same command with --resume.");
                     return Ok(Ending::Interrupted);
                 }
                 Ok(status) => {
@@ -117,14 +118,14 @@ pub(super) fn reproduce(
     let ending = report::report(&options.out)?;
     if !failed.is_empty() {
         bail!(
-            "not everything was measured: {} failed, as told above; the report holds the rest",
+            "not everything was measured: {} failed (see above); the report has the rest",
             failed.join(", ")
         );
     }
     Ok(ending)
 }
 
-/// This program, or for stalls cargo, which builds it with the feature that they need.
+/// Returns this program, or for stalls cargo, which builds it with the feature that they need.
 fn command(step: &str) -> Result<Command> {
     if step != STALLS || cfg!(feature = "steps") {
         return Ok(Command::new(
@@ -160,7 +161,8 @@ fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
     arguments
 }
 
-/// Whether all results are there, of this program on this machine. What cannot be read is measured again.
+/// Returns whether all results of this program on this machine are there. What cannot be read is
+/// measured again.
 fn is_complete(directory: &Path, name: &str) -> Result<bool> {
     let files = Outputs::named(directory, name);
     let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), read_any(&files.csv)) else {
@@ -180,7 +182,8 @@ mod tests {
     use crate::results::record::{COLUMNS, Writer, sample};
     use crate::show::sidecar::Run;
 
-    /// Its rows are of another build, so that only it can tell whether they are complete.
+    /// The rows of stalls come from another build, so only that build can decide whether they are
+    /// complete.
     #[test]
     fn the_sweep_of_stalls_goes_on_by_itself() {
         for resume in [false, true] {

@@ -1,4 +1,4 @@
-//! The machine, the compiler and the source, as results are described by them; and what threads are bound to.
+//! Describes the machine, the compiler and the source for the results, and binds threads to cores.
 //!
 //! Descriptions hold no host name, no user name and no directory: of every path only the file name.
 
@@ -26,12 +26,13 @@ pub struct Machine {
     pub cores: usize,
     /// Hardware threads of each core.
     pub threads_per_core: usize,
-    /// Caches, each with its size and the processors that share one.
+    /// Caches, each with its size and the processors that share it.
     pub caches: Vec<String>,
-    /// Each core that is online, with its node, its package and its hardware threads.
+    /// Each online core, with its node, its package and its hardware threads.
     #[serde(default)]
     pub core_list: Vec<String>,
-    /// When programs get huge pages: the setting of transparent huge pages, the one in brackets in force.
+    /// When programs get huge pages: the setting of transparent huge pages, with the current choice
+    /// in brackets.
     #[serde(default)]
     pub huge_pages: String,
     /// Memory in GiB.
@@ -62,12 +63,13 @@ pub struct Compiler {
     /// Link-time optimisation, as in the profile: `lto`.
     #[serde(default)]
     pub lto: String,
-    /// Codegen units of a crate, as in the profile.
+    /// Codegen units per crate, as in the profile.
     #[serde(default)]
     pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
-    /// Whether threads could be stopped at any step, which makes every access to shared memory slower.
+    /// Whether threads could be stopped at any step, which makes every access to shared memory
+    /// slower.
     #[serde(default)]
     pub steps: bool,
     /// Whether the filter asked the system for huge pages.
@@ -125,21 +127,21 @@ impl Compiler {
     }
 }
 
-/// The present moment in UTC, to the second, as in RFC 3339.
+/// Returns the current time in UTC, to the second, as in RFC 3339.
 pub fn now() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string()
 }
 
-/// Bytes of memory that can still be used without swapping.
+/// Returns the bytes of memory that can still be used without swapping.
 pub fn available_memory() -> Result<u64> {
     let mut system = System::new().context("cannot ask the system for its memory")?;
     system.refresh_memory();
     Ok(system.available_memory())
 }
 
-/// The command line of this process as a description shows it, without directories.
+/// Returns the command line of this process for a description, without directories.
 pub fn command_line() -> String {
     let arguments: Vec<String> = env::args_os()
         .skip(1)
@@ -181,7 +183,8 @@ fn hypervisor() -> String {
     }
 }
 
-/// Reads Linux's description of one processor's caches, for example `L2 1280K, shared by processors 0`.
+/// Reads Linux's description of one processor's caches, for example `L2 1280K, shared by processors
+/// 0`.
 fn caches(directory: &Path) -> Vec<String> {
     let describe = |index: usize| {
         let of = |file: &str| line_of(directory.join(format!("index{index}")).join(file));

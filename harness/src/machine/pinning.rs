@@ -1,4 +1,4 @@
-//! Cores and affinity: which hardware thread each thread of a measurement is bound to.
+//! Cores and affinity: binds each thread of a measurement to a hardware thread.
 
 use std::num::NonZero;
 use std::thread;
@@ -8,7 +8,7 @@ use core_affinity::CoreId;
 
 use crate::machine::topology::{self, HardwareThread, Policy, show_list};
 
-/// The hardware threads that are measured on, in the order in which threads are bound to them.
+/// The hardware threads to measure on, in the order in which threads are bound to them.
 #[derive(Debug, Clone)]
 pub struct Cores {
     order: Vec<HardwareThread>,
@@ -16,7 +16,7 @@ pub struct Cores {
     count: usize,
 }
 
-/// Who chose the order.
+/// How the order was chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {
     Policy(Policy),
@@ -24,13 +24,13 @@ enum How {
 }
 
 impl Cores {
-    /// All that this process may run on, in the order of the default policy.
+    /// Returns all that this process may run on, in the order of the default policy.
     pub fn detect() -> Self {
         Self::ordered(Policy::default())
     }
 
-    /// All that this process may run on, in the order of a policy. Where the operating system does not list them,
-    /// they are counted, and no thread is bound.
+    /// Returns all that this process may run on, in the order of a policy. If the operating system
+    /// does not list them, they are counted, and no thread is bound.
     pub fn ordered(policy: Policy) -> Self {
         let order = policy.order(topology::describe(&usable()));
         let counted = || thread::available_parallelism().map_or(1, NonZero::get);
@@ -44,11 +44,11 @@ impl Cores {
         }
     }
 
-    /// Exactly these hardware threads, in this order.
+    /// Returns exactly these hardware threads, in this order.
     ///
     /// # Errors
     ///
-    /// None at all, one twice, or one that this process may not run on.
+    /// Fails if there is none, if one occurs twice, or if this process may not run on one.
     pub fn chosen(ids: &[usize]) -> Result<Self> {
         Self::chosen_of(&usable(), ids)
     }
@@ -72,13 +72,15 @@ impl Cores {
         })
     }
 
-    /// Hardware threads that are measured on, from 1. More threads than this are oversubscribed.
+    /// Returns the number of hardware threads to measure on, from 1. More threads than this are
+    /// oversubscribed.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Binds the calling thread, the `thread`th of a measurement counted from 0, to its hardware thread; past
-    /// the last one it wraps round. `false` if it is not to be bound, or the platform refuses.
+    /// Binds the calling thread to its hardware thread. `thread` is its number in the measurement,
+    /// from 0; past the last hardware thread it wraps round. Returns `false` if threads are not to
+    /// be bound, or the platform refuses.
     pub fn pin(&self, thread: usize) -> bool {
         let bound = self.how != How::Policy(Policy::None) && !self.order.is_empty();
         bound && {
@@ -87,7 +89,7 @@ impl Cores {
         }
     }
 
-    /// How threads are bound, for the description of a run.
+    /// Describes how threads are bound, for the description of a run.
     pub fn describe(&self) -> String {
         if self.order.is_empty() {
             return "not pinned: the platform does not list its cores".into();
@@ -122,7 +124,7 @@ fn number(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// What this process may run on.
+/// Returns the hardware threads that this process may run on.
 pub fn usable() -> Vec<usize> {
     let listed = core_affinity::get_core_ids().unwrap_or_default();
     listed.iter().map(|core| core.id).collect()
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(complaint(&[]), "name at least one core");
     }
 
-    /// Pins in a thread of its own, so that no other test runs pinned.
+    /// Pins in a new thread, so that no other test runs pinned.
     fn pins(cores: Cores, thread: usize) -> bool {
         thread::spawn(move || cores.pin(thread)).join().unwrap()
     }

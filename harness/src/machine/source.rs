@@ -1,4 +1,5 @@
-//! Which program measured, and which source it was compiled from. What cannot be found out says so, and why.
+//! Finds out which program measured, and which source it was compiled from. If something cannot be
+//! found out, the description gives the reason.
 
 use std::env;
 use std::path::Path;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unknown;
 
-/// A program that has this crate's command line: [`program!`](crate::program!) makes one, for
+/// A program that has this crate's command line. [`program!`](crate::program!) creates one, for
 /// [`cli::main`](crate::cli::main). Descriptions of results name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
@@ -18,11 +19,11 @@ pub struct Program {
     directory: &'static str,
 }
 
-/// The one that runs.
+/// The program that is running.
 static PROGRAM: OnceLock<Program> = OnceLock::new();
 
-/// The [`Program`](crate::machine::Program) that this is compiled into: its name, its version, and the directory of
-/// its `Cargo.toml`, where git is asked for the commit.
+/// Creates the [`Program`](crate::machine::Program) that this is compiled into: its name, its
+/// version, and the directory of its `Cargo.toml`, where git is asked for the commit.
 #[macro_export]
 macro_rules! program {
     () => {
@@ -38,7 +39,7 @@ macro_rules! program {
 }
 
 impl Program {
-    /// A program whose `Cargo.toml` is in this directory.
+    /// Creates a program whose `Cargo.toml` is in this directory.
     pub const fn new(name: &'static str, version: &'static str, directory: &'static str) -> Self {
         Self {
             name,
@@ -47,27 +48,27 @@ impl Program {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its version.
+    /// Returns its version.
     pub fn version(&self) -> &'static str {
         self.version
     }
 
-    /// From now on it is the one that runs, unless there is one already.
+    /// Makes it the running program, unless there is one already.
     pub(crate) fn enter(self) {
         _ = PROGRAM.set(self);
     }
 }
 
-/// The source code of a program or a library, as it lies where that was compiled.
+/// The source code of a program or a library, in the directory where it was compiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// What is compiled from it.
+    /// Name of what is compiled from it.
     #[serde(default = "harness")]
     pub name: String,
     /// Version of the package.
@@ -78,30 +79,30 @@ pub struct Source {
     pub modified: Modified,
 }
 
-/// Whether files differ from the commit that is checked out: tracked ones, or Rust files beside them that are not
-/// tracked.
+/// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files beside
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Modified {
-    /// It is known.
+    /// Whether they differ.
     Known(bool),
-    /// It is not, for this reason.
+    /// The reason why it is unknown.
     Unknown(String),
 }
 
-/// What old descriptions do not name.
+/// The name for old descriptions, which have none.
 fn harness() -> String {
     env!("CARGO_PKG_NAME").into()
 }
 
 impl Source {
-    /// That of this crate.
+    /// Describes the source of this crate.
     pub fn of_harness() -> Self {
         let (version, directory) = (env!("CARGO_PKG_VERSION"), env!("CARGO_MANIFEST_DIR"));
         Self::lying_in(Path::new(directory), harness(), version)
     }
 
-    /// That of the program that runs, if it said what it is.
+    /// Describes the source of the running program, if it has been set.
     pub fn of_program() -> Self {
         match PROGRAM.get() {
             Some(program) => {
@@ -110,7 +111,7 @@ impl Source {
             }
             None => {
                 let reason =
-                    "the program did not say; it calls `cli::main` with `harness::program!()`";
+                    "the program is not known; it must call `cli::main` with `harness::program!()`";
                 Self {
                     name: executable(),
                     version: unknown(reason),
@@ -124,7 +125,8 @@ impl Source {
     /// Asks git about the package in this directory.
     fn lying_in(directory: &Path, name: String, version: &str) -> Self {
         let git = |arguments: &[&str]| git(directory, arguments);
-        // A repository around it that does not hold it has no commit of it.
+        // A repository that surrounds the package without tracking it says nothing about its
+        // commit.
         let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
         let commit = tracked.and_then(|_| git(&["rev-parse", "--verify", "HEAD"]));
         let modified = commit.clone().and_then(|_| {
@@ -143,12 +145,12 @@ impl Source {
         }
     }
 
-    /// Whether it is certain that the commit tells all.
+    /// Returns whether the source is known to be exactly that of the commit.
     pub fn is_as_committed(&self) -> bool {
         self.modified == Modified::Known(false)
     }
 
-    /// The commit as a caption shows it: shortened, and with a note when files were modified.
+    /// Formats the commit for a caption: shortened, and with a note if files were modified.
     pub fn short(&self) -> String {
         let Some(commit) = self.commit.get(..10).filter(|_| !self.commit.contains(':')) else {
             return "unknown".into();
@@ -162,7 +164,7 @@ impl Source {
     }
 }
 
-/// What this process was started as, without directory and ending.
+/// Returns the name this process was started by, without directory and extension.
 pub(crate) fn executable() -> String {
     let started_as = env::args_os().next().unwrap_or_default();
     let name = Path::new(&started_as).file_stem().unwrap_or_default();
@@ -171,7 +173,7 @@ pub(crate) fn executable() -> String {
 
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
-    // They would name another repository, as within a hook.
+    // These would name another repository, for example inside a git hook.
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(variable);
     }
@@ -184,7 +186,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     } else {
-        Err("the source is not in a git checkout with a commit of it".to_owned())
+        Err("the source is not in a git checkout that has it committed".to_owned())
     }
 }
 
@@ -234,7 +236,7 @@ mod tests {
         assert_eq!(source.commit, commit);
         assert_ne!(source.commit, Source::of_harness().commit);
         assert!(source.is_as_committed());
-        // What a run leaves is no modification.
+        // Files that a run writes are no modification.
         package.write("tiny.csv");
         assert!(package.source().is_as_committed());
         package.write("new.rs");
@@ -249,7 +251,7 @@ mod tests {
         let nowhere = tempfile::tempdir().unwrap();
         let fresh = Package::new();
         let around = Package::new();
-        // A repository around the package, of something else.
+        // A repository around the package that tracks something else.
         around.commit(&["main.rs"]);
         for directory in [nowhere.path(), fresh.0.path(), around.0.path()] {
             let source = Source::lying_in(directory, "mine".into(), "0.3.0");

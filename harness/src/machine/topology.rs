@@ -1,4 +1,4 @@
-//! Which hardware threads there are, and what they share: a core, a package, a NUMA node.
+//! Finds out which hardware threads there are, and what they share: a core, a package, a NUMA node.
 
 use std::fmt;
 use std::fs;
@@ -9,38 +9,39 @@ use serde::{Deserialize, Deserializer, de};
 /// Where Linux describes processors and nodes.
 const SYSTEM: &str = "/sys/devices/system";
 
-/// A hardware thread, called a processor or CPU by the operating system.
+/// A hardware thread, which the operating system calls a processor or CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HardwareThread {
-    /// Its number, by which threads are bound to it.
+    /// The number by which threads are bound to it.
     pub id: usize,
-    /// The node whose memory is nearest to it.
+    /// The node whose memory is nearest.
     pub node: usize,
-    /// The package, or socket, that it is in.
+    /// The package, or socket, it belongs to.
     pub package: usize,
-    /// The lowest number of those that share its core, whether they may be used or not.
+    /// The lowest number among the hardware threads of its core, whether they may be used or not.
     pub core: usize,
 }
 
 /// The order in which the threads of a measurement are bound to hardware threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// One of every core of a node, then of the next node, and siblings only when every core has a thread. So few
-    /// threads share neither a core nor their way to memory with anyone, and do not pay for the distance
-    /// between nodes, which only a measurement of more threads than a node has cores needs to pay.
+    /// One hardware thread of every core of a node, then of the next node; siblings only once every
+    /// core has a thread. Few threads then share neither a core nor their way to memory, and do not
+    /// pay for the distance between nodes; only measurements with more threads than a node has
+    /// cores do.
     #[default]
     Cores,
-    /// All siblings of a core, then the next core of the node, then the next node: as few caches and nodes as
-    /// possible are used.
+    /// All siblings of a core, then the next core of the node, then the next node: uses as few
+    /// caches and nodes as possible.
     Compact,
-    /// As far apart as possible: nodes take turns, with one thread of each of their cores first.
+    /// As far apart as possible: nodes take turns, each with one thread per core first.
     Scatter,
     /// No thread is bound; the operating system moves them as it likes.
     None,
 }
 
 impl Policy {
-    /// All of them, with their names.
+    /// All policies, with their names.
     pub const ALL: [(Self, &str); 4] = [
         (Self::Cores, "cores"),
         (Self::Compact, "compact"),
@@ -48,7 +49,7 @@ impl Policy {
         (Self::None, "none"),
     ];
 
-    /// The policy of that name. The error says which names there are.
+    /// Returns the policy of that name. The error lists the names.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(_, known)| *known == name);
         found.map(|&(policy, _)| policy).ok_or_else(|| {
@@ -57,11 +58,12 @@ impl Policy {
         })
     }
 
-    /// The order of these hardware threads.
+    /// Returns these hardware threads in the order of the policy.
     pub fn order(self, mut threads: Vec<HardwareThread>) -> Vec<HardwareThread> {
         let of_node = |thread: &HardwareThread| (thread.node, thread.core, thread.id);
         threads.sort_by_key(of_node);
-        // How many of its core, and how many of its node at the same place in their cores, come before it.
+        // Counts how many of its core, and how many of its node at the same place in their cores,
+        // come before it.
         let sibling = |of: &HardwareThread| {
             let before = |other: &&HardwareThread| other.core == of.core && other.id < of.id;
             threads.iter().filter(before).count()
@@ -100,14 +102,14 @@ impl<'de> Deserialize<'de> for Policy {
     }
 }
 
-/// What the system says of these hardware threads. Of one about which nothing is known it is assumed that it shares
-/// nothing with others.
+/// Returns what the system says of these hardware threads. One that it says nothing about is
+/// assumed to share nothing with others.
 pub fn describe(ids: &[usize]) -> Vec<HardwareThread> {
     describe_in(Path::new(SYSTEM), ids)
 }
 
-/// The cores of this machine that are online, each as a line such as `node 0, package 0: hardware threads 0,8`; none
-/// where the system does not list them.
+/// Returns the online cores of this machine, each as a line such as `node 0, package 0: hardware
+/// threads 0,8`. Empty if the system does not list them.
 pub fn cores() -> Vec<String> {
     cores_in(Path::new(SYSTEM))
 }
@@ -131,7 +133,7 @@ fn describe_in(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
     let describe = |&id: &usize| {
         let topology = system.join(format!("cpu/cpu{id}/topology"));
         let read = |file: &str| fs::read_to_string(topology.join(file)).ok();
-        // The second is the older name of the first.
+        // The second name is the older one.
         let siblings = read("core_cpus_list").or_else(|| read("thread_siblings_list"));
         let siblings = siblings
             .and_then(|list| parse_list(&list))
@@ -148,7 +150,7 @@ fn describe_in(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
     ids.iter().map(describe).collect()
 }
 
-/// The nodes, each with its hardware threads; none where there are no files on them.
+/// Returns the nodes, each with its hardware threads. Empty if there are no files about them.
 fn nodes(system: &Path) -> Vec<(usize, Vec<usize>)> {
     let read = |entry: fs::DirEntry| {
         let name = entry.file_name();
@@ -160,7 +162,7 @@ fn nodes(system: &Path) -> Vec<(usize, Vec<usize>)> {
     entries.filter_map(|entry| read(entry.ok()?)).collect()
 }
 
-/// Parses a list such as `0,4` or `0-1,8-9`. An empty one is that of a node that has only memory.
+/// Parses a list such as `0,4` or `0-1,8-9`. An empty list belongs to a node that has only memory.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut ids = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -175,10 +177,10 @@ pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     Some(ids)
 }
 
-/// Far above what Linux can number.
+/// Far above any number that Linux uses.
 const MAX_ID: usize = 1 << 16;
 
-/// Writes a list as [`parse_list`] reads it.
+/// Formats a list as [`parse_list`] reads it.
 pub fn show_list(ids: impl IntoIterator<Item = usize>) -> String {
     let mut ids: Vec<usize> = ids.into_iter().collect();
     ids.sort_unstable();
@@ -193,8 +195,8 @@ pub fn show_list(ids: impl IntoIterator<Item = usize>) -> String {
 mod tests {
     use super::*;
 
-    /// Two nodes of four cores of two siblings, numbered as on most servers: first siblings are 0 to 7, second ones 8
-    /// to 15, and node 0 has 0-3 and 8-11.
+    /// Two nodes of four cores of two siblings, numbered as on most servers: first siblings are 0
+    /// to 7, second ones 8 to 15, and node 0 has 0-3 and 8-11.
     fn server(offline: &[usize]) -> tempfile::TempDir {
         let system = tempfile::tempdir().unwrap();
         let write = |path: String, text: String| {
@@ -217,7 +219,7 @@ mod tests {
         write("node/node1/cpulist".into(), "4-7,12-15\n".into());
         let online = show_list((0..16).filter(|id| !offline.contains(id)));
         write("cpu/online".into(), online + "\n");
-        // Memory without processors, and a file that is no node.
+        // A node with memory but no processors, and a file that is no node.
         write("node/node2/cpulist".into(), "\n".into());
         write("node/possible".into(), "0-2\n".into());
         system

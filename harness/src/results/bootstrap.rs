@@ -1,14 +1,17 @@
-//! Confidence intervals by bootstrap: how far a median would move if the same rounds were drawn again.
+//! Confidence intervals by bootstrap: how far a median would move if the same rounds were drawn
+//! again.
 //!
-//! The percentile method of Efron (*Bootstrap Methods: Another Look at the Jackknife*, Annals of Statistics 7(1),
-//! 1979; Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13): rounds are drawn from those that
-//! were measured, with replacement and as many as there were; the statistic of each such resample is taken; the middle
-//! 95 % of them are the interval. It assumes nothing about how measurements are distributed. Resamples are
-//! drawn from a fixed seed, so that the same rows give the same interval.
+//! The percentile method of Efron (*Bootstrap Methods: Another Look at the Jackknife*, Annals of
+//! Statistics 7(1), 1979; Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter
+//! 13): as many rounds as were measured are drawn from them with replacement; the statistic of each
+//! such resample is taken; the middle 95 % of these are the interval. It assumes nothing about the
+//! distribution of the measurements. Resamples are drawn from a fixed seed, so that the same rows
+//! give the same interval.
 //!
-//! With few rounds the interval of a median is that of the smallest to the largest value. It covers the true
-//! median in 1 - 2 / 2ⁿ of all cases: never with one round, in half of all cases with two, in 94 % with five. Below
-//! [`FEWEST`](crate::results::verdict::FEWEST) rounds it is hence a range, and no basis for a claim.
+//! With few rounds the interval of a median extends from the smallest to the largest value. It
+//! covers the true median in 1 - 2 / 2ⁿ of all cases: never with one round, in half of all cases
+//! with two, in 94 % with five. Below [`FEWEST`](crate::results::verdict::FEWEST) rounds it is
+//! therefore only a range, and no basis for a claim.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,18 +19,19 @@ use std::rc::Rc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-/// What part of the resamples lies within an interval.
+/// The share of the resamples that lies within an interval.
 const CONFIDENCE: f64 = 0.95;
-/// More of them move the ends of an interval by less than rounds do.
+/// More resamples would move the ends of an interval by less than rounds do.
 const RESAMPLES: usize = 2_000;
 const SEED: u64 = 1979;
 
 thread_local! {
-    /// All resamples of the number of rounds that was asked for last: mostly that of the next interval, too.
+    /// All resamples of the number of rounds that was requested last: usually the next interval
+    /// needs the same.
     static DRAWN: RefCell<Rc<[usize]>> = RefCell::default();
 }
 
-/// All resamples of so many rounds, one after the other: for each, the rounds that were drawn.
+/// Returns all resamples of `rounds` rounds, one after the other; each is the list of rounds drawn.
 fn resamples(rounds: usize) -> Rc<[usize]> {
     DRAWN.with_borrow_mut(|drawn| {
         if drawn.len() != RESAMPLES * rounds {
@@ -40,8 +44,9 @@ fn resamples(rounds: usize) -> Rc<[usize]> {
     })
 }
 
-/// The interval of a statistic, which is given the numbers of the rounds that were drawn, each from 0 to below
-/// `rounds`: whatever belongs to one round is drawn together. `None` without rounds.
+/// Returns the interval of a statistic. The statistic gets the numbers of the rounds drawn, each
+/// from 0 to below `rounds`: all that belongs to one round is drawn together. `None` without
+/// rounds.
 pub fn interval(rounds: usize, statistic: impl FnMut(&[usize]) -> f64) -> Option<(f64, f64)> {
     if rounds == 0 {
         return None;
@@ -53,7 +58,7 @@ pub fn interval(rounds: usize, statistic: impl FnMut(&[usize]) -> f64) -> Option
     Some((nth(outside), nth(RESAMPLES - 1 - outside)))
 }
 
-/// The interval of the median of these values; `None` if there are none.
+/// Returns the interval of the median of these values; `None` if there are none.
 pub fn of_median(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len();
     let mut ascending: Vec<usize> = (0..count).collect();
@@ -62,7 +67,8 @@ pub fn of_median(values: &[f64]) -> Option<(f64, f64)> {
     for (rank, &round) in ascending.iter().enumerate() {
         ranks[round] = rank;
     }
-    // How often each value was drawn, in ascending order: the median is found without sorting each resample.
+    // How often each value was drawn, in ascending order: this finds the median without sorting
+    // each resample.
     let mut times = vec![0; count];
     interval(count, |drawn| {
         times.fill(0);
@@ -77,7 +83,7 @@ pub fn of_median(values: &[f64]) -> Option<(f64, f64)> {
             }
             values[ascending[rank]]
         };
-        // In this order: it only goes on.
+        // Call it in this order: it only moves forward.
         let lower = nth((count - 1) / 2);
         let upper = nth(count / 2);
         if count.is_multiple_of(2) {
@@ -88,7 +94,7 @@ pub fn of_median(values: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// The median of some values, at least one, which it reorders.
+/// Returns the median of at least one value. Reorders the values.
 pub fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let even = values.len().is_multiple_of(2);
@@ -127,15 +133,15 @@ mod tests {
         let values: Vec<f64> = (0..11).map(|value| f64::from(value * value)).collect();
         let interval = of_median(&values).unwrap();
         assert_eq!(of_median(&values), Some(interval));
-        // A mean takes many values, so that other draws would show.
+        // A mean depends on all values, so that different draws would show.
         let mean = |drawn: &[usize]| drawn.iter().map(|&of| values[of]).sum::<f64>() / 11.0;
         assert_eq!(super::interval(11, mean), super::interval(11, mean));
-        // Neither all values nor the median alone.
+        // Covers neither all values nor the median alone.
         assert!(0.0 < interval.0 && interval.0 < 25.0, "{interval:?}");
         assert!(25.0 < interval.1 && interval.1 < 100.0, "{interval:?}");
     }
 
-    /// However often a value is drawn, and whether there is one in the middle or two.
+    /// Covers values drawn any number of times, and both one and two values in the middle.
     #[test]
     fn the_median_of_a_resample_is_that_of_its_values() {
         for values in [
@@ -151,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Those of another number of rounds are not taken for its own.
+    /// Cached resamples for another number of rounds are not reused.
     #[test]
     fn an_interval_does_not_depend_on_what_was_asked_for_before() {
         let values = [3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.0];
@@ -170,7 +176,8 @@ mod tests {
         assert_eq!(of_median(&values), Some((1.0, 1.0)));
     }
 
-    /// In how many of 100 samples of a skewed distribution the interval covers its true median.
+    /// Returns in how many of 100 samples of a skewed distribution the interval covers its true
+    /// median.
     fn coverage(rounds: usize) -> f64 {
         const SAMPLES: usize = 200;
         let random = &mut SmallRng::seed_from_u64(rounds as u64);

@@ -1,4 +1,4 @@
-//! What a description leaves as a CSV file: a row for every number.
+//! The CSV rows of `harness describe`: one row for every number.
 
 use profile::Description;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::results::rows::columns;
 
 columns! {
-    /// A number that was told of a file of keys.
+    /// A number about a file of keys.
     Row:
-    /// What it is.
+    /// What the number is.
     quantity: String,
-    /// What it is told of: a key, its bytes that are not UTF-8 replaced; or the filter that would hold the keys.
+    /// What it belongs to: a key, with bytes that are not UTF-8 replaced, or the filter that would
+    /// hold the keys.
     of: String,
     /// The number.
     value: f64,
-    /// The least that is to be expected of the truth: a standard error below, or what is certain.
+    /// The least that the truth is expected to be: a standard error below, or a certain bound.
     least: Option<f64>,
-    /// The most that is to be expected of the truth: a standard error above, or what is certain.
+    /// The most that the truth is expected to be: a standard error above, or a certain bound.
     most: Option<f64>,
-    /// The truth, if it was counted.
+    /// The true value, if it was counted.
     exact: Option<f64>,
 }
 
@@ -42,7 +43,7 @@ impl Row {
     }
 }
 
-/// The rows of a description.
+/// Returns the rows of a description.
 pub fn rows(description: &Description) -> Vec<Row> {
     let exact = description.exact.as_ref();
     let deviation = description.distinct * description.standard_error;

@@ -1,27 +1,27 @@
-//! The one number to hold against the paper's: how many times as fast as fine-grained locks lookups are,
-//! averaged over the numbers of threads.
+//! The one number to compare with the paper's: the ratio of the throughput of lookups to that of
+//! fine-grained locks, averaged over the numbers of threads.
 
 use crate::results::bootstrap;
 use crate::results::statistics::{Case, Results};
 use crate::results::verdict::Spread;
 
-/// Wang et al. 2025: lookups of the lock-free filter over those of the fine-grained locks, averaged over
-/// their numbers of threads.
+/// The paper's number (Wang et al. 2025): lookups of the lock-free filter over those of the
+/// fine-grained locks, averaged over their numbers of threads.
 pub const PAPER_LOOKUP_RATIO: f64 = 1.94;
 
-/// The mean over the numbers of threads of the median ratio of two subjects.
+/// The median ratio of two subjects, averaged over the numbers of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
     /// The numbers of threads.
     pub threads: Vec<usize>,
-    /// Mean of the medians, over the rounds that have both subjects at all of them.
+    /// Mean of the medians, over the rounds that have both subjects at all numbers of threads.
     pub mean: Spread,
 }
 
 impl Headline {
-    /// Throughput of `a` over that of `b`. For the interval, rounds are drawn as a whole, with all numbers of threads
-    /// that they measured: what disturbs a machine for a round disturbs all of them. `None` where no round has both
-    /// subjects at all numbers of threads.
+    /// Compares the throughput of `a` with that of `b`. For the interval, rounds are drawn as a
+    /// whole, with all numbers of threads: whatever disturbs a machine during a round disturbs them
+    /// all. `None` if no round has both subjects at all numbers of threads.
     pub fn of(results: &Results, case: &Case, a: &str, b: &str) -> Option<Self> {
         let by_threads: Vec<_> = (results.places(case).into_iter())
             .map(|threads| {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::results::record::{Row, sample};
 
-    /// One round at one and at four threads.
+    /// Returns one round at one and at four threads.
     fn round(round: usize, at_one: f64, at_four: f64) -> [Row; 4] {
         let row = |subject, threads, mops| sample(subject, "lookup-hit", threads, round, mops);
         [
@@ -97,13 +97,14 @@ mod tests {
         let found = headline(&rows).unwrap();
         assert_eq!((found.mean.value, found.mean.rounds), (6.5, 5));
         assert_eq!(found.threads, [1, 4]);
-        // Five rounds: from the smallest to the largest.
+        // With five rounds, from the smallest to the largest.
         assert_eq!((found.mean.low, found.mean.high), (5.5, 7.5));
     }
 
     #[test]
     fn rounds_are_drawn_as_a_whole() {
-        // What one number of threads gains in a round the other loses. Drawn apart, they would not cancel.
+        // What one number of threads gains in a round the other loses. Drawn separately, they would
+        // not cancel.
         let rows: Vec<Row> = (1..=9)
             .flat_map(|of| round(of, of as f64, 10.0 - of as f64))
             .collect();

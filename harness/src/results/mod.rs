@@ -1,6 +1,6 @@
-//! Numbers: [`rows`] and the CSV files that hold them, those of a sweep in [`record`] and those of
-//! a file of keys in [`description`]; and what they say: [`statistics`], each a [`series`] paired
-//! within rounds, with intervals by [`bootstrap`], a [`verdict`], and the [`headline`].
+//! The numbers and what they say. [`rows`] and their CSV files: those of a sweep in [`record`],
+//! those of a file of keys in [`description`]. [`statistics`], each a [`series`] paired within
+//! rounds, with intervals by [`bootstrap`], a [`verdict`], and the [`headline`].
 
 pub mod bootstrap;
 pub mod description;

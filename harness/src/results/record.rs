@@ -1,8 +1,8 @@
-//! The rows of a sweep and the CSV file that holds them.
+//! The rows of a sweep and their CSV file.
 //!
-//! The file is tidy: one row per (subject, workload, threads, frozen, round), every value in its own column,
-//! nothing aggregated. Medians and ratios are computed from it later ([`crate::results::statistics`]), so they
-//! can always be computed again, or differently.
+//! The file is tidy: one row per (subject, workload, threads, frozen, round), every value in its
+//! own column, nothing aggregated. Medians and ratios are computed from it later
+//! ([`crate::results::statistics`]), so they can always be computed again, or differently.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,8 +16,8 @@ use crate::results::series::InRounds;
 use crate::wording::counted;
 
 columns! {
-    /// One measurement: one subject, under one workload, at one number of threads, running and frozen, in one
-    /// round.
+    /// One measurement: one subject, under one workload, at one number of threads, running and
+    /// frozen, in one round.
     Row:
     /// Name of the experiment the row belongs to.
     experiment: String,
@@ -27,11 +27,12 @@ columns! {
     workload: String,
     /// Threads that ran at the same time, from 1.
     threads: usize,
-    /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by others
-    /// that were), besides those that ran.
+    /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by
+    /// others that were), besides those that ran.
     #[serde(default)]
     frozen: usize,
-    /// Round the measurement was taken in, from 1; subjects of one round ran one right after another.
+    /// Round the measurement was taken in, from 1; subjects of one round ran one right after
+    /// another.
     round: usize,
     /// Whether there were more threads than cores.
     oversubscribed: bool,
@@ -47,11 +48,12 @@ columns! {
     memory_bytes: u64,
     /// Operations done by all threads together in the timed part, refused inserts included.
     operations: u64,
-    /// Inserts that the subject refused for want of room, when its table was filled or when it was timed.
+    /// Inserts that the subject refused for want of room, when its table was filled or when it was
+    /// timed.
     refused: u64,
-    /// Timed seconds, above 0: from the first thread's start to the last thread's end, and for fills and
-    /// drains the sum over as many as were made. In an experiment that freezes threads, from the common
-    /// start to the moment at which operations were counted.
+    /// Timed seconds, above 0: from the first thread's start to the last thread's end, and for
+    /// fills and drains the sum over as many as were made. In an experiment that freezes threads,
+    /// from the common start to the moment at which operations were counted.
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
@@ -61,12 +63,13 @@ columns! {
     /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
     #[serde(default)]
     skew: f64,
-    /// Rate at which operations were due, of all threads together, in million operations per second; 0 if each
-    /// thread started one as soon as it had done the last.
+    /// Rate at which operations were due, of all threads together, in million operations per
+    /// second; 0 if each thread started one as soon as it had done the last.
     #[serde(default)]
     offered_mops: f64,
-    /// Latency in ns that half of the operations stayed within; 0 if they were not timed one by one, here and
-    /// in the columns that follow. From the moment an operation was due, or else from its start, to its end.
+    /// Latency in ns that half of the operations stayed within; 0 if they were not timed one by
+    /// one, here and in the columns that follow. From the moment an operation was due, or else from
+    /// its start, to its end.
     #[serde(default)]
     p50_ns: u64,
     /// Latency in ns that 99 of 100 operations stayed within.
@@ -80,7 +83,7 @@ columns! {
     max_ns: u64,
 }
 
-/// Columns that older files lack; what is not there is 0.
+/// Columns that older files lack; a missing value is read as 0.
 const LATER_COLUMNS: [&str; 8] = [
     "frozen",
     "hit",
@@ -154,7 +157,7 @@ impl InRounds for Row {
 }
 
 impl Row {
-    /// What tells this measurement from all others of its run.
+    /// Returns the values that distinguish this measurement from all others of its run.
     fn measurement(&self) -> (String, String, [u64; 3], [usize; 4]) {
         let (subject, workload) = (self.subject.clone(), self.workload.clone());
         let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
@@ -163,8 +166,8 @@ impl Row {
     }
 }
 
-/// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run keeps
-/// all it has done.
+/// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run
+/// keeps all that it has done.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -172,11 +175,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts a new file with the header; a file that is already there is an error, never overwritten.
+    /// Starts a new file with the header. An existing file is an error and is never overwritten.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::create_new(path)
             .with_context(|| format!("cannot create the results file {}", path.display()))?;
-        // The header is written here, not with the first row, so that even a run without rows is a
+        // Write the header here, not with the first row, so that even a run without rows leaves a
         // readable file.
         let mut csv = csv::WriterBuilder::new()
             .has_headers(false)
@@ -193,10 +196,10 @@ impl Writer {
         })
     }
 
-    /// Goes on in a file that an earlier run left. What comes after the last line end is half a row: whoever wrote it
-    /// was killed meanwhile. It is cut off and returned, empty if there is none.
+    /// Continues a file that an earlier run left. Anything after the last line end is half a row,
+    /// written by a process that was killed. It is cut off and returned; empty if there is none.
     pub fn resume(path: &Path) -> Result<(Self, String)> {
-        let cannot = || format!("cannot go on in the results file {}", path.display());
+        let cannot = || format!("cannot continue the results file {}", path.display());
         let text = std::fs::read(path).with_context(cannot)?;
         let whole = (text.iter().rposition(|&byte| byte == b'\n')).map_or(0, |end| end + 1);
         if whole == 0 {
@@ -215,7 +218,7 @@ impl Writer {
         Ok((writer, String::from_utf8_lossy(&text[whole..]).into()))
     }
 
-    /// Appends one row; refuses a row that [`Record::validate`] refuses.
+    /// Appends one row; rejects a row that [`Record::validate`] rejects.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         row.validate()
             .with_context(|| format!("refusing to record {row:?}"))?;
@@ -246,7 +249,7 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         }
     }
 
-    // Whoever writes a row ends its line.
+    // A complete row ends with a line end.
     let is_cut_off = |line: u64| {
         let end = text.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
         line == end && !text.ends_with(b"\n")
@@ -272,7 +275,7 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         if let Some(first) = rows.first() {
             ensure!(
                 row.experiment == first.experiment,
-                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep runs in files of their own",
+                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep each run in a file of its own",
                 row.experiment,
                 first.experiment
             );
@@ -290,7 +293,7 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Puts the line and the column's name, not its number, into an error of the CSV reader.
+/// Adds the line and the name of the column, instead of its number, to an error of the CSV reader.
 fn locate(error: &csv::Error, header: &csv::StringRecord) -> String {
     let line = error.position().map_or(0, csv::Position::line);
     match error.kind() {
@@ -308,7 +311,7 @@ fn locate(error: &csv::Error, header: &csv::StringRecord) -> String {
     }
 }
 
-/// A made-up row, for the tests of whatever reads rows.
+/// Returns a made-up row, for tests of code that reads rows.
 #[cfg(test)]
 pub(crate) fn sample(
     subject: &str,

@@ -1,5 +1,5 @@
-//! Kinds of rows, and the CSV files that hold them: what a kind's columns are and mean is said in one place, the
-//! fields of its type.
+//! Kinds of rows, and their CSV files. The names and meanings of a kind's columns are defined once,
+//! by the fields of its type.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,8 +9,8 @@ use csv::ByteRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Declares `Row` and `COLUMNS` from one list, so that the documentation written beside every CSV file is that
-/// of the fields themselves.
+/// Declares `Row` and `COLUMNS` from one list, so that the description written beside every CSV
+/// file is the documentation of the fields.
 macro_rules! columns {
     ($(#[doc = $what:literal])+ Row:
      $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
@@ -32,19 +32,19 @@ pub trait Record: Serialize + DeserializeOwned {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
 
-    /// Says which value cannot be.
+    /// Checks the values.
     ///
     /// # Errors
     ///
-    /// A value that no measurement can have.
+    /// Fails if no measurement can have such a value; the message names it.
     fn validate(&self) -> Result<()>;
 }
 
-/// Checks values that are measured: no less than 0, and finite.
+/// Checks that measured values are finite and not below 0.
 ///
 /// # Errors
 ///
-/// The first that is not; the message names its column.
+/// Fails at the first that is not; the message names its column.
 pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
     for (column, value) in columns {
         ensure!(
@@ -55,11 +55,11 @@ pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a file, which may be of any kind.
+/// Returns the columns of a file, which may be of any kind.
 ///
 /// # Errors
 ///
-/// A file that cannot be read.
+/// Fails if the file cannot be read.
 pub fn header(csv: &Path) -> Result<ByteRecord> {
     let mut reader = open(csv)?;
     let header = reader
@@ -68,11 +68,12 @@ pub fn header(csv: &Path) -> Result<ByteRecord> {
     Ok(header.clone())
 }
 
-/// Reads all rows of a file, each of which must be found valid.
+/// Reads and validates all rows of a file.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line.
+/// Fails if the file cannot be read, or has a row that cannot be right; the message names file and
+/// line.
 pub fn read<Row: Record>(csv: &Path) -> Result<Vec<Row>> {
     let rows = open(csv)?.into_deserialize().enumerate();
     let rows = rows.map(|(row, read)| {

@@ -1,6 +1,6 @@
 //! Values over rounds: summarised, and paired within rounds.
 //!
-//! A shared machine is slower in one minute than in the next. Subjects of one round ran right after
+//! A shared machine is slower in one minute than in the next. Subjects of one round run right after
 //! each other, so a ratio taken within a round is disturbed far less than a ratio of two medians;
 //! the median of those ratios is what is reported.
 
@@ -9,10 +9,10 @@ use crate::results::verdict::{self, Verdict};
 
 /// Rows of subjects that take turns in rounds.
 pub trait InRounds {
-    /// Name of what was measured.
+    /// Returns the name of what was measured.
     fn subject(&self) -> &str;
 
-    /// The round, from 1.
+    /// Returns the round, from 1.
     fn round(&self) -> usize;
 }
 
@@ -27,7 +27,7 @@ impl FromIterator<(usize, f64)> for Series {
 }
 
 impl Series {
-    /// A quantity of these rows, where they have it.
+    /// Collects a quantity of these rows, where they have it.
     pub fn of<'a, R: InRounds + 'a>(
         rows: impl Iterator<Item = &'a R>,
         quantity: impl Fn(&R) -> Option<f64>,
@@ -36,17 +36,18 @@ impl Series {
             .collect()
     }
 
-    /// The values with their rounds, in the order in which they were measured.
+    /// Returns the values with their rounds, in the order in which they were measured.
     pub fn values(&self) -> &[(usize, f64)] {
         &self.0
     }
 
-    /// Median and spread; `None` if there are no values.
+    /// Returns median and spread; `None` if there are no values.
     pub fn summary(&self) -> Option<Summary> {
         Summary::of(self.0.iter().map(|&(_, value)| value).collect())
     }
 
-    /// Ratios to another series: one for each round that both have, unless the other's value is 0.
+    /// Returns the ratios to another series, one for each round that both have, unless the other's
+    /// value is 0.
     pub fn over(&self, other: &Self) -> Self {
         let pair = |&(round, value): &(usize, f64)| {
             let mut others = other.0.iter();
@@ -56,7 +57,8 @@ impl Series {
         self.0.iter().filter_map(pair).collect()
     }
 
-    /// Ratios of each round to the next. On a machine that stays the same they are 1.
+    /// Returns the ratio of each round to the next. They are 1 on a machine whose speed is
+    /// constant.
     pub fn over_itself(&self) -> Self {
         let mut values = self.0.clone();
         values.sort_by_key(|&(round, _)| round);
@@ -67,17 +69,17 @@ impl Series {
     }
 }
 
-/// One subject over another, for tables, sentences and marks.
+/// One subject compared with another, for tables, sentences and marks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// The ratio within rounds.
+    /// The ratio, taken within rounds.
     pub ratio: Summary,
-    /// What it allows to claim.
+    /// The claim it allows.
     pub verdict: Verdict,
 }
 
 impl Comparison {
-    /// What the ratio says by itself.
+    /// Judges the ratio by itself.
     pub fn of(ratio: Summary) -> Self {
         Self {
             ratio,
@@ -85,15 +87,15 @@ impl Comparison {
         }
     }
 
-    /// Compares two series; `None` if no round has both. Where one of them differs too much
-    /// [from itself](Series::over_itself), they are not called near each other.
+    /// Compares two series; `None` if no round has both. If either varies too much [from round to
+    /// round](Series::over_itself), they are not called close.
     pub fn between(a: &Series, b: &Series) -> Option<Self> {
         let comparison = Self::of(a.over(b).summary()?);
         let mut themselves = [a, b]
             .into_iter()
             .filter_map(|series| series.over_itself().summary());
         Some(match comparison.verdict {
-            // Perhaps only because the machine differed from itself.
+            // The ratio may be wide only because the speed of the machine varied.
             Verdict::TooCloseToCall if themselves.any(|of| verdict::is_too_wide(&(&of).into())) => {
                 Self {
                     verdict: Verdict::TooNoisy,

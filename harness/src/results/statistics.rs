@@ -1,4 +1,5 @@
-//! What is asked of the rows of an experiment: medians, spreads, and ratios that are paired within rounds.
+//! Statistics of the rows of an experiment: medians, spreads, and ratios that are paired within
+//! rounds.
 
 use crate::results::bootstrap;
 use crate::results::record::Row;
@@ -7,17 +8,17 @@ use crate::results::series::{Comparison, Series};
 /// Median and spread of some measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many measurements there were, at least 1.
+    /// Number of measurements, at least 1.
     pub count: usize,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// Half of them are below this.
+    /// The median.
     pub median: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
     /// The lower end of the median's [95 % interval](bootstrap::of_median).
     pub low: f64,
-    /// The upper end of it.
+    /// The upper end of that interval.
     pub high: f64,
 }
 
@@ -36,26 +37,26 @@ impl Summary {
     }
 }
 
-/// What may differ between measurements of the same subject and workload. One of them is the horizontal axis of
-/// a figure, and the others are the same within a panel.
+/// A quantity that may differ between measurements of the same subject and workload. One of them is
+/// the horizontal axis of a figure, and the others are constant within a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
-    /// The number of threads that run.
+    /// Number of running threads.
     Threads,
-    /// The number of threads that are frozen meanwhile.
+    /// Number of threads frozen meanwhile.
     Frozen,
     /// The rate at which operations are due, in million operations per second.
     Offered,
     /// The load factor.
     Load,
-    /// The percentage of lookups that ask for a key that is there.
+    /// The percentage of lookups for a key that is present.
     Hit,
     /// The exponent of the Zipf law by which keys are chosen.
     Skew,
 }
 
 impl Axis {
-    /// All of them, in the order in which the axis of a figure is chosen: the first that differs.
+    /// All axes, in the order in which the axis of a figure is chosen: the first that differs.
     const ALL: [Self; 6] = [
         Self::Frozen,
         Self::Threads,
@@ -65,7 +66,7 @@ impl Axis {
         Self::Skew,
     ];
 
-    /// Where a row stands on it.
+    /// Returns the place of a row on this axis.
     pub fn place(self, row: &Row) -> f64 {
         match self {
             Self::Threads => row.threads as f64,
@@ -78,7 +79,7 @@ impl Axis {
     }
 }
 
-/// What is asked of measurements.
+/// A measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Million operations per second.
@@ -94,10 +95,10 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All that tell of latency.
+    /// The quantities of latency.
     pub const LATENCIES: [Self; 4] = [Self::P50, Self::P99, Self::P999, Self::Longest];
 
-    /// What a row says of it.
+    /// Returns this quantity of a row.
     pub fn of(self, row: &Row) -> f64 {
         match self {
             Self::Throughput => row.mops,
@@ -114,19 +115,19 @@ impl Quantity {
 pub struct Case {
     /// Label of the workload.
     pub workload: String,
-    /// Where the case stands on all axes but that of the figure.
+    /// The values on all axes but that of the figure.
     fixed: Vec<(Axis, f64)>,
 }
 
 impl Case {
-    /// Where the case stands on an axis, unless that is the one of the figure.
+    /// Returns the value on an axis, unless it is that of the figure.
     pub fn value(&self, axis: Axis) -> Option<f64> {
         let found = self.fixed.iter().find(|(of, _)| *of == axis);
         found.map(|&(_, value)| value)
     }
 }
 
-/// The rows of one experiment, and the questions a figure or a table asks of them.
+/// The rows of one experiment, with the queries that figures and tables need.
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'a> {
     rows: &'a [Row],
@@ -134,8 +135,9 @@ pub struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// The axis is what differs among the rows of one workload: the first, in this order, of frozen threads,
-    /// threads, offered rate, load factor, hit ratio and skew. Where nothing differs, it is threads.
+    /// Chooses as axis what differs among the rows of one workload: the first, in this order, of
+    /// frozen threads, threads, offered rate, load factor, hit ratio and skew. If nothing differs,
+    /// the axis is threads.
     pub fn of(rows: &'a [Row]) -> Self {
         let differs = |axis: &Axis| {
             rows.iter().any(|row| {
@@ -149,22 +151,22 @@ impl<'a> Results<'a> {
         Self { rows, axis }
     }
 
-    /// With this axis, whatever differs.
+    /// Uses this axis, whatever differs.
     pub fn along(axis: Axis, rows: &'a [Row]) -> Self {
         Self { rows, axis }
     }
 
-    /// What differs between the points of a case.
+    /// Returns what differs between the points of a case.
     pub fn axis(&self) -> Axis {
         self.axis
     }
 
-    /// Whether operations were timed one by one.
+    /// Returns whether operations were timed one by one.
     pub fn timed(&self) -> bool {
         self.rows.iter().any(|row| row.max_ns > 0)
     }
 
-    /// All cases, in the order they first appear.
+    /// Returns all cases, in the order in which they first appear.
     pub fn cases(&self) -> Vec<Case> {
         distinct(self.rows.iter().map(|row| self.case(row)))
     }
@@ -182,12 +184,12 @@ impl<'a> Results<'a> {
         row.workload == case.workload && case.fixed.iter().all(stands)
     }
 
-    /// All subjects, in the order of round 1 as far as it goes.
+    /// Returns all subjects, in the order of round 1 as far as it goes.
     pub fn subjects(&self) -> Vec<&'a str> {
         distinct(self.rows.iter().map(|row| row.subject.as_str()))
     }
 
-    /// The places on the axis that a case was measured at, ascending.
+    /// Returns the places on the axis at which a case was measured, ascending.
     pub fn places(&self, case: &Case) -> Vec<f64> {
         let rows = self.rows.iter().filter(|row| self.holds(case, row));
         let mut places = distinct(rows.map(|row| self.axis.place(row)));
@@ -195,18 +197,19 @@ impl<'a> Results<'a> {
         places
     }
 
-    /// Whether more threads ran there than the machine has cores.
+    /// Returns whether more threads ran there than the machine has cores.
     pub fn oversubscribed(&self, case: &Case, place: f64) -> bool {
         let there = |row: &&Row| self.holds(case, row) && self.axis.place(row) == place;
         self.rows.iter().filter(there).any(|row| row.oversubscribed)
     }
 
-    /// Throughput over the rounds, in million operations per second; `None` where nothing was measured.
+    /// Summarises the throughput over the rounds, in million operations per second; `None` if
+    /// nothing was measured.
     pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {
         self.summary(case, place, subject, Quantity::Throughput)
     }
 
-    /// A quantity over the rounds; `None` where nothing was measured.
+    /// Summarises a quantity over the rounds; `None` if nothing was measured.
     pub fn summary(
         &self,
         case: &Case,
@@ -218,48 +221,49 @@ impl<'a> Results<'a> {
         Series::of(rounds, |row| Some(quantity.of(row))).summary()
     }
 
-    /// Throughputs of a subject, round by round.
+    /// Returns the throughputs of a subject, round by round.
     pub fn throughputs(&self, case: &Case, place: f64, subject: &str) -> Series {
         Series::of(self.rounds(case, place, subject), |row| Some(row.mops))
     }
 
-    /// Throughput of subject `a` over that of subject `b`, taken within each round that has both.
+    /// Summarises the throughput of subject `a` over that of subject `b`, taken within each round
+    /// that has both.
     pub fn ratio(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Summary> {
         self.ratio_across(case, (place, a), (place, b))
     }
 
-    /// The same, and what it allows to claim.
+    /// Compares the same throughputs, and says which claim the ratio allows.
     pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
         let [a, b] = [a, b].map(|subject| self.throughputs(case, place, subject));
         Comparison::between(&a, &b)
     }
 
-    /// Throughput of one subject at one place over that of another, or of the same one, elsewhere, taken within
-    /// each round that has both.
+    /// Summarises the throughput of one subject at one place over that of another subject, or the
+    /// same one, at another place, taken within each round that has both.
     pub fn ratio_across(&self, case: &Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
         let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
         a.over(&b).summary()
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn all(&self) -> &'a [Row] {
         self.rows
     }
 
-    /// All rows of a subject under a case, wherever on the axis.
+    /// Returns all rows of a subject under a case, at any place on the axis.
     pub fn rows(&self, case: &Case, subject: &str) -> impl Iterator<Item = &'a Row> {
         let of = move |row: &&Row| self.holds(case, row) && row.subject == subject;
         self.rows.iter().filter(of)
     }
 
-    /// All rows of a subject at one place on the axis, one a round.
+    /// Returns all rows of a subject at one place on the axis, one per round.
     pub fn rounds(&self, case: &Case, place: f64, subject: &str) -> impl Iterator<Item = &'a Row> {
         let of = move |row: &&Row| self.axis.place(row) == place;
         self.rows(case, subject).filter(of)
     }
 }
 
-/// Each value once, in the order in which they first appear.
+/// Returns each value once, in the order in which they first appear.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for value in values {
@@ -299,8 +303,8 @@ mod tests {
 
     #[test]
     fn ratios_are_paired_within_rounds() {
-        // The machine halves its speed every round. Within rounds a is twice b, exactly; the unpaired
-        // ratio of medians would be 20 / 5 = 4, as b's slowest round is missing a's fastest.
+        // The machine's speed halves every round. Within rounds a is exactly twice b; the unpaired
+        // ratio of medians would be 20 / 5 = 4, as b lacks a slowest round and a its fastest.
         let rows = [
             row("a", 1, 1, 40.0),
             row("b", 1, 1, 20.0),
@@ -407,7 +411,7 @@ mod tests {
             .collect();
         assert_eq!(hits, [(Some(0.0), None), (Some(50.0), None)]);
         assert_eq!(results.places(&results.cases()[0]), [0.5, 0.9]);
-        // That workloads differ in load factor makes no axis.
+        // Workloads with different load factors do not make load factor the axis.
         let elsewhere = Row {
             workload: "insert".into(),
             ..at(0.95, 0)

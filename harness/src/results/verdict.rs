@@ -1,20 +1,23 @@
-//! What measurements over rounds allow to claim, and how they are shown: one rule for all tables, sentences and marks.
+//! Which claims the measurements over rounds allow, and how they are shown: one rule for all
+//! tables, sentences and marks.
 //!
-//! A value is told as the median over the rounds, with its [95 % bootstrap interval](crate::results::bootstrap). A claim
-//! needs [`FEWEST`] rounds, and that one is faster than another an interval of their ratio that leaves out 1. What is no
-//! claim is told, with a [mark](Verdict::mark) in a table and a [reservation](Verdict::reservation) in a sentence.
+//! A value is reported as the median over the rounds, with its [95 % bootstrap
+//! interval](crate::results::bootstrap). A claim needs [`FEWEST`] rounds; the claim that one
+//! subject is faster than another also needs an interval of their ratio that excludes 1. Where no
+//! claim is possible, a table has a [mark](Verdict::mark) and a sentence a
+//! [reservation](Verdict::reservation).
 
 use crate::results::series::Comparison;
 use crate::results::statistics::Summary;
 
-/// The fewest rounds that allow a claim: the interval of fewer is their range, and
+/// The fewest rounds that allow a claim: with fewer, the interval is the range, and
 /// [covers](crate::results::bootstrap) the truth less often than it promises.
 pub const FEWEST: usize = 5;
 
-/// What the interval is, for the notes under a table.
+/// Name of the interval, for the notes under a table.
 pub const INTERVAL: &str = "its 95 % bootstrap interval";
 
-/// An interval is wide if its upper end is more than so many times its lower end.
+/// An interval is wide if its upper end is more than this many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
 
 /// What the interval of a ratio of throughputs says.
@@ -26,28 +29,28 @@ pub enum Verdict {
     Slower,
     /// The interval includes 1.
     TooCloseToCall,
-    /// The interval includes 1, and is wider than a factor of [`TOO_WIDE`], or that of one of its subjects against
-    /// itself one round later is.
+    /// The interval includes 1 and is wider than a factor of [`TOO_WIDE`], or that of one of its
+    /// subjects against itself one round later is this wide.
     TooNoisy,
     /// There are fewer than [`FEWEST`] rounds.
     TooFewRounds,
 }
 
-/// What is told of a value over rounds.
+/// A value over rounds, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many rounds there are.
+    /// Number of rounds.
     pub rounds: usize,
     /// The value.
     pub value: f64,
     /// The lower end of its interval.
     pub low: f64,
-    /// The upper end of it.
+    /// The upper end of its interval.
     pub high: f64,
 }
 
 impl From<&Summary> for Spread {
-    /// The median.
+    /// Uses the median as the value.
     fn from(summary: &Summary) -> Self {
         Self {
             rounds: summary.count,
@@ -59,7 +62,7 @@ impl From<&Summary> for Spread {
 }
 
 impl Verdict {
-    /// What this ratio says by itself.
+    /// Judges this ratio by itself.
     pub fn of(ratio: impl Into<Spread>) -> Self {
         let ratio = &ratio.into();
         if let Some(too_few) = Self::of_rounds(ratio.rounds) {
@@ -75,12 +78,12 @@ impl Verdict {
         }
     }
 
-    /// What stands in the way of a claim about any value over so many rounds.
+    /// Returns what prevents a claim about any value over this many rounds.
     pub fn of_rounds(rounds: usize) -> Option<Self> {
         (rounds < FEWEST).then_some(Self::TooFewRounds)
     }
 
-    /// What a sentence adds after a ratio that allows no claim; nothing after others.
+    /// Returns what a sentence adds after a ratio that allows no claim; empty for others.
     pub fn reservation(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
@@ -90,7 +93,7 @@ impl Verdict {
         }
     }
 
-    /// What a table puts after a ratio that allows no claim; nothing after others.
+    /// Returns what a table puts after a ratio that allows no claim; empty for others.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
@@ -100,7 +103,7 @@ impl Verdict {
         }
     }
 
-    /// What its mark means.
+    /// Explains its mark.
     pub fn explanation(self) -> String {
         match self {
             Self::Faster => "faster: the interval is above 1".into(),
@@ -117,19 +120,19 @@ impl Verdict {
     }
 }
 
-/// The verdicts that are marked.
+/// The verdicts that have a mark.
 const NO_CLAIM: [Verdict; 3] = [
     Verdict::TooCloseToCall,
     Verdict::TooNoisy,
     Verdict::TooFewRounds,
 ];
 
-/// Shows values with their intervals in the cells of a table, and remembers which marks it used.
+/// Formats values with their intervals for the cells of a table, and remembers which marks it used.
 #[derive(Clone, Debug, Default)]
 pub struct Marks(Vec<Verdict>);
 
 impl Marks {
-    /// A ratio, with the mark of its verdict; a dash where nothing was measured.
+    /// Formats a ratio with the mark of its verdict; a dash if nothing was measured.
     pub fn ratio(&mut self, comparison: Option<Comparison>) -> String {
         match comparison {
             None => "–".into(),
@@ -139,12 +142,12 @@ impl Marks {
         }
     }
 
-    /// A value that is no ratio, marked if there are too few rounds.
+    /// Formats a value that is no ratio, marked if there are too few rounds.
     pub fn value(&mut self, value: &Summary, number: impl Fn(f64) -> String) -> String {
         self.shown(value, Verdict::of_rounds(value.count), number)
     }
 
-    /// A value as `number` writes it, with the mark of this verdict.
+    /// Formats a value with `number`, and the mark of this verdict.
     pub fn shown(
         &mut self,
         value: impl Into<Spread>,
@@ -159,7 +162,7 @@ impl Marks {
         shown.trim_end().to_owned()
     }
 
-    /// What the marks mean that were used.
+    /// Explains the marks that were used.
     pub fn explained(&self) -> impl Iterator<Item = String> {
         let used = NO_CLAIM
             .into_iter()
@@ -168,7 +171,7 @@ impl Marks {
     }
 }
 
-/// A value that is no number is too wide for any claim, too.
+/// Returns whether the interval is too wide for a claim; true also if it is not a number.
 pub(crate) fn is_too_wide(ratio: &Spread) -> bool {
     let width = ratio.high / ratio.low;
     width.is_nan() || width > TOO_WIDE
@@ -210,7 +213,8 @@ mod tests {
         }
     }
 
-    /// Rounds of two subjects, the first one as many times as fast as the second, in turns, as these tell.
+    /// Returns rounds of two subjects with these speeds; the first subject is alternately faster by
+    /// the two factors in `times`.
     fn rounds_of(times: [f64; 2], speeds: &[f64]) -> Vec<Row> {
         let row = |subject, round, mops| sample(subject, "lookup-hit", 2, round, mops);
         let pair = |(round, speed): (usize, &f64)| {
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(verdict(near, &drifting), Some(Verdict::TooCloseToCall));
         let jumping = [10.0, 2.0, 10.0, 2.0, 10.0, 2.0, 10.0];
         assert_eq!(verdict(near, &jumping), Some(Verdict::TooNoisy));
-        // Ratios within rounds do not see it.
+        // Ratios within rounds hide it.
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
         assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
         let rows = rounds_of(twice, &[1.0]);

@@ -1,17 +1,19 @@
-//! Makes one measurement, and one row of it.
+//! Makes one measurement, and turns it into one row.
 //!
 //! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
 //! others; then all are timed together, from the earliest start to the latest end. Lookups and
-//! mixes last for the experiment's `seconds`. Fills and drains are whole, each by all threads
-//! together on a table of its own; there are as many as take `seconds` in sum. Where an experiment asks for
-//! [latencies](crate::workload::latency), the operations of the same time are timed one by one besides.
+//! mixes last for the experiment's `seconds`. Fills and drains always run to completion, each by
+//! all threads together on a table of its own; they are repeated until they add up to `seconds`. If
+//! an experiment asks for [latencies](crate::workload::latency), the operations in that time are
+//! also timed one by one.
 //!
-//! Where an experiment has frozen threads, they are frozen when all others are ready, in the middle of an
-//! insert or remove. The others then run for `seconds`, and what they have done at the end of that time
-//! is what counts, whether they can be stopped then or are blocked. Nobody is let go before.
+//! If an experiment has frozen threads, they are frozen in the middle of an insert or remove once
+//! all others are ready. The others then run for `seconds`, and what they have done by then is what
+//! counts, whether they can be stopped then or are blocked. No frozen thread is released before.
 //!
 //! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
-//! too many that were never inserted, ends the run with an error instead of entering the figure.
+//! too many that were never inserted, ends the run with an error instead of appearing in the
+//! figure.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -46,17 +48,17 @@ use crate::workload::phase::{
 };
 use crate::workload::{Workload, Ycsb};
 
-/// The part of a time-bounded measurement that comes before it as warm-up, untimed.
+/// The share of a time-bounded measurement that precedes it as untimed warm-up.
 pub(crate) const WARM_UP: f64 = 0.1;
 
-/// The largest share of absent keys that may be found. Far above what a sensible filter has, far
-/// below a broken one.
+/// The largest share of absent keys that may be found: far above that of a sensible filter, far
+/// below that of a broken one.
 const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
 
-/// So many absent keys may be found in any case: few lookups prove nothing.
+/// This many absent keys may always be found: few lookups prove nothing.
 const CHANCE: f64 = 3.0;
 
-/// How often a request to stop is looked for while others are measured.
+/// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
 /// What is run: an experiment, on these cores, with these keys.
@@ -64,19 +66,19 @@ const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 pub struct Sweep<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// Where its subjects are.
+    /// The registry of its subjects.
     pub registry: &'a Registry,
-    /// What is measured.
+    /// The measurements to make.
     pub plan: &'a Plan,
     /// Keys of all tables.
     pub keys: &'a KeySource,
-    /// What threads are bound to.
+    /// The cores that threads are bound to.
     pub cores: &'a Cores,
-    /// Rows of an earlier run that was interrupted: what they hold is not measured again.
+    /// Rows of an earlier run that was interrupted: these measurements are not repeated.
     pub made: &'a [Row],
 }
 
-/// The keys that all threads look up, if the workload has them drawn beforehand.
+/// Draws the keys that all threads look up, if the workload needs them in advance.
 fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
     let mut random = SmallRng::seed_from_u64(seed);
     match *workload {
@@ -95,22 +97,23 @@ pub(super) struct Bench<'a> {
     keys: &'a KeySource,
     cores: &'a Cores,
     stop: &'a AtomicBool,
-    /// Keys that all threads look up, drawn once for all subjects and rounds.
+    /// The keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
-    /// Copies of them in their order, if threads do nothing else.
+    /// Copies of these keys in their order, if threads do nothing else.
     looked_up: Option<Keys>,
-    /// Filled tables that serve every measurement, by subject, if the workload changes none.
+    /// Filled tables that serve every measurement, by subject, if the workload does not change
+    /// them.
     tables: HashMap<&'a str, Table>,
 }
 
 /// A subject with the keys that a workload starts from.
 struct Table {
     subject: Box<dyn Measured>,
-    /// Keys it refused while it was filled.
+    /// Keys that it refused while it was filled.
     refused: u64,
 }
 
-/// What was seen from outside of threads that were measured.
+/// What was observed from outside of the measured threads.
 struct Seen {
     operations: u64,
     start: Instant,
@@ -123,7 +126,7 @@ struct Outcome {
     start: Instant,
     end: Instant,
     pinned: bool,
-    /// If operations were timed one by one.
+    /// Latencies, if operations were timed one by one.
     latencies: Option<Latencies>,
 }
 
@@ -159,7 +162,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Fills the tables that all measurements share, and warms up what does not warm up by itself.
+    /// Fills the tables that all measurements share, and warms up workloads that do not warm up by
+    /// themselves.
     pub(super) fn ready(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Result<Self> {
         let mut bench = Self::new(sweep, &part.workload, stop);
         if !sweep.experiment.freezes() {
@@ -174,7 +178,7 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Measures, and describes the result as a row; nothing if the run was stopped meanwhile.
+    /// Measures, and returns the result as a row; `None` if the run was stopped meanwhile.
     pub(super) fn measure(&self, measurement: &Measurement) -> Result<Option<Row>> {
         let Some(mut row) = self.measure_once(measurement)? else {
             return Ok(None);
@@ -192,7 +196,7 @@ impl<'a> Bench<'a> {
         Ok(Some(row))
     }
 
-    /// Measures once: for a time, or one fill or drain.
+    /// Measures once: for a fixed time, or one fill or drain.
     pub(super) fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
         let entry = self.registry.get(&measurement.subject)?;
         let workload = &measurement.workload;
@@ -252,7 +256,7 @@ impl<'a> Bench<'a> {
         Ok(Some(row))
     }
 
-    /// A table in which the resident keys make up the workload's load factor, still empty.
+    /// Creates an empty table, sized so that the resident keys make up the workload's load factor.
     fn empty_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
         let slots = self.keys.residents() as f64 / workload.load();
         let buckets = (slots / SLOTS_PER_BUCKET as f64).ceil() as usize;
@@ -262,7 +266,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// A table that holds the resident keys. A subject that cannot is measured as it is.
+    /// Creates a table that holds the resident keys. A subject that cannot hold them all is
+    /// measured as it is.
     fn filled_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
         let mut table = self.empty_table(entry, workload)?;
         if entry.holds_keys {
@@ -272,7 +277,7 @@ impl<'a> Bench<'a> {
         Ok(table)
     }
 
-    /// Fills tables for lookups, which leave them as they were.
+    /// Fills tables for lookups, which do not change them.
     fn keep_tables(&mut self, part: &'a Part) -> Result<()> {
         if !part.workload.changes_the_table() {
             for subject in &part.subjects {
@@ -285,7 +290,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Inserts keys in random order, so that a walk along the list does not meet them in the order
-    /// of their insertion. Returns those accepted, in the order of the list.
+    /// of insertion. Returns the accepted keys, in the order of the list.
     fn fill(
         &self,
         subject: &dyn Measured,
@@ -299,7 +304,7 @@ impl<'a> Bench<'a> {
         order
     }
 
-    /// Randomness of a thread, the same in every round.
+    /// Returns the random generator of a thread, the same in every round.
     fn random(&self, thread: usize) -> SmallRng {
         SmallRng::seed_from_u64(self.experiment.seed ^ ((thread as u64) << 32))
     }
@@ -352,8 +357,8 @@ impl<'a> Bench<'a> {
         Ok((together, refused))
     }
 
-    /// Freezes threads once all others are ready, lets these run, and counts what they did in their
-    /// time.
+    /// Freezes threads once all others are ready, lets the others run, and counts what they did in
+    /// their time.
     fn observe<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -368,7 +373,7 @@ impl<'a> Bench<'a> {
             keys: self.keys.keys(),
             pool: self.keys.churn(),
         };
-        // Other steps in every round, and the same for all subjects of one.
+        // Different steps in every round, but the same for all subjects of a round.
         let seed = (self.experiment.seed, measurement.frozen, measurement.round);
         let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
         let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
@@ -430,7 +435,7 @@ impl<'a> Bench<'a> {
         };
         let end = Instant::now();
 
-        // Wrong answers count whenever they are given, operations only while timed.
+        // Wrong answers always count, operations only while timed.
         warm_up.operations = 0;
         warm_up.refused = 0;
         warm_up.left_out = 0;
@@ -445,7 +450,7 @@ impl<'a> Bench<'a> {
         (outcome, refused)
     }
 
-    /// What times the operations of a thread, if that is asked for.
+    /// Returns the timer for single operations of a thread, if latencies are requested.
     fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
         let latency = self.experiment.latency.as_ref()?;
         if measurement.offered_mops == 0.0 {
@@ -460,7 +465,7 @@ impl<'a> Bench<'a> {
         Some(Timer::open(arrivals, waiting))
     }
 
-    /// Gets a thread's part of the table ready. Returns what the thread is to do, and how many keys
+    /// Prepares a thread's part of the table. Returns what the thread is to do, and how many keys
     /// were refused.
     fn prepare(
         &self,
@@ -489,8 +494,8 @@ impl<'a> Bench<'a> {
                 (Phase::Remove(mine), refused as u64)
             }
             Workload::Mix { lookup, hit, .. } => {
-                // Half of the residents stay. The other half and the churn keys are the pools, each
-                // half in.
+                // Half of the resident keys stay. The other half and the churn keys are the two
+                // pools, each of them half inserted.
                 let (resident, churn) = (self.keys.resident(), self.keys.churn());
                 let middle = resident.len() / 2;
                 let staying = share(0..middle, thread, threads);
@@ -549,12 +554,12 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Where in the keys drawn a thread starts.
+    /// Returns where in the drawn keys a thread starts.
     fn offset(&self, thread: usize, threads: usize) -> usize {
         share(0..self.drawn.len(), thread, threads).start
     }
 
-    /// A window over a thread's part of all keys that are inserted at all.
+    /// Prepares a window over a thread's part of all keys that are ever inserted.
     fn prepare_window(
         &self,
         (lookup, skew): (u8, f64),
@@ -571,8 +576,7 @@ impl<'a> Bench<'a> {
         (Phase::Window(window), (mine.len() - live) as u64)
     }
 
-    /// Holds the answers against what is known: all that was accepted is there, and hardly anything
-    /// else.
+    /// Checks the answers against what is known: all accepted keys are there, and hardly any other.
     fn check(&self, tally: &Tally, table: &Table, refused: u64, workload: &Workload) -> Result<()> {
         let residents = self.keys.residents() as u64;
         let found = || {
@@ -580,8 +584,7 @@ impl<'a> Bench<'a> {
                 .subject
                 .count_found(self.keys.keys(), self.keys.resident()) as u64
         };
-        // What is missing may only be what was refused: once, or once in every lap of a lookup over
-        // the keys.
+        // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
             Workload::LookupHit { .. } | Workload::Lookup { .. } if refused == 0 => {
                 (tally.missing, 0)
@@ -645,7 +648,7 @@ fn complaint(measurement: &Measurement) -> String {
     )
 }
 
-/// A thread's part of a range that all threads share out among themselves.
+/// Returns a thread's part of a range that is divided among all threads.
 fn share(range: Range<usize>, thread: usize, threads: usize) -> Range<usize> {
     let bound =
         |part: usize| range.start + (range.len() as u128 * part as u128 / threads as u128) as usize;

@@ -1,4 +1,4 @@
-//! How a command ends, and how it is ended early.
+//! How a command ends, and how Ctrl-C ends it early.
 
 use std::process;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::show::print::note;
 /// The exit code after Ctrl-C.
 pub const INTERRUPTED: u8 = 130;
 
-/// How a command ended, if without an error.
+/// How a command ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ending {
-    /// All is done.
+    /// Everything was done.
     Complete,
     /// The first Ctrl-C ended it early.
     Interrupted,
 }
 
-/// The flag that the first Ctrl-C sets; the second ends the process.
+/// Returns the flag that the first Ctrl-C sets; the second ends the process.
 ///
 /// # Errors
 ///
-/// A system that does not tell of Ctrl-C.
+/// Fails if the system cannot report Ctrl-C.
 pub fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let handle = Arc::clone(&stop);

@@ -1,9 +1,11 @@
-//! How long a run will take, from a rehearsal.
+//! Estimates how long a run will take, from a rehearsal.
 //!
-//! Every subject does every workload, on one thread, for a moment, with no more than a million keys: once if that takes a
-//! while, else a few times, of which the quickest counts. Drawing keys, filling, shuffling and checking are then known,
-//! for each key, and so is a whole fill or drain; the rest follows from the experiment. It is an estimate: large tables are slower for each key than the sample, more threads share the
-//! work, or are in each other's way, and other programs take their part.
+//! Every subject does every workload, on one thread, for a moment, with at most a million keys:
+//! once if that takes a while, otherwise a few times, of which the quickest counts. This gives the
+//! time per key of drawing, filling, shuffling and checking keys, and of a whole fill or drain; the
+//! rest follows from the experiment. It is an estimate: large tables take longer per key than the
+//! sample, several threads share the work or get in each other's way, and other programs use some
+//! of the time.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use crate::run::plan::{Measurement, Part};
 use crate::run::runner::{self, Rehearsal, Sweep};
 use crate::workload::keys::KeySource;
 
-/// Most keys of a rehearsal; more are extrapolated.
+/// Maximum number of keys in a rehearsal; more are extrapolated.
 const SAMPLE: usize = 1_000_000;
 /// Seconds that a time-bounded rehearsal lasts: enough for a few operations.
 const MOMENT: f64 = 0.001;
@@ -24,9 +26,9 @@ const MOMENT: f64 = 0.001;
 /// The time a run takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// With as few rounds as may be.
+    /// With the fewest rounds allowed.
     pub least: Duration,
-    /// With as many.
+    /// With the most rounds allowed.
     pub most: Duration,
 }
 
@@ -35,19 +37,20 @@ pub struct Estimate {
 struct Cost {
     /// Once for all subjects.
     drawn: f64,
-    /// Once, before the first of them.
+    /// Once per subject, before its first measurement.
     before: f64,
-    /// For each.
+    /// For each measurement.
     each: f64,
 }
 
-/// Rehearses what the sweep has not [made](Sweep::made) yet. Its keys do not matter; `None` if it was stopped.
+/// Rehearses what the sweep has not [made](Sweep::made) yet. Its keys do not matter. Returns `None`
+/// if it was stopped.
 pub fn estimate(sweep: &Sweep, stop: &AtomicBool) -> Result<Option<Estimate>> {
     let experiment = sweep.experiment;
     let rule = experiment.stopping_rule();
     let (mut least, mut further) = (0.0, 0.0);
     for part in &sweep.plan.parts {
-        // Every subject's rehearsal draws the keys anew; the quickest counts.
+        // Every subject's rehearsal draws the keys again; the quickest counts.
         let mut drawn: Option<f64> = None;
         for subject in &part.subjects {
             let Some(cost) = cost(sweep, part, subject, stop)? else {
@@ -155,8 +158,8 @@ mod tests {
         plan.unwrap().parts.remove(0)
     }
 
-    /// The cost if a rehearsal took 3 seconds, 1 of them timed, with a tenth of the keys, after half a second of drawing
-    /// them; it took much longer before it was warm.
+    /// Returns the cost if a rehearsal took 3 seconds, 1 of them timed, with a tenth of the keys,
+    /// after half a second of drawing them; it took much longer before it was warm.
     fn extrapolated(more: &str, workload: &str) -> Cost {
         let experiment = experiment(more, workload);
         let rehearsal = Rehearsal {
@@ -175,11 +178,12 @@ mod tests {
         // One whole fill takes the 10 seconds; warm-up is at two numbers of threads.
         let insert = extrapolated("", "kind = 'insert'");
         assert_eq!((insert.before, insert.each), (60.0, 30.0));
-        // Whoever draws 100,000 keys for a measurement of a moment does it once, not for each.
+        // The 100,000 keys for such a short measurement are drawn once, not for each one.
         assert_eq!((lookups.drawn, mix.drawn, insert.drawn), (5.0, 5.0, 5.0));
     }
 
-    /// A thousand keys are filled in 20 µs, and what surrounds that takes 100, but 3 ms at the first time.
+    /// A thousand keys are filled in 20 µs, and everything around that takes 100 µs, but 3 ms the
+    /// first time.
     #[test]
     fn the_first_fill_of_a_process_is_no_measure_of_the_others() {
         let mut experiment = experiment("", "kind = 'insert'");
@@ -213,7 +217,7 @@ mod tests {
         estimate(&sweep, &AtomicBool::new(false)).unwrap()
     }
 
-    /// The seconds of lookups; what is filled for them takes less than one.
+    /// Returns the seconds of lookups; filling for them takes less than one.
     fn seconds(estimate: Option<Estimate>) -> (u64, u64) {
         let estimate = estimate.unwrap();
         (estimate.least.as_secs(), estimate.most.as_secs())

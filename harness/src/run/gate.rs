@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::Backoff;
 
-/// Lets threads through when all have arrived. They wait without sleeping, so that they start
+/// Lets threads through when all have arrived. They spin rather than sleep, so that they start
 /// together.
 pub(crate) struct Gate {
     awaited: AtomicUsize,
     opened: OnceLock<Instant>,
 }
 
-/// One thread's arrival. A thread that panics on its way arrives too, so that the others do not
-/// wait for ever.
+/// One thread's arrival. A thread that panics before it arrives counts as arrived, so that the
+/// others do not wait for ever.
 pub(crate) struct Arrival<'a>(pub(crate) &'a Gate);
 
 impl Gate {
-    /// A gate that waits for one [`Arrival`] of every thread.
+    /// Creates a gate that waits for one [`Arrival`] of every thread.
     pub(crate) fn new(threads: usize) -> Self {
         Self {
             awaited: AtomicUsize::new(threads),
@@ -29,7 +29,7 @@ impl Gate {
 }
 
 impl Arrival<'_> {
-    /// Waits until all others have arrived, who then wait for this one.
+    /// Waits until all others have arrived; they then wait for this one.
     pub(crate) fn wait_for_others(&self) {
         while self.0.awaited.load(Ordering::Acquire) > 1 {
             thread::sleep(Duration::from_micros(100));

@@ -1,6 +1,6 @@
-//! An experiment's run: a [`plan`] says what is measured, and [`estimate`] how long that takes; the
-//! [`runner`] measures until the [stopping rule](crate::experiment::stopping) is content, and
-//! [`resume`] goes on after an interruption. The gate lets threads start together, and [`ending`]
+//! Runs an experiment. A [`plan`] says what is measured, and [`estimate`] how long that takes; the
+//! [`runner`] measures until the [stopping rule](crate::experiment::stopping) is satisfied, and
+//! [`resume`] continues after an interruption. The gate lets threads start together, and [`ending`]
 //! is how a command ends.
 
 mod bench;

@@ -1,4 +1,5 @@
-//! Experiment → the measurements it asks for on this machine, round by round, and what is left out.
+//! Turns an experiment into its measurements on this machine, round by round, and lists what is
+//! left out.
 
 use std::fmt;
 
@@ -14,7 +15,8 @@ use crate::workload::Workload;
 /// What a run will do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The workloads, in the order in which they are measured; without those that no subject can do.
+    /// The workloads, in the order in which they are measured, without those that no subject
+    /// supports.
     pub parts: Vec<Part>,
     /// What is left out, and why.
     pub skipped: Vec<Skipped>,
@@ -25,7 +27,7 @@ pub struct Plan {
 pub struct Part {
     /// What the threads do.
     pub workload: Workload,
-    /// Names of the subjects that can do it, at least one, as they take turns in round 1.
+    /// Names of the subjects that support it, at least one, in the order of round 1.
     pub subjects: Vec<String>,
     /// What is measured in every round.
     pub points: Vec<Point>,
@@ -34,52 +36,53 @@ pub struct Part {
 /// What differs between the measurements of a subject in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Number of threads that are measured, from 1.
+    /// Number of threads that run, from 1.
     pub threads: usize,
-    /// Number of threads that are frozen meanwhile.
+    /// Number of threads frozen meanwhile.
     pub frozen: usize,
-    /// Rate at which operations come, of all threads together, in million a second; 0 if each thread starts one
-    /// when it has done the last.
+    /// Rate at which operations are due, of all threads together, in million per second; 0 if each
+    /// thread starts one as soon as it has done the last.
     pub offered_mops: f64,
 }
 
-/// One measurement, and later one row.
+/// One measurement, which becomes one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
     /// Name of the subject.
     pub subject: String,
     /// What the threads do.
     pub workload: Workload,
-    /// Number of threads that are measured, from 1.
+    /// Number of threads that run, from 1.
     pub threads: usize,
-    /// Number of threads that are frozen meanwhile.
+    /// Number of threads frozen meanwhile.
     pub frozen: usize,
-    /// Rate at which operations come, as in [`Point`].
+    /// Rate at which operations are due, as in [`Point`].
     pub offered_mops: f64,
     /// Number of the round, from 1.
     pub round: usize,
 }
 
-/// A subject that cannot do what a workload needs.
+/// A subject that does not support what a workload needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skipped {
     /// Name of the subject.
     pub subject: String,
     /// The workload it is left out of.
     pub workload: Workload,
-    /// What it cannot do.
+    /// What it does not support.
     pub reason: String,
 }
 
 impl Plan {
-    /// What a run of this experiment will do on these cores.
+    /// Returns what a run of this experiment will do on these cores.
     ///
     /// # Errors
     ///
-    /// A subject that is not in the registry; frozen threads in a build that cannot freeze any.
+    /// Fails if a subject is not in the registry, or threads are to be frozen in a build that
+    /// cannot freeze them.
     pub fn of(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Self> {
         experiment.check_build()?;
-        // A frozen thread inserts and removes.
+        // A frozen thread needs inserts and removes.
         let needed = |workload: &Workload| match experiment.freezes() {
             true => Operations::ALL,
             false => workload.needs(),
@@ -121,14 +124,15 @@ impl Plan {
         Ok(plan)
     }
 
-    /// So many rounds of every workload, in the order in which they are measured.
+    /// Returns the measurements of `rounds` rounds of every workload, in the order in which they
+    /// are made.
     pub fn measurements(&self, rounds: usize) -> impl Iterator<Item = Measurement> {
         let of_part = move |part| (1..=rounds).flat_map(move |round| Part::round(part, round));
         self.parts.iter().flat_map(of_part)
     }
 
-    /// How many measurements left none of these rows: of so many rounds of every workload, and of all further rounds that
-    /// are begun.
+    /// Counts the measurements that left none of these rows: in `rounds` rounds of every workload,
+    /// and in all further rounds that were begun.
     pub fn missing(&self, rounds: usize, rows: &[Row]) -> usize {
         let of_part = |part: &Part| {
             let rows: Vec<_> = rows.iter().filter(|row| part.holds(row)).collect();
@@ -142,7 +146,8 @@ impl Plan {
 }
 
 impl Part {
-    /// The measurements of one round, which counts from 1. Each round starts with the next subject.
+    /// Returns the measurements of one round, numbered from 1. Each round starts with the next
+    /// subject.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let mut subjects = self.subjects.clone();
         subjects.rotate_left((round - 1) % self.subjects.len());
@@ -164,14 +169,14 @@ impl Part {
         self.points.iter().flat_map(of).collect()
     }
 
-    /// Whether the row is of this workload.
+    /// Returns whether the row is of this workload.
     pub fn holds(&self, row: &Row) -> bool {
         is_of(&self.workload, row)
     }
 }
 
 impl Measurement {
-    /// Whether the row is what this measurement left.
+    /// Returns whether this measurement made the row.
     pub fn made(&self, row: &Row) -> bool {
         is_of(&self.workload, row)
             && row.subject == self.subject
@@ -235,7 +240,7 @@ mod tests {
     fn a_round_is_over_before_the_next_begins() {
         let plan = plan(&["lock-free", "roofline"]);
         let all: Vec<_> = plan.measurements(2).collect();
-        // Two rounds at two numbers of threads; roofline only looks up.
+        // Two rounds at two numbers of threads; roofline supports only lookups.
         assert_eq!(all.len(), 2 * 2 * (1 + 2 + 1));
         for part in all.chunk_by(|a, b| a.workload == b.workload) {
             assert!(part.is_sorted_by_key(|made| made.round));
@@ -263,7 +268,7 @@ mod tests {
             let mut rest = rows.clone();
             let gone = rest.remove(gone);
             assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
-            // A round that is begun is to be made, too.
+            // A round that was begun must be completed too.
             assert_eq!(plan.missing(1, &rest), 1, "{gone:?}");
         }
         assert_eq!(plan.missing(3, &rows), 8);

@@ -1,4 +1,4 @@
-//! Going on with a run that was interrupted: only with the same experiment, program and machine.
+//! Resumes an interrupted run, but only with the same experiment, program and machine.
 
 use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
@@ -8,12 +8,12 @@ use crate::run::plan::Plan;
 use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
 
-/// What of a sidecar may differ between the parts of one run.
+/// The fields of a sidecar that may differ between the parts of one run.
 const MAY_DIFFER: [&str; 8] = [
     "run.started",
     "run.command",
     "run.load_average",
-    // What the timing cost is measured each time; what is timed is in the experiment.
+    // The cost of timing is measured each time; what is timed is part of the experiment.
     "run.latency",
     "run.resumed",
     "run.rounds",
@@ -35,25 +35,26 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// How many rows are missing for certain: of the plan with at least so many rounds, and of those that the run says it
-    /// made. Whoever cut the file did not cut the description.
+    /// Counts the rows that are certainly missing: of the plan with at least `rounds` rounds, and
+    /// of those that the run says it made. Truncating the file does not truncate the description.
     pub fn missing(&self, plan: &Plan, rounds: usize) -> usize {
         let made = self.sidecar.run.rows.unwrap_or(0);
         plan.missing(rounds, &self.rows)
             .max(made.saturating_sub(self.rows.len()))
     }
 
-    /// Whether there is nothing to go on with.
+    /// Returns whether nothing is left to do.
     pub fn is_complete(&self, plan: &Plan, rounds: usize) -> bool {
         self.sidecar.run.ended.is_some() && self.missing(plan, rounds) == 0
     }
 }
 
-/// What an earlier run left in these files, to go on with; `None` if there are no rows.
+/// Returns what an earlier run left in these files, to continue from; `None` if there are no rows.
 ///
 /// # Errors
 ///
-/// Files that cannot be read, and all in which the run that `now` describes differs from the earlier one.
+/// Fails if files cannot be read, or if the run that `now` describes differs from the earlier one;
+/// the message lists all differences.
 pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     let name = files.csv.display();
     if !files.csv.exists() {
@@ -81,14 +82,15 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     }))
 }
 
-/// Whether this program, on this machine, made results that are described so.
+/// Returns whether this program, on this machine, made the results that `before` describes.
 pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
     let now = Sidecar::describe(before.run.clone(), &[])?;
     let same = now.machine == before.machine && now.compiler == before.compiler;
     Ok(same && now.harness == before.harness && now.program == before.program)
 }
 
-/// In what a run differs from an earlier one: the fields of the sidecar that both must have the same.
+/// Returns the fields of the sidecar in which a run differs from an earlier one, though both must
+/// agree.
 fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
     let mut found = Vec::new();
     compare(

@@ -1,9 +1,9 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round all subjects are measured right after one another, at every number of threads (and of frozen ones, and at
-//! every rate of operations, if an experiment has those), and the round after that starts with the next subject:
-//! whatever the machine does meanwhile, the measurements of one round have seen about the same of it. How one
-//! measurement is made is told by the module `bench`.
+//! In each round all subjects are measured right after one another, at every number of threads (and
+//! of frozen ones, and at every rate of operations, if an experiment has those), and the next round
+//! starts with the next subject. So whatever the machine does meanwhile, the measurements of one
+//! round are about equally affected. The module `bench` describes how one measurement is made.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -17,31 +17,32 @@ pub use crate::run::bench::Sweep;
 use crate::run::plan::{Measurement, Part};
 use crate::workload::Workload;
 
-/// What a run tells of its progress.
+/// A report of a run's progress.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// This is measured now.
+    /// This measurement comes next.
     Next(&'a Measurement),
     /// This was measured.
     Made(Row),
-    /// A workload has had all its rounds.
+    /// A workload has completed all its rounds.
     Ended {
         /// The workload.
         workload: &'a Workload,
-        /// How many rounds it had.
+        /// Number of its rounds.
         rounds: usize,
-        /// Why it has no more.
+        /// Why there are no more.
         reason: Reason,
     },
 }
 
-/// Makes all measurements of the [plan](crate::run::plan::Plan), in its order, with as many rounds as the experiment's
-/// [`StoppingRule`](crate::experiment::stopping::StoppingRule) asks for, and hands a row of each to the observer as soon as it is
-/// made. Once `stop` is set, the measurement under way is broken off and leaves no row.
+/// Makes all measurements of the [plan](crate::run::plan::Plan), in its order, with as many rounds
+/// as the experiment's [`StoppingRule`](crate::experiment::stopping::StoppingRule) requires. Passes
+/// each row to the observer as soon as it is made. Once `stop` is set, the current measurement is
+/// aborted and leaves no row.
 ///
 /// # Errors
 ///
-/// A subject that is not in the registry or cannot be built, one whose answers are wrong, and
+/// Fails if a subject is not in the registry, cannot be built, or gives wrong answers, and with
 /// errors of the observer.
 pub fn run(
     sweep: &Sweep,
@@ -53,7 +54,7 @@ pub fn run(
     for (index, part) in plan.parts.iter().enumerate() {
         let (left, later) = (plan.parts.len() - index, &plan.parts[index + 1..]);
         let share = (sweep.experiment.stopping_rule()).share(started.elapsed(), left);
-        // Workloads are measured one after another: what a later one has rows of is over.
+        // Workloads are measured one after another: if a later one has rows, this one is over.
         let is_over = (sweep.made.iter()).any(|row| later.iter().any(|part| part.holds(row)));
         if !run_part(sweep, part, share, is_over, stop, observer)? {
             return Ok(());
@@ -62,7 +63,8 @@ pub fn run(
     Ok(())
 }
 
-/// Measures one workload, and makes no more rounds than the least if it `is_over`. `false` if it was stopped.
+/// Measures one workload, with no more rounds than the minimum if it `is_over`. Returns `false` if
+/// it was stopped.
 fn run_part(
     sweep: &Sweep,
     part: &Part,
@@ -123,12 +125,12 @@ fn run_part(
 pub(crate) struct Rehearsal {
     /// For the keys that are drawn once for all measurements of a workload.
     pub(crate) drawn: f64,
-    /// For each time that it was made, in all, and of that what was timed.
+    /// For each time it was made: the total, and the timed part of it.
     pub(crate) took: Vec<(f64, f64)>,
 }
 
-/// Makes a measurement for a moment, with nothing prepared for it, to see what it costs: more than once, if that takes
-/// but a moment, as the first time costs more than those that follow. `None` if it was stopped.
+/// Makes a short measurement, with nothing prepared for it, to see what it costs. Repeats it if it
+/// is very short, as the first time costs more than later ones. Returns `None` if it was stopped.
 pub(crate) fn rehearse(
     sweep: &Sweep,
     measurement: &Measurement,
@@ -237,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Runs with nothing to stop it, but what the observer does.
+    /// Runs with nothing to stop it except the observer.
     fn observe(
         experiment: &Experiment,
         registry: &Registry,
@@ -352,7 +354,7 @@ mod tests {
         check_rows(&KeySource::from_file(file.path(), 1_000, 1).unwrap());
     }
 
-    /// Its inserts are measured, though no lookup can tell what became of them.
+    /// Its inserts are measured, though no lookup can show their effect.
     #[test]
     fn a_subject_that_cannot_look_up_gives_rows_of_inserts() {
         let workloads = vec![
@@ -392,7 +394,8 @@ mod tests {
         for row in rows {
             row.validate().unwrap();
             assert!(row.p50_ns > 0 && row.max_ns > row.p50_ns, "{row:?}");
-            // 2,000 operations are due at the rate, give or take some 45; on a busy machine, fewer are done.
+            // 2,000 operations are due at the rate, give or take some 45; on a busy machine, fewer
+            // are done.
             let unhurried = row.offered_mops > 0.0;
             assert_eq!(row.operations < 2_300, unhurried, "{row:?}");
         }
@@ -401,17 +404,17 @@ mod tests {
     /// A filter with a flaw of one kind.
     struct Flawed<const FLAW: u8>(SegmentLock, AtomicUsize);
 
-    /// Says that it accepts every key, but drops some.
+    /// Claims to accept every key, but drops some.
     const DROPS: u8 = 0;
     /// Finds every key.
     const FINDS_ALL: u8 = 1;
-    /// Says that it removes, but does not.
+    /// Claims to remove, but does not.
     const KEEPS: u8 = 2;
     /// Refuses some keys, as a full filter may.
     const REFUSES: u8 = 3;
     /// Panics when it is used.
     const PANICS: u8 = 4;
-    /// Says that it accepts the first key, but drops it.
+    /// Claims to accept the first key, but drops it.
     const DROPS_ONE: u8 = 5;
 
     impl<const FLAW: u8> Subject for Flawed<FLAW> {
@@ -484,7 +487,7 @@ mod tests {
 
     #[test]
     fn keys_that_no_thread_asks_for_are_looked_for_at_the_end() {
-        // With such a skew, all lookups and updates are of some 20 keys of 1,000.
+        // With such a skew, all lookups and updates concern some 20 keys of 1,000.
         let workload = Workload::Ycsb {
             mix: Ycsb::C,
             load: 0.9,
@@ -579,7 +582,7 @@ mod tests {
         }
     }
 
-    /// How many rounds each workload has, and why no more.
+    /// Returns how many rounds each workload has, and why no more.
     fn endings(experiment: &Experiment, made: &[Row]) -> Vec<(usize, Reason)> {
         let mut endings = Vec::new();
         let (registry, keys) = (Registry::standard(), KeySource::generated(1_000, 1));

@@ -1,13 +1,13 @@
-//! Threads that are frozen in the middle of an operation, while others are measured.
+//! Freezes threads in the middle of an operation, while others are measured.
 //!
-//! A thread is frozen before a *step* ([`kcas::steps`]): an access to an atomic in the lock-free filters, to
-//! the table or a lock in the others. It inserts and removes one key after another until it gets to
-//! the step that was drawn for it, and stays there. As the draw is among many more steps than an
-//! operation has, every step of an operation is as likely as any other.
+//! A thread is frozen before a *step* ([`kcas::steps`]): an access to an atomic in the lock-free
+//! filters, to the table or a lock in the others. It inserts and removes one key after another
+//! until it reaches the step that was drawn for it, and stays there. Since the step is drawn from
+//! many more steps than an operation has, every step of an operation is equally likely.
 //!
-//! Threads that are measured may come upon a lock that a frozen thread holds, and then do not come back
-//! before it is let go, long after their time is up. So what they have done is not asked of them, but
-//! counted from outside ([`Observed`]).
+//! Measured threads may be blocked by a lock that a frozen thread holds, and then do not return
+//! before it is released, long after their time is up. So their work is not reported by themselves,
+//! but counted from outside ([`Observed`]).
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -27,14 +27,14 @@ use rand::rngs::SmallRng;
 use crate::workload::keys::Keys;
 use crate::workload::phase::{Cycle, Measured, Phase, Watch};
 
-/// A thread stops at one of so many steps, which are more than a hundred operations.
+/// A thread stops at one of this many steps, which are more than a hundred operations.
 const STEPS: u64 = 2_000;
 
-/// How long threads may take to get to their steps, once some are frozen: past that, they are blocked by
-/// those.
+/// How long threads may take to reach their steps once some are frozen; after that, they count as
+/// blocked by those.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What threads have done so far, to be read while they may be blocked.
+/// What threads have done so far, readable while they may be blocked.
 pub(crate) struct Observed {
     progress: Vec<CachePadded<AtomicU64>>,
     over: AtomicBool,
@@ -48,7 +48,7 @@ impl Observed {
         }
     }
 
-    /// What ends the work of a thread, and where it keeps count.
+    /// Returns the watch of a thread, which ends its work and holds its count.
     pub(crate) fn watch(&self, thread: usize) -> Watch<'_> {
         Watch {
             deadline: None,
@@ -57,7 +57,7 @@ impl Observed {
         }
     }
 
-    /// Operations done by all threads so far.
+    /// Returns the number of operations that all threads have done so far.
     pub(crate) fn operations(&self) -> u64 {
         let counts = self.progress.iter();
         counts.map(|count| count.load(Ordering::Relaxed)).sum()
@@ -69,19 +69,19 @@ impl Observed {
     }
 }
 
-/// Threads that stay frozen until it is dropped or lets them go.
+/// Threads that stay frozen until this is dropped or lets them go.
 pub(crate) struct Frozen<'scope> {
-    /// A thread goes on when the other end of its channel is gone.
+    /// A thread continues when the other end of its channel is gone.
     holds: Vec<mpsc::Sender<()>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
 }
 
 impl Frozen<'_> {
-    /// Waits until all have done the operation that they were in.
+    /// Waits until all have completed the operation that they were in.
     ///
     /// # Errors
     ///
-    /// A thread that panicked.
+    /// Fails if a thread panicked.
     pub(crate) fn let_go(self) -> Result<()> {
         drop(self.holds);
         let ends: Vec<_> = (self.threads.into_iter())
@@ -93,7 +93,8 @@ impl Frozen<'_> {
     }
 }
 
-/// The table in which threads are to be frozen, and keys for them: none that is looked up as absent.
+/// The table in which threads are to be frozen, and keys for them: none that is looked up as
+/// absent.
 #[derive(Clone)]
 pub(crate) struct Site<'a> {
     pub(crate) subject: &'a dyn Measured,
@@ -101,11 +102,11 @@ pub(crate) struct Site<'a> {
     pub(crate) pool: Range<usize>,
 }
 
-/// Starts threads and returns when all are frozen, or blocked by others that are.
+/// Starts threads, and returns when all are frozen, or blocked by others that are.
 ///
 /// # Errors
 ///
-/// A subject whose operations have no steps.
+/// Fails if the operations of a subject have no steps.
 pub(crate) fn freeze<'scope>(
     scope: &'scope Scope<'scope, '_>,
     site: &Site<'scope>,
@@ -130,7 +131,7 @@ pub(crate) fn freeze<'scope>(
     drop(arrived);
     for before in 0..threads {
         let arrival = match before {
-            // Nobody holds it up.
+            // Nobody delays it.
             0 => arrivals.recv().map_err(mpsc::RecvTimeoutError::from),
             _ => arrivals.recv_timeout(PATIENCE),
         };
@@ -140,14 +141,14 @@ pub(crate) fn freeze<'scope>(
                 "threads cannot be frozen inside its operations, which have no steps: call \
                  `kcas::steps::step()` before every access to shared memory"
             ),
-            // The others are blocked, or have panicked, which is told when they are let go.
+            // The others are blocked, or have panicked, which is reported when they are let go.
             Err(_) => break,
         }
     }
     Ok(frozen)
 }
 
-/// How a thread that is to be frozen fares.
+/// What happened to a thread that is to be frozen.
 enum Arrived {
     Frozen,
     WithoutSteps,
@@ -165,7 +166,7 @@ impl Site<'_> {
         let (tell, will_be_frozen) = (arrived.clone(), Rc::clone(&was_frozen));
         let freeze = move |step| {
             if step == at {
-                // Nobody listens any more if this thread was taken for blocked.
+                // Nobody listens any more if this thread was considered blocked.
                 let _ = tell.send(Arrived::Frozen);
                 // Always an error, since nothing is ever sent: the other end is gone.
                 let _ = held.recv();
@@ -186,7 +187,7 @@ impl Site<'_> {
         }
     }
 
-    /// Leaves the table as it was, but for the places of keys.
+    /// Leaves the table as it was, apart from the places of keys.
     fn insert_and_remove(&self, key: usize) {
         let key = key..key + 1;
         let watch = &Watch {
@@ -201,7 +202,7 @@ impl Site<'_> {
     }
 }
 
-/// There are no hooks: nobody is ever frozen.
+/// There are no hooks: threads are never frozen.
 #[cfg(not(feature = "steps"))]
 fn with_hook<R>(_: impl FnMut(u64) + 'static, action: impl FnOnce() -> R) -> R {
     action()

@@ -1,4 +1,5 @@
-//! Rows → sentences: who is faster, by how much, and where the data allow no claim.
+//! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
+//! claim.
 
 use crate::results::series::Comparison;
 use crate::results::verdict::Verdict;
@@ -6,20 +7,20 @@ use crate::results::verdict::Verdict;
 /// What a page says of results, besides figure and table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Story {
-    /// Whether it is our filter that others are compared with.
+    /// Whether our filter is the one that others are compared with.
     pub(crate) is_of_ours: bool,
-    /// Sentences to hold against the paper's.
+    /// Sentences to compare with the paper's.
     pub(crate) headlines: Vec<String>,
-    /// What the data say of others.
+    /// What the data say of other subjects.
     pub(crate) findings: Vec<Finding>,
-    /// What else they say.
+    /// What else the data say.
     pub(crate) sentences: Vec<String>,
 }
 
 /// What the rows say of the first subject and another one under one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
-    /// The workload, and what else is the same throughout.
+    /// The workload, and all else that is constant.
     pub(crate) case: String,
     /// The other subject.
     pub(crate) other: String,
@@ -29,7 +30,7 @@ pub(crate) struct Finding {
     pub(crate) lost: bool,
 }
 
-/// How a ratio is told.
+/// The words for a ratio.
 pub(crate) struct Words {
     pub(crate) above_one: &'static str,
     pub(crate) below_one: &'static str,
@@ -42,7 +43,7 @@ pub(crate) const THROUGHPUT: Words = Words {
     quantity: "the throughput",
 };
 
-/// One clause for each verdict, with the places at which it holds, which are to be named.
+/// Returns one clause for each verdict, naming the places at which it holds.
 pub(crate) fn clauses(
     words: &Words,
     named: impl Fn(&[f64]) -> String,
@@ -88,7 +89,7 @@ pub(crate) fn clauses(
     clauses.join("; ")
 }
 
-/// What a sentence adds whose values are over so many rounds, or more.
+/// Returns what a sentence adds if its values are over this many rounds, or more.
 pub(crate) fn reservation(fewest_rounds: usize) -> &'static str {
     Verdict::of_rounds(fewest_rounds).map_or("", Verdict::reservation)
 }

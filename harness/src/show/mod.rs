@@ -1,4 +1,4 @@
-//! Results, as a reader sees them: files, tables, charts, sentences and the page.
+//! Presents results to a reader: files, tables, charts, sentences and the page.
 
 pub mod chart;
 pub mod findings;

@@ -1,4 +1,4 @@
-//! The files a run leaves: `NAME.csv`, `NAME.machine.toml` and `NAME.svg` in one directory.
+//! The files that a run writes: `NAME.csv`, `NAME.machine.toml` and `NAME.svg` in one directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::print::{note, say};
 use crate::show::sidecar::Sidecar;
 
-/// Where the files of a run go.
+/// The paths of a run's files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {
     /// The rows.
@@ -20,8 +20,8 @@ pub struct Outputs {
     pub figure: PathBuf,
 }
 
-/// A file that is written beside its place, as NAME.new, so that whatever happens meanwhile leaves what is in its place as
-/// it was. Dropped, it is gone.
+/// A file that is first written as NAME.new beside its place, so that what is in its place stays
+/// intact whatever happens meanwhile. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Staged {
     new: PathBuf,
@@ -33,7 +33,7 @@ impl Staged {
     ///
     /// # Errors
     ///
-    /// A file that cannot be written whole; nothing is left of it.
+    /// Fails if the file cannot be written completely; nothing is left of it then.
     pub fn write(place: &Path, text: &str) -> Result<Self> {
         let mut new = place.as_os_str().to_owned();
         new.push(".new");
@@ -45,11 +45,11 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Puts the file in its place, instead of what is there.
+    /// Puts the file in its place, replacing what is there.
     ///
     /// # Errors
     ///
-    /// What is there cannot be replaced.
+    /// Fails if what is there cannot be replaced.
     pub fn publish(self) -> Result<()> {
         fs::rename(&self.new, &self.place).with_context(|| self.cannot_write())
     }
@@ -65,27 +65,27 @@ impl Drop for Staged {
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 ///
 /// # Errors
 ///
-/// A file that cannot be written; the message names it.
+/// Fails if the file cannot be written; the message names it.
 pub fn write(place: &Path, text: &str) -> Result<()> {
     Staged::write(place, text)?.publish()
 }
 
-/// Creates a directory, if it is not there.
+/// Creates a directory if it does not exist.
 ///
 /// # Errors
 ///
-/// The directory is named.
+/// Fails if it cannot be created; the message names it.
 pub fn create(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create the directory {}", directory.display()))
 }
 
 impl Outputs {
-    /// The files beside an existing CSV file.
+    /// Returns the files beside an existing CSV file.
     pub fn beside(csv: &Path) -> Self {
         Self {
             csv: csv.to_owned(),
@@ -94,32 +94,32 @@ impl Outputs {
         }
     }
 
-    /// The files of that name in a directory, there or not.
+    /// Returns the files of that name in a directory, whether they exist or not.
     pub fn named(directory: &Path, name: &str) -> Self {
         Self::beside(&directory.join(format!("{name}.csv")))
     }
 
-    /// Sees to it that files can be written: writes this description of a run that is to begin, and takes it away again, and
-    /// so the directory if it was not there.
+    /// Checks that files can be written: writes this description of a run that is about to begin,
+    /// and removes it again, and the directory too if it did not exist.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be created or written, or a disk that is full.
+    /// Fails if the directory cannot be created or written, or the disk is full.
     pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
         let directory = self.csv.parent().unwrap_or(Path::new(""));
         let is_new = !directory.exists();
         let written = create(directory)
             .and_then(|()| Staged::write(&self.sidecar, &sidecar.text()?).map(drop));
         if is_new {
-            // It may have got files from others meanwhile, and stays then.
+            // It may have got files from others meanwhile; then it stays.
             let _ = fs::remove_dir(directory);
         }
-        written.context("cannot leave results; choose another directory with --out")
+        written.context("cannot write results; choose another directory with --out")
     }
 
-    /// The files of a new run in a directory, which is created if need be. Files of an earlier run are
-    /// never overwritten: they are renamed to `NAME.1.csv` and so on, with the first number that is
-    /// free, and their new CSV path is returned, too.
+    /// Returns the files of a new run in a directory, which is created if need be. Files of an
+    /// earlier run are never overwritten: they are renamed to `NAME.1.csv` and so on, with the
+    /// first free number, and their new CSV path is returned too.
     pub fn claim(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
         create(directory)?;
         let new = Self::named(directory, name);
@@ -129,7 +129,7 @@ impl Outputs {
         let old = (1..)
             .map(|number| Self::named(directory, &format!("{name}.{number}")))
             .find(|old| !old.exist());
-        let old = old.context("no number is free for the earlier results")?;
+        let old = old.context("there is no free number for the earlier results")?;
         for (from, to) in new.paths().into_iter().zip(old.paths()) {
             if from.exists() {
                 fs::rename(from, to)
@@ -148,7 +148,8 @@ impl Outputs {
     }
 }
 
-/// The files of a run: [`Outputs::claim`], and a note if earlier ones were moved.
+/// Returns the files of a run like [`Outputs::claim`], and prints a note if earlier ones were
+/// moved.
 pub(crate) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
     let (outputs, moved) = Outputs::claim(directory, name)?;
     if let Some(moved) = moved {
@@ -157,8 +158,9 @@ pub(crate) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
     Ok(outputs)
 }
 
-/// Leaves rows, description and figure, if there is one, of a run that is over: those that can be
-/// written, but none without the rows, so that earlier results stay as they are.
+/// Writes rows, description and figure, if there is one, of a finished run. If one cannot be
+/// written the others still are, but none without the rows, so that earlier results stay as they
+/// are.
 pub(crate) fn leave<Row: Serialize>(
     directory: &Path,
     name: &str,
@@ -208,18 +210,19 @@ impl Written {
         written.is_ok()
     }
 
-    /// Says which files there are now.
+    /// Prints which files there are now.
     pub(crate) fn name(&self) {
         for file in &self.files {
             say!("{}", file.display());
         }
     }
 
-    /// Ends the command as measuring did.
+    /// Returns the result of the command.
     ///
     /// # Errors
     ///
-    /// What ended the measuring early, or else all files that could not be written.
+    /// Fails with what ended the measurement early, or else with all files that could not be
+    /// written.
     pub(crate) fn end(self, measured: Result<()>) -> Result<()> {
         let failed = self.failed.join("\n  ");
         match measured {

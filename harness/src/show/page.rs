@@ -1,4 +1,4 @@
-//! The page itself, as HTML that needs nothing but itself.
+//! Renders the results page as HTML that needs no other file.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -13,9 +13,9 @@ pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) question: String,
-    /// The text of an SVG file; empty if there is none.
+    /// Text of the SVG file; empty if there is none.
     pub(crate) figure: String,
-    /// Says that rows are missing.
+    /// A note that rows are missing, if they are.
     pub(crate) missing: Option<String>,
     /// What the data say.
     pub(crate) story: Story,
@@ -40,7 +40,7 @@ th:first-child, td:first-child { text-align: left; }
 nav li { margin: 0.1rem 0; }
 ";
 
-/// The page of these sections, and why files have none.
+/// Renders the page of these sections, with the reasons why files were left out.
 pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
     let with_headlines: Vec<_> = (sections.iter())
         .filter(|section| !section.story.headlines.is_empty())
@@ -88,7 +88,7 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
     page.into_string()
 }
 
-/// The machines that the results are from, each once.
+/// Returns the machines that the results are from, each once.
 fn machines(sections: &[Section]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for sidecar in sections

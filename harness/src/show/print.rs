@@ -1,16 +1,16 @@
-//! All that commands print: lints of this crate forbid every other way.
+//! Everything that commands print goes through here: lints of this crate forbid every other way.
 //!
-//! When the standard output fails, the command goes on without it: what it measures is kept in files. Where only the
-//! reader has gone, as behind `| head`, that is no error, and the exit code is as if all had been read. Any other failure,
-//! such as a full disk, is one line of error at the end, and exit code 1. When standard error fails nobody can
-//! be told.
+//! When standard output fails, the command continues without it: its measurements are kept in
+//! files. If only the reader has gone, as with `| head`, that is no error, and the exit code is as
+//! if everything had been read. Any other failure, such as a full disk, gives one line of error at
+//! the end, and exit code 1. If standard error fails, nothing can be reported.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Prints a line to the standard output: what the command was asked for.
+/// Prints a line to standard output: what the user asked for.
 macro_rules! say {
     ($($text:tt)*) => { $crate::show::print::out(format_args!($($text)*)) };
 }
@@ -22,13 +22,13 @@ macro_rules! note {
 }
 pub(crate) use note;
 
-/// Why nothing is written to the standard output any more.
+/// The error because of which standard output is no longer written.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
-/// Whether the command also leaves files.
+/// Whether the command also writes files.
 static LEAVES_FILES: AtomicBool = AtomicBool::new(false);
 
-/// The standard output. Writing to it always succeeds: its first failure is kept for [`finish`].
+/// Standard output. Writing to it always succeeds: its first failure is kept for [`finish`].
 pub(crate) struct Stdout;
 
 impl Stdout {
@@ -41,10 +41,10 @@ impl Stdout {
         };
         if error.kind() == ErrorKind::BrokenPipe && LEAVES_FILES.load(Ordering::Relaxed) {
             note!(
-                "note: nobody reads the standard output any more; the command goes on, and leaves its files"
+                "note: standard output is no longer read; the command continues, and writes its files"
             );
         }
-        // Of two threads that fail at once, one tells.
+        // If two threads fail at once, one reports it.
         let _ = FAILED.set(error);
     }
 }
@@ -65,31 +65,31 @@ pub(crate) fn out(text: Arguments) {
     let _ = writeln!(Stdout, "{text}");
 }
 
-/// Prints to standard error, without the end of a line.
+/// Prints to standard error, without a line end.
 pub(crate) fn err(text: Arguments) {
     let _ = io::stderr().lock().write_fmt(text);
 }
 
-/// Prints help to the standard output, and an error in the command line to standard error.
+/// Prints help to standard output, and an error in the command line to standard error.
 pub(crate) fn message(message: &clap::Error) {
     match message.use_stderr() {
-        // Nobody else can be told.
+        // There is nobody left to report to.
         true => drop(message.print()),
         false => Stdout::attempt(|| message.print()),
     }
 }
 
-/// Lets a reader of standard error know when the standard output is not read any more: the command takes a while, and
-/// its files are worth it.
+/// From now on, informs readers of standard error if standard output is no longer read: the command
+/// takes a while, and its files are worth it.
 pub(crate) fn leaves_files() {
     LEAVES_FILES.store(true, Ordering::Relaxed);
 }
 
-/// Writes out what is buffered.
+/// Flushes buffered output.
 ///
 /// # Errors
 ///
-/// A standard output that failed at any time, unless its reader had gone.
+/// Fails if standard output failed at any time, unless its reader had gone.
 pub(crate) fn finish() -> Result<(), &'static io::Error> {
     let _ = Stdout.flush();
     match FAILED.get() {

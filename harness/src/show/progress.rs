@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Runs a measurement of so many steps, which tells before each what comes next, and is told when
+/// Runs a measurement of this many steps. It announces each step beforehand, and learns then when
 /// to stop.
 pub(crate) fn with<R>(
     steps: u64,
@@ -39,7 +39,7 @@ pub(crate) fn bar(steps: u64) -> ProgressBar {
     ProgressBar::new(steps).with_style(style("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}"))
 }
 
-/// A bar for reading so many bytes, or as many as there are.
+/// Creates a bar for reading this many bytes, or an unknown number.
 pub(crate) fn bar_of_bytes(bytes: Option<u64>) -> ProgressBar {
     match bytes {
         Some(bytes) => ProgressBar::new(bytes)

@@ -1,30 +1,30 @@
-//! Tables.
+//! Tables, shown as Markdown.
 
 use std::fmt;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// A table, with what stands above and below it. It is shown as Markdown.
+/// A table, with the text above and below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
-    /// What the cells are.
+    /// Explanation of the cells.
     pub lead: String,
     /// Names of the columns.
     pub header: Vec<String>,
-    /// The lines, of as many cells as the header has, or fewer.
+    /// The lines, each with as many cells as the header or fewer.
     pub lines: Vec<Vec<String>>,
-    /// What marks and words in the table mean, and what else must be known.
+    /// Explanations of marks and words in the table, and other notes.
     pub notes: Vec<String>,
 }
 
 impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let mut table = Table::new();
-        // Pastes into Markdown as it is, and never wraps a ratio over two lines.
+        // Pastes into Markdown unchanged, and never wraps a ratio.
         table.load_style(presets::ASCII_MARKDOWN);
         table.set_header(&self.header);
         table.add_rows(&self.lines);
-        // Numbers to the right.
+        // Align numbers to the right.
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }

@@ -1,7 +1,8 @@
-//! What a result was measured with: the sidecar file beside every CSV.
+//! The sidecar file beside every CSV file: what a result was measured with.
 //!
-//! It names the machine, the compiler, the source and the run, so that a figure can be judged later and
-//! elsewhere. It holds no host name, no user name and no directory: of every path only the file name.
+//! It names the machine, the compiler, the source and the run, so that a figure can be judged later
+//! and elsewhere. It holds no host name, no user name and no directory: of every path only the file
+//! name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,7 @@ use super::outputs;
 use crate::machine::{Compiler, Machine, Source, command_line, now};
 use crate::results::statistics::{Axis, Case};
 
-/// All that is known about a run. What cannot be found out says so, and why.
+/// All that is known about a run. If something cannot be found out, the reason is given instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sidecar {
@@ -24,24 +25,24 @@ pub struct Sidecar {
     pub machine: Machine,
     /// The compiler.
     pub compiler: Compiler,
-    /// The program that measured; descriptions of before it was recorded are of the harness itself.
+    /// The program that measured; in older descriptions, which lack it, it is the harness itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Source>,
-    /// This crate, which the program may bring subjects of its own to.
+    /// This crate; the program may add subjects of its own.
     #[serde(alias = "source")]
     pub harness: Source,
     /// What each subject is, by its name.
     pub subjects: BTreeMap<String, String>,
     /// What the workloads' labels stand for.
     pub workloads: Vec<Panel>,
-    /// The experiment as its file has it; empty for what has none.
+    /// The experiment as in its file; empty if there is no file.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub experiment: toml::Table,
     /// Meaning of the CSV's columns, by their names.
     pub columns: BTreeMap<String, String>,
 }
 
-/// A workload as the CSV names it, and as a reader should see it named.
+/// A workload by its name in the CSV and by the name that a reader should see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
@@ -81,26 +82,27 @@ pub struct Run {
     /// Which operations were timed one by one, if any, and what the timing cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
-    /// Load average of the system when it started, over 1, 5 and 15 minutes: what else the machine was
-    /// doing. Empty where the system does not tell.
+    /// Load average of the system at the start, over 1, 5 and 15 minutes: what else the machine was
+    /// doing. Empty if the system does not report it.
     #[serde(default)]
     pub load_average: Vec<f64>,
-    /// When it went on after it had been interrupted, each time.
+    /// When the run was resumed after an interruption, each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
-    /// How many rounds each workload had and why no more, where the experiment leaves that open.
+    /// How many rounds each workload had and why no more, if the experiment leaves that open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
-    /// How many rows the run made; while something is missing, how many it is to make at least. Absent in older files.
+    /// Number of rows the run made; while some are missing, the least number it is to make. Absent
+    /// in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<usize>,
-    /// When all was measured; absent while something is missing.
+    /// When everything was measured; absent while something is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
 
 impl Run {
-    /// A run of this process that starts now.
+    /// Describes a run of this process that starts now.
     pub fn begin(
         title: String,
         question: String,
@@ -128,7 +130,8 @@ impl Run {
 }
 
 impl Sidecar {
-    /// That of a run of this program, on this machine, that leaves these columns; without subjects and workloads.
+    /// Describes a run of this program on this machine, with these columns, without subjects and
+    /// workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
         Ok(Self {
@@ -144,7 +147,7 @@ impl Sidecar {
         })
     }
 
-    /// The text of the file, with a line of explanation on top.
+    /// Returns the text of the file, with an explanatory line on top.
     pub fn text(&self) -> Result<String> {
         let text = toml::to_string(self)?;
         Ok(format!(
@@ -152,7 +155,7 @@ impl Sidecar {
         ))
     }
 
-    /// Writes the file, whole or not at all.
+    /// Writes the file, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
         outputs::write(path, &self.text()?)
     }
@@ -164,7 +167,8 @@ impl Sidecar {
         toml::from_str(&text).with_context(|| format!("in the sidecar {}", path.display()))
     }
 
-    /// The first workload that the CSV names so, with values as in the case, but for that on the axis.
+    /// Returns the first workload with the name that the CSV uses, and with the values of the case,
+    /// except for that on the axis.
     pub fn panel(&self, axis: Axis, case: &Case) -> Option<&Panel> {
         let fits = |of: Axis, value: f64| axis == of || case.value(of) == Some(value);
         self.workloads.iter().find(|panel| {

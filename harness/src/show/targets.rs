@@ -1,8 +1,9 @@
-//! Targets: ratios of throughputs that an experiment is to show, and the table that holds what was measured
-//! against them.
+//! Targets: ratios of throughputs that an experiment should reach, and the table that compares them
+//! with the measurements.
 //!
-//! An experiment states its targets itself, as `[[target]]` tables (`experiments/speed.toml` explains the fields);
-//! each makes a line of the table for every workload and every number of threads that it names.
+//! An experiment states its targets itself, as `[[target]]` tables (`experiments/speed.toml`
+//! explains the fields); each makes a line of the table for every workload and every number of
+//! threads that it names.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ use crate::results::statistics::{Axis, Case, Results, Summary};
 use crate::results::verdict::{self, INTERVAL, Marks};
 use crate::wording::counted;
 
-/// What a measured ratio is worth.
+/// How a measured ratio compares with its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// At the aim or above it.
@@ -26,7 +27,7 @@ pub enum Verdict {
     Short,
     /// There are too few rounds for a [claim](verdict).
     TooFewRounds,
-    /// There is no round that has both sides.
+    /// No round has both sides.
     NotMeasured,
 }
 
@@ -87,7 +88,7 @@ impl Target {
     }
 }
 
-/// The lines of all targets of an experiment, with what its rows show.
+/// Returns the lines of all targets of an experiment, with what its rows show.
 pub fn lines(experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
     let targets = experiment.targets.iter();
     targets
@@ -96,7 +97,7 @@ pub fn lines(experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
 }
 
 impl Line {
-    /// How the ratio compares with the target. The median decides.
+    /// Compares the ratio with the target. The median decides.
     pub fn verdict(&self) -> Verdict {
         match self.measured {
             None => Verdict::NotMeasured,
@@ -120,10 +121,10 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The table of these lines, and how many of them fall short.
+/// Formats the table of these lines, and says how many fall short.
 pub fn table(lines: &[Line]) -> String {
     let mut table = Table::new();
-    // Pastes into Markdown as it is.
+    // Pastes into Markdown unchanged.
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
         "work", "keys", "threads", "subject", "against", "at least", "aim", "measured", "verdict",

@@ -1,4 +1,4 @@
-//! Rows of any kind: the columns of a CSV file say which.
+//! Reads rows of any kind of study: the columns of a CSV file decide which kind it is.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
-/// A file without rows of a known kind.
+/// The error for a file whose columns match no known kind of rows.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{} holds no measurements: {why}", csv.display())]
 pub struct NoResults {
@@ -30,24 +30,24 @@ impl NoResults {
 
 /// Rows of one kind, whichever it is.
 pub trait Rows {
-    /// How many there are.
+    /// Returns the number of rows.
     fn count(&self) -> usize;
 
-    /// Says that rows are missing, if the run that is described so made more of them, or was not
-    /// over.
+    /// Returns a message if rows are missing: the run that `sidecar` describes made more of them,
+    /// or did not end.
     fn missing(&self, sidecar: &Sidecar) -> Option<String>;
 
-    /// [`Shown::sheet`].
+    /// See [`Shown::sheet`].
     fn sheet(&self) -> Option<Sheet>;
 
-    /// [`Shown::figure`].
+    /// See [`Shown::figure`].
     ///
     /// # Errors
     ///
-    /// No rows to draw.
+    /// Fails if there are no rows to draw.
     fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
 
-    /// [`Shown::story`].
+    /// See [`Shown::story`].
     fn story(&self, sidecar: Option<&Sidecar>) -> Story;
 }
 
@@ -94,12 +94,13 @@ impl Kind {
     }
 }
 
-/// Reads all rows of a file. One that has the first column of a sweep is taken for that of a sweep.
+/// Reads all rows of a file. A file that has the first column of a sweep is read as that of a
+/// sweep.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a row that cannot be right; the message names file and line.
-/// [`NoResults`] for a file of another kind.
+/// Fails if the file cannot be read, or has a row that cannot be right; the message names file and
+/// line. Returns [`NoResults`] for a file of another kind.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
     let is = |columns: &[(&str, &str)]| {

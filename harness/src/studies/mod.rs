@@ -1,4 +1,5 @@
-//! What is measured, each kind with its rows, its table, its figure and what the data say.
+//! The studies: the kinds of measurement, each with its rows, its table, its figure and its
+//! findings.
 
 pub mod cuckoo_hashing;
 pub mod growth;
@@ -37,18 +38,18 @@ macro_rules! studies {
         }
 
         impl Command {
-            /// Whether it leaves files, besides what it prints.
+            /// Returns whether the command writes files besides what it prints.
             pub fn leaves_files(&self) -> bool {
                 match self {
                     $(Self::$name(options) => options.leaves_files(),)+
                 }
             }
 
-            /// Measures, and leaves the results.
+            /// Measures, and writes the results.
             ///
             /// # Errors
             ///
-            /// As those of [`Options::run`].
+            /// Fails like [`Options::run`].
             pub fn run(&self, registry: &Registry) -> Result<Ending> {
                 match self {
                     $(Self::$name(options) => options.run(registry),)+
@@ -56,7 +57,7 @@ macro_rules! studies {
             }
         }
 
-        /// Their kinds of rows.
+        /// The kinds of rows of these studies.
         const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>()),+];
     };
 }

@@ -1,5 +1,6 @@
-//! All results of a directory → one page, `report.html`, that a browser opens from disk: for each experiment the
-//! question, the figure, what the data answer in sentences generated from them, and the table of ratios.
+//! Writes all results of a directory as one page, `report.html`, that a browser opens from disk.
+//! For each experiment it has the question, the figure, the answer in sentences generated from the
+//! data, and the table of ratios.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::show::outputs::{self, Outputs};
 use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
-/// The order in which a reader should meet experiments; others follow, by name.
+/// The order in which a reader should meet the experiments; others follow by name.
 const ORDER: [&str; 20] = [
     "quick",
     "full",
@@ -38,27 +39,27 @@ const ORDER: [&str; 20] = [
 /// A page that was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Where it is.
+    /// Path of the page.
     pub path: PathBuf,
-    /// What its reader should know: files that were left out, and rows that are missing.
+    /// Notes for its reader: files that were left out, and missing rows.
     pub notes: Vec<String>,
-    /// Results that are not on the page because they cannot be read, and why.
+    /// Results that are not on the page because they cannot be read, with the reason.
     pub unreadable: Vec<String>,
 }
 
-/// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read, are named on it
-/// instead.
+/// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read,
+/// are named on it instead.
 ///
 /// # Errors
 ///
-/// A directory of which nothing can be shown, or in which the page cannot be written.
+/// Fails if nothing in the directory can be shown, or the page cannot be written.
 pub fn write(directory: &Path) -> Result<Written> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot list the directory {}", directory.display()))?;
     let mut files = entries
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>>>()?;
-    // Earlier results that were moved aside are NAME.1.csv and so on.
+    // Skip earlier results, which were renamed to NAME.1.csv and so on.
     files.retain(|file| {
         let is_csv = file.extension().is_some_and(|extension| extension == "csv");
         is_csv && !name_of(file).contains('.') && !file.is_dir()
@@ -106,7 +107,7 @@ pub fn write(directory: &Path) -> Result<Written> {
     })
 }
 
-/// Why a file is left out, as anybody may read it.
+/// Says why a file is left out, without naming directories, as the page may be published.
 fn without_directory(file: &Path, error: &anyhow::Error) -> String {
     let directory = file.parent().unwrap_or(Path::new(""));
     format!("{error:#}").replace(&format!("{}/", directory.display()), "")
@@ -119,7 +120,7 @@ fn name_of(file: &Path) -> String {
         .into_owned()
 }
 
-/// What there is to show of a CSV file.
+/// Returns what there is to show of a CSV file.
 fn section(csv: &Path) -> Result<Section> {
     let rows = read_any(csv)?;
     if rows.count() == 0 {
@@ -149,7 +150,7 @@ fn section(csv: &Path) -> Result<Section> {
     })
 }
 
-/// The figure beside the CSV file; drawn if it is not there.
+/// Returns the figure beside the CSV file; draws it if it is not there.
 fn figure(rows: &dyn Rows, outputs: &Outputs, sidecar: Option<&Sidecar>) -> Result<String> {
     if outputs.figure.exists() {
         return fs::read_to_string(&outputs.figure)

@@ -1,4 +1,4 @@
-//! What all studies have in common: rows that are [`Shown`], and mostly a command that measures
+//! What all studies have in common: rows that are [`Shown`], and usually a command that measures
 //! them, a [`Study`].
 
 use std::ops::{ControlFlow, RangeBounds};
@@ -23,58 +23,59 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::{Run, Sidecar};
 use crate::subjects::registry::Registry;
 
-/// A week.
+/// One week.
 const MOST_SECONDS: f64 = 604_800.0;
 
-/// A number within these bounds, as an option.
+/// Returns a parser for an option that is a number within these bounds.
 pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(bounds)
 }
 
-/// Seconds, as an option.
+/// Parses an option that is a number of seconds.
 ///
 /// # Errors
 ///
-/// The text is no number above 0, or the time is longer than a week.
+/// Fails if the text is no number above 0, or the time is longer than a week.
 pub(crate) fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse().context("that is not a number")?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() && time.as_secs_f64() <= MOST_SECONDS => Ok(time),
-        // What is longer cannot even be added to the present.
+        // Much longer times could not even be added to the current time.
         _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
     }
 }
 
-/// Called before each step with what comes next; may break off.
+/// A callback that gets the description of the next step before it begins, and may stop the
+/// measurement.
 pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
-/// Rows, as a reader sees them.
+/// Rows of measurements, and how they are presented to a reader.
 pub trait Shown: Record {
-    /// How rows that are missing are measured.
+    /// How missing rows can be measured.
     const AGAIN: &'static str = "a new run measures them";
 
-    /// The table; `None` where there is nothing to compare.
+    /// Returns the table; `None` if there is nothing to compare.
     fn sheet(rows: &[Self]) -> Option<Sheet>;
 
-    /// The figure, of one row or more; `None` for rows that have none.
+    /// Draws the figure of one row or more. Returns `None` for rows that have no figure.
     ///
     /// # Errors
     ///
-    /// There is nothing to draw.
+    /// Fails if there is nothing to draw.
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
 
-    /// What the rows say, in sentences.
+    /// Returns what the rows say, in sentences.
     fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story;
 }
 
-/// The description of a study's results, besides its options.
+/// The description of a study's results, apart from its options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// Title of the figure.
     pub title: &'static str,
     /// The question that it answers.
     pub question: &'static str,
-    /// Seed of all that is random.
+    /// Seed of everything random.
     pub seed: u64,
     /// What is drawn from the seed, if not keys.
     pub drawn: Option<&'static str>,
@@ -82,97 +83,97 @@ pub struct About {
     pub pinning: String,
     /// Which operations are timed one by one, if any.
     pub latency: Option<String>,
-    /// Name and meaning of everything that is measured.
+    /// Name and meaning of each thing that is measured.
     pub subjects: Vec<(String, String)>,
 }
 
 /// A measurement that has a command of its own. Its fields are the options of the command, and are
-/// kept with the results.
+/// stored with the results.
 pub trait Study: Args + Serialize {
-    /// What it measures.
+    /// The type of its rows.
     type Row: Shown;
 
-    /// Names the command and its files.
+    /// Name of the command and of its files.
     const NAME: &'static str;
 
     /// Describes the results.
     ///
     /// # Errors
     ///
-    /// A subject is not in the registry.
+    /// Fails if a subject is not in the registry.
     fn about(&self, registry: &Registry) -> Result<About>;
 
     /// Checks the options.
     ///
     /// # Errors
     ///
-    /// An option has an impossible value; the message names it.
+    /// Fails if an option has an impossible value; the message names it.
     fn check(&self, _registry: &Registry) -> Result<()> {
         Ok(())
     }
 
-    /// Does something else in place of the measurement, if the options ask for it. Returns whether
-    /// they do.
+    /// Does something else instead of measuring, if the options ask for it. Returns whether they
+    /// do.
     ///
     /// # Errors
     ///
-    /// It cannot be done.
+    /// Fails if it cannot be done.
     fn instead(&self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Prints what to know before the measurement.
+    /// Prints what the user should know before the measurement.
     fn announce(&self) {}
 
-    /// Whether the command leaves files.
+    /// Returns whether the command writes files.
     fn leaves_files(&self) -> bool {
         true
     }
 
-    /// Number of steps of [`measure`](Self::measure), if nothing breaks it off.
+    /// Returns the number of steps of an uninterrupted [`measure`](Self::measure).
     fn steps(&self) -> u64;
 
     /// Measures, and adds rows as they come. Calls `progress` before each step.
     ///
     /// # Errors
     ///
-    /// Something ends the measurement early; the rows up to then count.
+    /// Fails if something ends the measurement early; the rows up to then are valid.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
 
     /// Judges the rows.
     ///
     /// # Errors
     ///
-    /// Some rows are not as they must be; the message names them.
+    /// Fails if some rows are not as they must be; the message names them.
     fn judge(_rows: &[Self::Row]) -> Result<()> {
         Ok(())
     }
 }
 
-// A doc comment here would become the help of every study's command, in place of its own.
+// Not a doc comment: that would replace the help of every study's command.
 #[derive(Debug, Args)]
 #[allow(missing_docs, reason = "the study's own are shown")]
 pub struct Options<S: Study> {
     #[command(flatten)]
     study: S,
-    /// Where the results go; created if need be.
+    /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
 }
 
 impl<S: Study> Options<S> {
-    /// [`Study::leaves_files`].
+    /// See [`Study::leaves_files`].
     pub fn leaves_files(&self) -> bool {
         self.study.leaves_files()
     }
 
-    /// Measures, prints the table, and leaves rows, description and figure: whichever of these can
-    /// be written. The first Ctrl-C ends it early.
+    /// Measures, prints the table, and writes rows, description and figure. If one of these cannot
+    /// be written, the others still are. The first Ctrl-C ends the measurement early.
     ///
     /// # Errors
     ///
-    /// An impossible option, whatever ends the measurement early, a file that cannot be written,
-    /// and rows that are not as they must be.
+    /// Fails if an option is impossible, the measurement ends early (but for Ctrl-C), a file cannot
+    /// be written, or rows are not as they must be.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         let Self { study, out } = self;
         study.check(registry)?;
@@ -180,7 +181,7 @@ impl<S: Study> Options<S> {
             return Ok(Ending::Complete);
         }
         let sidecar = self.describe(registry)?;
-        // Before time is spent on them.
+        // Checked before time is spent on the measurement.
         Outputs::named(out, S::NAME).check(&sidecar)?;
         let stop = stop_on_ctrl_c()?;
         study.announce();
@@ -217,13 +218,13 @@ impl<S: Study> Options<S> {
     }
 }
 
-/// Shows the rows of a study that is over, and leaves them with description and figure, if they
-/// have one: whichever of these can be written. `measured` is what ended the measurement before all
-/// was done, but for Ctrl-C.
+/// Prints the rows of a finished study, and writes them with their description and figure, if they
+/// have one. If one of these cannot be written, the others still are. `measured` is the error,
+/// other than Ctrl-C, that ended the measurement early.
 ///
 /// # Errors
 ///
-/// What ended it, and files that cannot be written.
+/// Fails with that error, or if files cannot be written.
 fn end<R: Shown>(
     directory: &Path,
     name: &str,
@@ -248,7 +249,7 @@ fn end<R: Shown>(
     });
     let written = outputs::leave(directory, name, rows, &sidecar, figure.transpose());
     written.name();
-    written.end(measured.context("what was measured before is kept, and nothing after"))?;
+    written.end(measured.context("rows measured before the error are kept"))?;
     if is_stopped {
         note!("Interrupted; what was done is kept.");
         return Ok(Ending::Interrupted);
@@ -260,7 +261,7 @@ fn end<R: Shown>(
 pub(crate) mod testing {
     use super::*;
 
-    /// Measures all; returns what was told before each step.
+    /// Measures everything. Returns the rows and the descriptions of the steps.
     pub(crate) fn measure<S: Study>(study: &S) -> (Vec<S::Row>, Vec<String>) {
         let (mut rows, mut told) = (Vec::new(), Vec::new());
         let mut progress = |now: &str| {
@@ -272,7 +273,7 @@ pub(crate) mod testing {
         (rows, told)
     }
 
-    /// Breaks off after so many steps.
+    /// Stops after `steps` steps.
     pub(crate) fn measure_some<S: Study>(study: &S, mut steps: usize) -> Vec<S::Row> {
         let mut rows = Vec::new();
         let mut progress = |_: &str| {

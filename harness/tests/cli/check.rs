@@ -1,4 +1,4 @@
-//! `check`.
+//! Tests of the `check` command.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -142,7 +142,7 @@ fn ctrl_c_ends_a_check_with_what_was_checked() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // It listens once the overhead of recording is measured.
+    // It listens for signals once the overhead of recording is measured.
     sleep(Duration::from_secs(1));
     let kill = Command::new("kill")
         .args(["-INT", &check.id().to_string()])

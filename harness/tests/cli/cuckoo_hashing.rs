@@ -1,4 +1,4 @@
-//! `cuckoo-hashing`.
+//! Tests of the `cuckoo-hashing` command.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Experiments, good and bad.
+//! Tests of experiment files, valid and invalid.
 
 use std::path::Path;
 

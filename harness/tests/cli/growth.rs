@@ -1,4 +1,4 @@
-//! `growth`.
+//! Tests of the `growth` command.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn growth_leaves_table_rows_and_a_figure_that_can_be_drawn_again() {
         .stdout(contains("The whole way takes growing"));
     let csv = place.text("results/growth.csv");
     assert!(csv.starts_with("subject,round,keys,all_keys,threads,"));
-    // Two rounds of three subjects, six slices and the first.
+    // Two rounds of three subjects, with six slices and the first one.
     assert_eq!(rows(&csv), 2 * 3 * 7);
     let text = place.text("results/growth.machine.toml");
     let sidecar: toml::Table = text.parse().unwrap();
@@ -123,7 +123,7 @@ fn ctrl_c_keeps_what_grew() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // What comes is told before it is measured: when the second subject does, the first is done.
+    // Each subject is announced before it is measured: once the second is, the first is done.
     let messages = BufReader::new(growth.stderr.take().unwrap());
     let mut messages = messages.lines().map(Result::unwrap);
     assert!(messages.any(|line| line.contains("round 1, lock-free")));

@@ -1,4 +1,4 @@
-//! `kcas`.
+//! Tests of the `kcas` command.
 
 use predicates::prelude::*;
 use predicates::str::contains;

@@ -1,4 +1,4 @@
-//! `--keys`: keys from a file.
+//! Tests of `--keys`: keys from a file.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `layouts`.
+//! Tests of the `layouts` command.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use predicates::str::contains;
 
 use crate::place::Place;
 
-/// Small tables: the numbers mean little, and are there.
+/// Small tables: the numbers mean little, but they are there.
 const FEW_LAYOUTS: [&str; 7] = [
     "layouts",
     "--buckets",

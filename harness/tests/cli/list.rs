@@ -1,4 +1,4 @@
-//! `list` and the help.
+//! Tests of the `list` command and of the help.
 
 use predicates::prelude::*;
 use predicates::str::contains;

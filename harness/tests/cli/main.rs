@@ -1,4 +1,4 @@
-//! The command line, run as a program, on good and bad input: one file a command.
+//! Tests of the command line, run as a program, on valid and invalid input: one file per command.
 
 mod check;
 mod cuckoo_hashing;

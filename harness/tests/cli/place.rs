@@ -1,4 +1,4 @@
-//! A place to run the program in, and a small experiment.
+//! A directory to run the program in, and a small experiment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -59,8 +59,8 @@ impl Place {
             .assert()
     }
 
-    /// Runs a sweep of a changed experiment, which must fail with all of these in its message, and leave
-    /// nothing behind.
+    /// Runs a sweep of a changed experiment, which must fail with all of these in its message, and
+    /// leave no files behind.
     pub(crate) fn refuses(from: &str, to: &str, expected: &[&str]) {
         assert!(TINY.contains(from));
         let place = Self::new();

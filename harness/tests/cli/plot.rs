@@ -1,4 +1,4 @@
-//! `plot`.
+//! Tests of the `plot` command.
 
 use std::fs;
 

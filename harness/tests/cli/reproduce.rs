@@ -1,4 +1,4 @@
-//! `reproduce` and `targets`.
+//! Tests of the `reproduce` and `targets` commands.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn a_missing_experiment_of_reproduce_is_an_error_before_anything_runs() {
     assert!(!place.path("results").exists());
 }
 
-/// TINY twice, as two experiments of one file, the second of which has two targets: one that any
+/// Returns TINY twice, as two experiments of one file. The second has two targets: one that any
 /// filter reaches and one that none does.
 fn speed() -> String {
     let tables = TINY.replace("[[workload]]", "[[experiment.workload]]");

@@ -1,4 +1,4 @@
-//! `sweep`: what it leaves, and how it goes on.
+//! Tests of the `sweep` command: the files it writes, and how it resumes.
 
 use std::fs;
 
@@ -126,7 +126,7 @@ fn ctrl_c_keeps_the_rows_and_draws_them() {
     assert!(place.text("results/tiny.svg").contains("A tiny sweep"));
 }
 
-/// Makes a finished run of TINY one that was killed after so many rows.
+/// Turns a finished run of TINY into one that was killed after `kept` rows.
 fn kill_after(place: &Place, kept: usize, torn: &str) {
     let csv = place.text("results/tiny.csv");
     let lines: Vec<&str> = csv.lines().take(1 + kept).collect();
@@ -162,7 +162,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
     }
     let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
     assert_eq!(sidecar["run"]["resumed"].as_array().unwrap().len(), 3);
-    // Every measurement is there once: a row that is there twice is an error.
+    // Every measurement is there once: a duplicate row is an error.
     place.run(&["plot", "results/tiny.csv"]).success();
 }
 

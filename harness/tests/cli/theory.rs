@@ -1,4 +1,4 @@
-//! `theory`.
+//! Tests of the `theory` command.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -18,7 +18,7 @@ fn theory_leaves_rows_and_a_table_and_a_page_shows_them() {
         .stderr(contains("global-lock"));
     let csv = place.text("results/theory.csv");
     assert!(csv.starts_with("structure,quantity,formula,predicted,measured,least,most,holds\n"));
-    // As named, so ordered.
+    // In the order in which they are named.
     let structures: Vec<_> = csv
         .lines()
         .skip(1)

@@ -1,4 +1,4 @@
-//! A figure: title above, caption below, and panels of one size between them.
+//! A figure: the title above, the caption below, and panels of equal size between them.
 
 use anyhow::Result;
 use plotters::prelude::*;
@@ -8,29 +8,29 @@ use super::parts::{CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap,
 use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
 
-/// The narrowest figure: narrower ones would break title and caption into too many lines.
+/// The narrowest figure: in narrower ones, title and caption would break into too many lines.
 const MIN_WIDTH: u32 = 840;
 
 /// A figure.
 pub struct Figure<'a> {
     pub(crate) title: String,
-    /// Paragraphs.
+    /// Paragraphs of the caption.
     pub(crate) caption: Vec<String>,
-    /// Panels beside each other.
+    /// Number of panels side by side.
     pub(crate) columns: usize,
-    /// Width of a panel without the names beside it, and its height; a figure of few panels may
-    /// make them wider.
+    /// Width and height of a panel, without the names beside it; a figure of few panels may make
+    /// them wider.
     pub(crate) size: (u32, u32),
-    /// Row by row.
+    /// The panels, row by row.
     pub(crate) panels: Vec<Panel<'a>>,
 }
 
 impl Figure<'_> {
-    /// The figure as the text of an SVG file.
+    /// Renders the figure as the text of an SVG file.
     ///
     /// # Errors
     ///
-    /// What the plotting library cannot draw.
+    /// Fails if the plotting library cannot draw it.
     pub fn render(&self) -> Result<String> {
         let rows = self.panels.len().div_ceil(self.columns);
         let names = self.panels.iter().map(Panel::label_width).max();
@@ -64,7 +64,7 @@ impl Figure<'_> {
     }
 }
 
-/// What the run was measured with.
+/// Describes what the run was measured with.
 pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     let (machine, run) = (&sidecar.machine, &sidecar.run);
     format!(
@@ -91,7 +91,7 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     )
 }
 
-/// What measured: the commit of the harness, and before it the program if it is another.
+/// Describes what measured: the commit of the harness, preceded by the program if it is another.
 fn sources(sidecar: &Sidecar) -> String {
     let harness = &sidecar.harness;
     match &sidecar.program {

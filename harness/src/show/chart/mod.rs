@@ -1,8 +1,8 @@
-//! Rows → figures, as SVG: one file a kind of figure, and what they share.
+//! Draws rows as SVG figures: one file per kind of figure, and what they share.
 //!
-//! A figure is read without its CSV: it carries its title, what its lines and bars are, how many rounds and
-//! keys there were, and the machine. All speak one visual language: a subject has one colour and one marker
-//! everywhere, and its name stands where its line ends.
+//! A figure can be read without its CSV file: it has its title, an explanation of its lines and
+//! bars, the number of rounds and keys, and the machine. All figures share one visual language: a
+//! subject has the same colour and marker everywhere, and its name stands where its line ends.
 
 pub(crate) mod figure;
 pub(crate) mod panel;

@@ -11,7 +11,7 @@ use super::scale::Scale;
 use super::style::Style;
 use crate::results::statistics::Summary;
 
-/// Pixels of the vertical axis with its labels.
+/// Width in pixels of the vertical axis with its labels.
 const Y_AREA: u32 = 66;
 
 /// Draws what a panel has besides axes and lines.
@@ -33,9 +33,9 @@ pub(crate) struct Panel<'a> {
 pub(crate) struct Axis {
     pub(crate) name: String,
     pub(crate) scale: Scale,
-    /// How values are written; steps as they are.
+    /// Formats a value; steps are written unchanged.
     pub(crate) label: fn(f64) -> String,
-    /// How many values are written, about.
+    /// Approximate number of labels.
     pub(crate) labels: usize,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Line<'a> {
 pub(crate) enum Interval {
     /// As a bar.
     Bar,
-    /// All together as a band, for many points.
+    /// All together as a band, suited to many points.
     Band,
 }
 
@@ -65,14 +65,14 @@ impl Axis {
         }
     }
 
-    /// Steps, whose labels are the values themselves.
+    /// Creates an axis of steps, whose labels are the values themselves.
     pub(crate) fn steps(name: impl Into<String>, places: Vec<f64>) -> Self {
         Self::new(name, Scale::Steps(places), |place| place.to_string())
     }
 }
 
 impl Line<'_> {
-    /// The ends of all intervals.
+    /// Returns the ends of all intervals.
     pub(crate) fn values(&self) -> impl Iterator<Item = f64> + Clone {
         let points = self.points.iter();
         points.flat_map(|(_, summary)| [summary.low, summary.high])
@@ -93,7 +93,7 @@ impl<'a> Panel<'a> {
 }
 
 impl Panel<'_> {
-    /// Width of the names beside it.
+    /// Returns the width of the names beside the panel.
     pub(super) fn label_width(&self) -> u32 {
         match self.lines.is_empty() {
             true => 0,

@@ -1,4 +1,4 @@
-//! What all charts are made of: areas, axes, lines with bars, and text.
+//! The parts that all charts share: areas, axes, lines with bars, and text.
 
 use std::ops::Range;
 
@@ -22,15 +22,15 @@ pub(crate) const TITLE_SIZE: u32 = 21;
 pub(crate) const TEXT_SIZE: u32 = 15;
 pub(crate) const CAPTION_SIZE: u32 = 13;
 
-/// What the bars are, for captions.
+/// Explains the bars, for captions.
 pub(crate) const BARS: &str =
     "Bars: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
 
-/// What the bands are, for captions.
+/// Explains the bands, for captions.
 pub(crate) const BANDS: &str =
     "Bands: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
 
-/// A line through medians, with a bar for the interval of each: see [`BARS`].
+/// Draws a line through medians, with a bar for the interval of each: see [`BARS`].
 pub(crate) fn draw_line(chart: &mut Chart, points: &[(f64, Summary)], style: &Style) -> Result<()> {
     let line = points.iter().map(|&(x, summary)| (x, summary.median));
     chart
@@ -50,7 +50,8 @@ pub(crate) fn draw_line(chart: &mut Chart, points: &[(f64, Summary)], style: &St
     Ok(())
 }
 
-/// A line through medians, in a band of their intervals: see [`BANDS`]. For many points; a few of them are marked.
+/// Draws a line through medians, in a band of their intervals: see [`BANDS`]. For many points, of
+/// which a few have markers.
 pub(crate) fn draw_band(chart: &mut Chart, points: &[(f64, Summary)], style: &Style) -> Result<()> {
     const MARKED: usize = 6;
     let lower = points.iter().map(|&(x, summary)| (x, summary.low));
@@ -62,7 +63,7 @@ pub(crate) fn draw_band(chart: &mut Chart, points: &[(f64, Summary)], style: &St
     chart
         .draw_series(LineSeries::new(line.clone(), style.colour.stroke_width(2)))
         .map_err(drawing)?;
-    // From the end, so that the name beside it has its marker in the panel.
+    // Counted from the end, so that the name beside the panel has its marker in the panel.
     let marked = line.rev().step_by(points.len().div_ceil(MARKED).max(1));
     chart
         .draw_series(marked.map(|place| EmptyElement::at(place) + marker(style)))
@@ -70,8 +71,8 @@ pub(crate) fn draw_band(chart: &mut Chart, points: &[(f64, Summary)], style: &St
     Ok(())
 }
 
-/// Writes each subject's name in its colour, with its marker, to the right of the panel, as near as can be to where its line ends.
-/// `ends` are the places there.
+/// Writes each subject's name in its colour, with its marker, to the right of the panel, as close
+/// as possible to where its line ends. `ends` are the vertical positions there.
 pub(crate) fn label_lines<'s>(
     area: &Area,
     chart: &Chart,
@@ -98,14 +99,14 @@ pub(crate) fn label_lines<'s>(
     Ok(())
 }
 
-/// Width that [`label_lines`] needs beside a panel.
+/// Returns the width that [`label_lines`] needs beside a panel.
 pub(crate) fn label_width<'s>(styles: impl Iterator<Item = &'s Style<'s>>) -> u32 {
     let width = |style: &Style| text_width(style.subject, CAPTION_SIZE);
     28 + styles.map(width).max().unwrap_or_default() as u32
 }
 
-/// Places, in the order of those wanted, ascending, that are `height` from each other, in the range as far as it
-/// has room.
+/// Returns positions close to those wanted, in the same ascending order, at least `height` apart,
+/// and within the range as far as it has room.
 fn apart(wanted: &[i32], height: i32, range: Range<i32>) -> Vec<i32> {
     let mut places: Vec<i32> = Vec::new();
     for &place in wanted {
@@ -122,12 +123,12 @@ fn apart(wanted: &[i32], height: i32, range: Range<i32>) -> Vec<i32> {
     places
 }
 
-/// A number without the errors of its last places.
+/// Formats a number without the rounding errors of its last digits.
 pub(crate) fn rounded(value: f64) -> String {
     ((value * 1e6).round() / 1e6).to_string()
 }
 
-/// A duration with the unit that suits it.
+/// Formats a duration with a suitable unit.
 pub fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
         ..1e3 => (ns, "ns"),
@@ -138,7 +139,7 @@ pub fn duration(ns: f64) -> String {
     format!("{} {unit}", (value * 100.0).round() / 100.0)
 }
 
-/// Axes and lines of the grid as they are in every figure.
+/// Draws axes and grid lines as in every figure.
 pub(crate) fn plain<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
     mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
 ) -> &'m mut MeshStyle<'a, 'b, X, Y, B> {
@@ -157,7 +158,8 @@ pub(crate) fn line_height(size: u32) -> i32 {
     size as i32 * 7 / 5
 }
 
-/// An estimate on the high side, as only the viewer knows the font: half the size for each character.
+/// Estimates the width of a text, on the high side, as only the viewer knows the font: half the
+/// size for each character.
 pub(crate) fn text_width(text: &str, size: u32) -> i32 {
     text.chars().count() as i32 * size as i32 / 2
 }
@@ -186,7 +188,7 @@ pub(crate) fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) ->
     Ok(())
 }
 
-/// The plotting library's errors borrow what they were drawing on.
+/// Converts an error of the plotting library, which borrows what it was drawing on.
 pub(crate) fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw the figure: {error}")
 }

@@ -16,18 +16,18 @@ pub(crate) enum Scale {
     Linear(Range<f64>),
     /// By their logarithms.
     Logarithmic(Range<f64>),
-    /// These values, as equal steps: the first is at 0, the next at 1.
+    /// These values, as equal steps: the first at 0, the next at 1.
     Steps(Vec<f64>),
 }
 
 impl Scale {
-    /// From 0 to a little more than the largest.
+    /// Returns a linear scale from 0 to a little more than the largest value.
     pub(crate) fn from_zero(values: impl Iterator<Item = f64>, headroom: f64) -> Self {
         Self::Linear(0.0..values.fold(0.0, f64::max).max(1e-3) * headroom)
     }
 
-    /// From a little less than the smallest value above 0 to a little more than the largest; `None`
-    /// where no value is above 0.
+    /// Returns a logarithmic scale from a little less than the smallest value above 0 to a little
+    /// more than the largest; `None` if no value is above 0.
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>, headroom: f64) -> Option<Self> {
         let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
         for value in values.filter(|value| *value > 0.0) {
@@ -36,7 +36,7 @@ impl Scale {
         (most > 0.0).then(|| Self::Logarithmic(least / headroom..most * headroom))
     }
 
-    /// The axis, which has so many pixels for its labels.
+    /// Returns the axis as the plotting library draws it, with `pixels` pixels for its labels.
     pub(super) fn coordinate(&self, pixels: i32) -> Coordinate {
         match self {
             Self::Linear(range) => Coordinate::Linear(range.clone().into()),
@@ -92,13 +92,13 @@ impl ValueFormatter<f64> for Coordinate {
     }
 }
 
-/// Numbers, of threads or else, as equal steps, the first at 0.
+/// Numbers, of threads for example, as equal steps, the first at 0.
 pub(crate) struct Categories {
     labels: Vec<String>,
 }
 
 impl Categories {
-    /// Leaves out labels evenly where not all fit the width.
+    /// Omits labels evenly if not all fit the width.
     fn fit(places: &[f64], width: i32) -> Self {
         let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 4;
         let widest = places.iter().map(width_of).max().unwrap_or(1);

@@ -1,9 +1,9 @@
-//! How a subject looks: the same colour and marker in every figure.
+//! How subjects look: the same colour and marker in every figure.
 
 use plotters::prelude::*;
 
-/// The colours of Okabe and Ito, which are told apart with any colour vision; grey in place of their
-/// yellow, which is too pale for lines.
+/// The colours of Okabe and Ito, which can be told apart with any colour vision; grey replaces
+/// their yellow, which is too pale for lines.
 pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -15,8 +15,8 @@ pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(128, 128, 128),
 ];
 
-/// Seven markers against eight colours make 56 different pairs. Each is a polygon around (0, 0) in
-/// pixels, y growing downwards.
+/// Seven markers and eight colours make 56 different pairs. Each marker is a polygon around (0, 0)
+/// in pixels, y growing downwards.
 const MARKERS: [&[(i32, i32)]; 7] = [
     &[
         (6, 2),
@@ -109,7 +109,7 @@ pub(crate) struct Style<'a> {
 }
 
 impl<'a> Style<'a> {
-    /// The style of this number, for a subject.
+    /// Returns the style of this number, for a subject.
     pub(crate) fn numbered(index: usize, subject: &'a str) -> Self {
         Style {
             subject,
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Markers are small: where there are colours enough, nobody should need them.
+    /// Markers are small: where there are enough colours, nobody should need them.
     #[test]
     fn colours_alone_tell_the_subjects_of_a_figure_apart() {
         let directory =

@@ -1,5 +1,6 @@
-//! SmartCuckoo and plain cuckoo hashing → one figure, as SVG, of three panels against load: kicks an insert, the share of
-//! inserts that fail, and throughput of the one over that of the other, a line for each mix.
+//! Draws SmartCuckoo against plain cuckoo hashing as one SVG figure. Its three panels show, against
+//! load, kicks per insert, the share of inserts that fail, and the ratio of the throughputs, with a
+//! line for each mix.
 
 use anyhow::{Context, Result};
 use plotters::prelude::*;
@@ -12,10 +13,10 @@ use crate::studies::cuckoo_hashing::{Results, Row, TABLES};
 use crate::wording::counted;
 use crate::wording::grouped;
 
-/// Width of a panel without the names of lines beside it, and its height.
+/// Width and height of a panel, without the names of lines beside it.
 const PANEL: (u32, u32) = (330, 380);
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
     let results = Results(rows);
@@ -105,7 +106,7 @@ fn line<'a>(
     }
 }
 
-/// Ratios, of which 1 is in the middle.
+/// Creates the panel of ratios, centred on 1.
 fn throughput(lines: Vec<Line>, most_load: f64) -> Panel {
     let values = lines.iter().flat_map(Line::values);
     let most = values.clone().fold(0.0, f64::max) * 1.1;

@@ -1,22 +1,22 @@
-//! The mixes of SmartCuckoo's evaluation, as `experiments/mixes.toml` has them for the filters.
+//! The mixes of SmartCuckoo's evaluation, the same as in `experiments/mixes.toml` for the filters.
 
 use std::fmt;
 
-/// Percentages of operations; together 100.
+/// Percentages of operations; they add up to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
     name: &'static str,
-    /// Of inserts of new keys.
+    /// Inserts of new keys.
     pub insert: u8,
-    /// Of lookups, half of them of keys that were inserted, half of absent ones.
+    /// Lookups, half of them of inserted keys, half of absent ones.
     pub lookup: u8,
-    /// Of updates. As in the other workloads here, one takes a key out and puts it in again: a set has no value that
-    /// could be changed where it is.
+    /// Updates. As in the other workloads here, an update removes a key and inserts it again: a set
+    /// has no value that could be changed in place.
     pub update: u8,
 }
 
 impl Mix {
-    /// All of them, in the order of the paper.
+    /// All mixes, in the order of the paper.
     pub const ALL: [Self; 5] = [
         Self::of("100/0/0", [100, 0, 0]),
         Self::of("75/25/0", [75, 25, 0]),
@@ -34,7 +34,7 @@ impl Mix {
         }
     }
 
-    /// Its percentages of inserts, lookups and updates: `75/25/0`.
+    /// Returns the percentages of inserts, lookups and updates as text: `75/25/0`.
     pub fn name(self) -> &'static str {
         self.name
     }

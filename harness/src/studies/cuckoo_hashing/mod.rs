@@ -1,20 +1,25 @@
-//! SmartCuckoo against plain cuckoo hashing, one thread: kicks, failed inserts, and throughput under the five mixes of
-//! SmartCuckoo's evaluation, up to a load factor of one half, where inserts begin to fail, and beyond.
+//! The `cuckoo-hashing` study: SmartCuckoo against plain cuckoo hashing with one thread. It
+//! measures kicks, failed inserts, and throughput under the five mixes of SmartCuckoo's evaluation,
+//! up to a load factor of one half, where inserts begin to fail, and beyond.
 //!
-//! *Load* is the number of keys offered for each bucket, refused ones included, as in the theory of random graphs. Both
-//! tables get the same operations on the same keys, and take turns from one load to the next, so that ratios are of
-//! neighbours in time. Every answer is held against what must come out.
+//! *Load* is the number of keys offered per bucket, refused ones included, as in the theory of
+//! random graphs. Both tables get the same operations on the same keys, and take turns from one
+//! load to the next, so that each ratio compares measurements adjacent in time. Every answer is
+//! checked against the expected one.
 //!
-//! **When to want SmartCuckoo.** Of 2^18 buckets and 9 rounds of keys, it first refuses a key at load 0.506 (0.495 to
-//! 0.514), which is as far as any table of this kind can go; plain cuckoo hashing with 50 kicks gives up at 0.474 (0.431 to
-//! 0.479), because it takes long ways for endless ones. From 0.45 to 0.5 it makes 0.53 kicks an insert instead of 1.18, from
-//! 0.6 to 0.75 0.45 instead of 13.6, and none of them in vain. So want it where a failed insert is dear and must be known
-//! at once, or where keys go on being offered to a full table: there inserts are 2 to 4 times as fast.
+//! **When to use SmartCuckoo.** With 2^18 buckets and 9 rounds of keys, it first refuses a key at
+//! load 0.506 (0.495 to 0.514), which is as far as any table of this kind can go; plain cuckoo
+//! hashing with 50 kicks gives up at 0.474 (0.431 to 0.479), because it takes long paths for
+//! endless ones. From load 0.45 to 0.5 SmartCuckoo makes 0.53 kicks per insert instead of 1.18,
+//! from 0.6 to 0.75 it makes 0.45 instead of 13.6, and none of them in vain. So use it if a failed
+//! insert is expensive and must be known at once, or if keys go on being offered to a full table:
+//! inserts are then 2 to 4 times as fast.
 //!
-//! It loses everywhere else. Up to load 0.45, where inserts hardly ever fail, every mix is at 0.1 to 0.6 of the plain table's
-//! throughput (measured on a busy machine: intervals are wide), as the graph must be kept beside it. It takes 24 bytes a
-//! bucket instead of 8. And a delete walks over the whole subgraph: 3 buckets in the mean at load 0.2, 10 at 0.4, 22 at 0.45,
-//! but 130,000 at 0.9, which makes a mix of 5 % updates useless beyond load 0.5.
+//! It loses everywhere else. Up to load 0.45, where inserts hardly ever fail, every mix runs at 0.1
+//! to 0.6 of the plain table's throughput (measured on a busy machine: intervals are wide), since
+//! the graph must be maintained beside the table. It takes 24 bytes per bucket instead of 8. And a
+//! delete walks the whole subgraph: on average 3 buckets at load 0.2, 10 at 0.4 and 22 at 0.45, but
+//! 130,000 at 0.9, which makes a mix with 5 % updates useless beyond load 0.5.
 
 mod figure;
 mod mix;
@@ -48,19 +53,20 @@ use run::{Part, Run};
 
 /// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
 ///
-/// Both are exact hash tables for one thread, with two hash functions and one key a bucket; SmartCuckoo knows before it
-/// moves a key whether an insert must fail. Both go through the five mixes of SmartCuckoo's evaluation, up to half a key
-/// a bucket, where inserts begin to fail, and beyond; they take turns at each load, and ratios are taken within rounds.
+/// Both are exact hash tables for one thread, with two hash functions and one key per bucket;
+/// SmartCuckoo knows before it moves a key whether an insert must fail. Both run the five mixes of
+/// SmartCuckoo's evaluation, up to half a key per bucket, where inserts begin to fail, and beyond;
+/// they take turns at each load, and ratios are taken within rounds.
 ///
-/// Prints one table, and leaves cuckoo-hashing.csv, cuckoo-hashing.machine.toml and cuckoo-hashing.svg. Takes some two
-/// minutes, and needs a core to itself.
+/// Prints one table, and writes cuckoo-hashing.csv, cuckoo-hashing.machine.toml and
+/// cuckoo-hashing.svg. Takes some two minutes, and needs a core to itself.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct CuckooHashing {
-    /// Buckets of each table, of one key each.
+    /// Buckets of each table, with one key each.
     #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = within(100..=Buckets::MOST as u64))]
     pub buckets: usize,
-    /// Loads, ascending, above 0 and at most 2: keys offered for each bucket, refused ones included. Beyond 0.5 keys must be
-    /// refused.
+    /// Loads, ascending, above 0 and at most 2: keys offered per bucket, refused ones included.
+    /// Beyond 0.5 keys must be refused.
     #[arg(
         long,
         value_name = "F,F,…",
@@ -69,24 +75,24 @@ pub struct CuckooHashing {
         default_value = "0.2,0.4,0.45,0.5,0.55,0.6,0.75,0.9"
     )]
     pub loads: Vec<f64>,
-    /// How often everything is measured; with fewer than 5, no interval can be told.
+    /// Number of rounds; with fewer than 5, no interval can be given.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
     pub rounds: usize,
-    /// Kicks after which the plain table gives up, and undoes them.
+    /// Kicks after which the plain table gives up and undoes them.
     #[arg(long, value_name = "N", default_value_t = PlainCuckoo::MOST_KICKS, value_parser = value_parser!(u64).range(1..1 << 32))]
     pub kicks: u64,
-    /// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates walks over a large part
-    /// of SmartCuckoo's table.
+    /// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates
+    /// walks a large part of SmartCuckoo's table.
     #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(1..1 << 32))]
     pub operations: usize,
-    /// Keys and their order follow from it.
+    /// Seed of the keys and their order.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 columns! {
-    /// One measurement: one table under one mix, from the load before (at first from an empty table) to this one, in one
-    /// round.
+    /// One measurement: one table under one mix, from the load before (at first from an empty
+    /// table) to this one, in one round.
     Row:
     /// Name of the table that was measured.
     table: String,
@@ -102,7 +108,8 @@ columns! {
     most_kicks: u64,
     /// Whether the thread was pinned to its core.
     pinned: bool,
-    /// Keys offered since the load before; in the mix without inserts that was before the clock started.
+    /// Keys offered since the load before; in the mix without inserts that was before the clock
+    /// started.
     inserts: u64,
     /// Keys among them that were refused.
     refused: u64,
@@ -130,7 +137,7 @@ columns! {
     mops: f64,
 }
 
-/// The largest load: with as many keys as buckets again, nothing new is to be seen.
+/// The largest load: with twice as many keys as buckets, there is nothing new to see.
 pub const MOST_LOAD: f64 = 2.0;
 
 impl CuckooHashing {
@@ -174,7 +181,7 @@ impl Study for CuckooHashing {
 
     fn about(&self, registry: &Registry) -> Result<About> {
         let described = |name: &str| {
-            // As a subject it is under a mutex; here it is not.
+            // As a subject it is behind a mutex; here it is not.
             let meaning = registry.get(name)?.description.replace("; one mutex", "");
             Ok((name.to_owned(), meaning))
         };
@@ -217,7 +224,7 @@ impl Study for CuckooHashing {
                         return Ok(());
                     }
                     let offered = offered(self.buckets, load);
-                    // Who goes first changes from load to load, and from round to round.
+                    // Which table goes first alternates with the load and the round.
                     let parts = if (round + index).is_multiple_of(2) {
                         let smart = smart.part(offered, self.operations)?;
                         [smart, plain.part(offered, self.operations)?]
@@ -235,7 +242,7 @@ impl Study for CuckooHashing {
     }
 }
 
-/// The tables, by their names.
+/// Names of the tables.
 const TABLES: [&str; 2] = [SmartCuckoo::NAME, PlainCuckoo::NAME];
 
 fn row(
@@ -271,16 +278,16 @@ fn row(
     }
 }
 
-/// How many keys make this load.
+/// Returns the number of keys that make this load.
 fn offered(buckets: usize, load: f64) -> usize {
     (load * buckets as f64) as usize
 }
 
-/// Keys, all distinct but for one table in 2^30 or so.
+/// Keys, all distinct except in one table in about 2^30.
 struct Keys {
-    /// To be inserted, in this order.
+    /// Keys to insert, in this order.
     coming: Vec<Key>,
-    /// Never inserted.
+    /// Keys that are never inserted.
     absent: Vec<Key>,
 }
 
@@ -311,11 +318,11 @@ impl Record for Row {
         );
         ensure!(
             self.refused_early <= self.refused && self.refused <= self.inserts,
-            "more keys are refused than there are"
+            "more keys were refused than offered"
         );
         (Mix::ALL.into_iter())
             .find(|mix| mix.to_string() == self.mix)
-            .with_context(|| format!("column `mix`: {:?} is none of ours", self.mix))?;
+            .with_context(|| format!("column `mix`: {:?} is not a known mix", self.mix))?;
         Ok(())
     }
 }
@@ -347,7 +354,8 @@ impl Shown for Row {
     }
 }
 
-/// Under each mix, where SmartCuckoo is faster than plain cuckoo hashing, and where it is slower.
+/// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
+/// slower.
 fn findings(rows: &[Row]) -> Vec<String> {
     let results = Results(rows);
     let [smart, plain] = TABLES;
@@ -371,8 +379,8 @@ fn findings(rows: &[Row]) -> Vec<String> {
     results.mixes().into_iter().map(sentence).collect()
 }
 
-/// Rows of both tables at load 0.5 under the first mix, one each for each round: SmartCuckoo's throughput and the plain
-/// table's.
+/// Returns rows of both tables at load 0.5 under the first mix, one per table and round, with these
+/// throughputs of SmartCuckoo and of the plain table.
 #[cfg(test)]
 pub(crate) fn sample(rounds: &[[f64; 2]]) -> Vec<Row> {
     let study = tests::study();
@@ -430,7 +438,7 @@ mod tests {
             );
             assert_eq!(plain.wasted_kicks, 50 * plain.refused);
             assert!(plain.refused_early == 0 && plain.renewed == 0);
-            // Whoever gives up early refuses more, in the end.
+            // The table that gives up early refuses more in the end.
             assert!(smart.refused <= plain.refused);
             assert_eq!(smart.refused > 100, smart.load == 0.75, "{smart:?}");
             assert_eq!(
@@ -439,14 +447,14 @@ mod tests {
                 "{smart:?}"
             );
         }
-        // The last of a round: the mix without inserts.
+        // The last row of a round: the mix without inserts.
         let last = &rows[rows.len() - 2];
         assert_eq!((&*last.mix, last.operations), ("0/95/5", 10_000));
         assert_eq!((last.lookups, last.updates), (9_500, 500));
         assert!(last.renewed > last.updates);
     }
 
-    /// Operations of a growing mix are as many as its percentages say.
+    /// The operations of a growing mix are in the proportions of its percentages.
     #[test]
     fn mixes_have_their_percentages() {
         let (rows, _) = measure(&study());

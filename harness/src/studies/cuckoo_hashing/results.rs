@@ -1,4 +1,4 @@
-//! Rows, and what a table or a figure asks of them.
+//! The rows of `cuckoo-hashing`, and the quantities that a table or a figure computes from them.
 
 use super::{Mix, Row};
 use crate::results::series::Series;
@@ -9,7 +9,7 @@ use crate::results::statistics::Summary;
 pub struct Results<'a>(pub &'a [Row]);
 
 impl Results<'_> {
-    /// The loads that were measured, ascending.
+    /// Returns the loads that were measured, ascending.
     pub fn loads(self) -> Vec<f64> {
         let mut loads: Vec<_> = self.0.iter().map(|row| row.load).collect();
         loads.sort_unstable_by(f64::total_cmp);
@@ -17,7 +17,7 @@ impl Results<'_> {
         loads
     }
 
-    /// The mixes that were measured, in the order of the paper.
+    /// Returns the mixes that were measured, in the order of the paper.
     pub fn mixes(self) -> Vec<Mix> {
         let measured = |mix: &Mix| self.0.iter().any(|row| row.mix == mix.to_string());
         Mix::ALL.into_iter().filter(measured).collect()
@@ -34,7 +34,7 @@ impl Results<'_> {
         Series::of(self.0.iter().filter(is_there), |row| Some(quantity(row)))
     }
 
-    /// A quantity over the rounds; `None` where nothing was measured.
+    /// Summarises a quantity over the rounds; `None` if nothing was measured.
     pub fn summary(
         self,
         at: (Mix, f64),
@@ -44,14 +44,15 @@ impl Results<'_> {
         self.series(at, table, quantity).summary()
     }
 
-    /// Throughput of table `a` over that of table `b`, taken within each round that has both.
+    /// Summarises the throughput of table `a` over that of table `b`, taken within each round that
+    /// has both.
     pub fn ratio(self, at: (Mix, f64), a: &str, b: &str) -> Option<Summary> {
         let [a, b] = [a, b].map(|table| self.series(at, table, |row| row.mops));
         a.over(&b).summary()
     }
 
-    /// Load at which a table first refused a key, over the rounds in which it did; those of the first mix, as the order of
-    /// keys is the same in all.
+    /// Summarises the load at which a table first refused a key, over the rounds in which it did.
+    /// Uses the first mix, as the order of keys is the same in all.
     pub fn first_refusal(self, table: &str) -> Option<Summary> {
         let mix = self.mixes().first()?.to_string();
         let last = self.loads().pop()?;
@@ -62,17 +63,18 @@ impl Results<'_> {
 }
 
 impl Row {
-    /// Keys thrown out for a key that was offered, in vain or not, without what undid them.
+    /// Returns the kicks per key offered, placed or refused, without the moves that undid them.
     pub fn kicks_per_insert(&self) -> f64 {
         (self.kicks + self.wasted_kicks) as f64 / self.inserts.max(1) as f64
     }
 
-    /// The share of the keys offered that were refused.
+    /// Returns the share of the offered keys that were refused.
     pub fn refused_share(&self) -> f64 {
         self.refused as f64 / self.inserts.max(1) as f64
     }
 
-    /// Buckets that an update tells their subgraph anew; none where there are no updates.
+    /// Returns the number of buckets whose subgraph an update renews; `None` if there are no
+    /// updates.
     pub fn renewed_per_update(&self) -> Option<f64> {
         (self.updates > 0).then(|| self.renewed as f64 / self.updates as f64)
     }
@@ -88,9 +90,9 @@ mod tests {
         let mut rows = sample(&[[2.0, 1.0], [30.0, 10.0], [4.0, 1.0]]);
         let at = (Mix::ALL[0], 0.5);
         let ratio = |rows: &[Row]| Results(rows).ratio(at, "smart-cuckoo", "plain-cuckoo");
-        // That of the medians would be 4.
+        // The ratio of the medians would be 4.
         assert_eq!(ratio(&rows).unwrap().median, 3.0);
-        // A round of one table alone has no ratio.
+        // A round with only one table has no ratio.
         rows.pop();
         assert_eq!(ratio(&rows).unwrap().count, 2);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! One table on its way through a mix.
+//! Runs one table through a mix, from load to load.
 
 use std::time::Instant;
 
@@ -16,13 +16,13 @@ pub(super) struct Run<'a, T> {
     mix: Mix,
     keys: &'a Keys,
     schedule: Schedule<Kind>,
-    /// How many keys were offered.
+    /// Number of keys offered so far.
     offered: usize,
     /// Keys that are in the table.
     inside: Vec<Key>,
     next_inside: usize,
     next_absent: usize,
-    /// How many keys had been offered when the table first refused one.
+    /// Number of keys that had been offered when the table first refused one.
     first_refusal: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ enum Kind {
     Update,
 }
 
-/// What came out between two loads.
+/// Counts between two loads.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) inserts: u64,
@@ -45,7 +45,7 @@ pub(super) struct Part {
     pub(super) lookups: u64,
     pub(super) updates: u64,
     pub(super) renewed: u64,
-    /// Answers that were wrong.
+    /// Wrong answers.
     pub(super) wrong: u64,
     pub(super) operations: u64,
     pub(super) seconds: f64,
@@ -74,8 +74,8 @@ impl<'a, T: CuckooTable> Run<'a, T> {
         }
     }
 
-    /// Goes on until so many keys were offered. A mix without inserts is given them before the clock starts, and then
-    /// goes on for so many operations.
+    /// Runs until `offered` keys were offered. A mix without inserts gets its keys before the clock
+    /// starts, and then runs for `operations` operations.
     pub(super) fn part(&mut self, offered: usize, operations: usize) -> Result<Part> {
         let mut part = Part::default();
         let grows = self.mix.insert > 0;
@@ -94,7 +94,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
         part.seconds = start.elapsed().as_secs_f64();
         ensure!(
             part.wrong == 0,
-            "{} answered {} times wrongly in mix {}",
+            "{} gave {} wrong answers in mix {}",
             T::NAME,
             part.wrong,
             self.mix
@@ -147,7 +147,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
         }
     }
 
-    /// Of those that are in, one after another.
+    /// Returns the next of the keys inside, one after another.
     fn next_inside(&mut self) -> Key {
         let next = self.next_inside;
         self.next_inside = after(next, self.inside.len());
@@ -163,7 +163,7 @@ mod tests {
     use super::super::tests::study;
     use super::*;
 
-    /// Takes every key, and knows none.
+    /// Accepts every key, and finds none.
     struct Forgetful(PlainCuckoo);
 
     impl CuckooTable for Forgetful {

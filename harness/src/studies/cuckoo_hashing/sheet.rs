@@ -1,4 +1,4 @@
-//! Rows → the table of the command.
+//! Makes the table that the `cuckoo-hashing` command prints.
 
 use super::{Mix, Results, Row, TABLES};
 use crate::results::statistics::Summary;
@@ -9,7 +9,7 @@ use crate::wording::counted;
 const SMART: &str = TABLES[0];
 const PLAIN: &str = TABLES[1];
 
-/// Both tables, a line for each mix and load. `None` where there are no rows.
+/// Compares both tables, with a line for each mix and load. `None` if there are no rows.
 pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let first = rows.first()?;
     let results = Results(rows);

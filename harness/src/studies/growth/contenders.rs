@@ -1,4 +1,4 @@
-//! What is measured while it grows: the filter that grows, and the rivals that it is held against.
+//! The contenders of `growth`: the filter that grows, and the rivals it is compared with.
 
 use anyhow::{Context, Result};
 use subject::Subject;
@@ -10,10 +10,10 @@ use super::slices::GROWTH;
 use crate::studies::study::Progress;
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 
-/// The filter that grows, which others are held against.
+/// Name of the filter that grows.
 pub const OURS: &str = Growing::NAME;
 
-/// What it is held against.
+/// Names of its rivals.
 pub const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
 
 /// A contender, whatever its type.
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// All that are measured, in the order of the first round.
+    /// All contenders, in the order of the first round.
     pub(super) const ALL: [Self; 3] = [
         Self::of::<Growing>(),
         Self::of::<LockFree>(),
@@ -40,13 +40,13 @@ impl Entry {
         }
     }
 
-    /// Lets it grow: [`run`].
+    /// Runs the contender while it grows: see [`run`].
     pub(super) fn run(&self, plan: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
         (self.run)(plan, progress)
     }
 }
 
-/// The keys that one that grows has room for at first.
+/// Returns the number of keys that a growing contender has room for at first.
 fn first_keys(keys: u64) -> Result<usize> {
     Ok(usize::try_from(keys / GROWTH)?)
 }
@@ -117,7 +117,8 @@ mod tests {
             fixed.memory_bytes(),
             bloom.memory_bytes(),
         ];
-        // 16 bits a key at least; of a thousandth of the keys, less than 100, and some kilobytes beside.
+        // At least 16 bits per key; for a thousandth of the keys, less than 100, and some kilobytes
+        // besides.
         assert!(bytes[1] > 16 * 10_000_000 / 8, "{bytes:?}");
         for small in [bytes[0], bytes[2]] {
             assert!(

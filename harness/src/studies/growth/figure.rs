@@ -1,5 +1,5 @@
-//! Sets that grow → one figure, as SVG, of six panels against the number of keys: throughput, latency of lookups and of
-//! inserts, and memory, a line for each set.
+//! Draws sets that grow as one SVG figure. Its six panels show throughput, latency of lookups and
+//! inserts, and memory against the number of keys, with a line for each set.
 
 use anyhow::{Context, Result};
 
@@ -10,10 +10,10 @@ use crate::studies::growth::{OURS, Quantity, RIVALS, Results, Row};
 use crate::wording::counted;
 use crate::wording::grouped;
 
-/// Width of a panel without the names of lines beside it, and its height.
+/// Width and height of a panel, without the names of lines beside it.
 const PANEL: (u32, u32) = (330, 320);
 
-/// What panels show, row by row.
+/// What the panels show, row by row.
 const PANELS: [Quantity; 6] = [
     Quantity::Throughput,
     Quantity::LookupMedian,
@@ -23,7 +23,7 @@ const PANELS: [Quantity; 6] = [
     Quantity::BitsAKey,
 ];
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
     let results = Results(rows);
@@ -57,7 +57,7 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
     })
 }
 
-/// How many there are, and whether that is more than there are cores.
+/// Formats the number of threads, and whether there are more threads than cores.
 fn threads(row: &Row) -> String {
     let label = match row.oversubscribed {
         true => ", oversubscribed: more than cores",
@@ -106,7 +106,7 @@ fn panel<'a>(quantity: Quantity, results: Results, subjects: &[&'a str]) -> Pane
     Panel::new(capitalised(quantity.name()), x, y, lines)
 }
 
-/// A number of keys with the letter that suits it.
+/// Formats a number of keys with the suffix that suits it.
 fn short(keys: f64) -> String {
     match keys.round() {
         thousands @ 1e3..1e6 => format!("{} k", thousands / 1e3),

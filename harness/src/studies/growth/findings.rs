@@ -1,4 +1,4 @@
-//! Rows → sentences.
+//! Turns the rows of `growth` into sentences.
 
 use super::{OURS, Quantity, RIVALS, Results, Row};
 use crate::results::series::Comparison;
@@ -6,7 +6,7 @@ use crate::results::verdict::Verdict;
 use crate::show::findings::{Finding, THROUGHPUT, Words, clauses};
 use crate::wording::{counted, grouped};
 
-/// What becomes of the filter that grows against each rival, at a few sizes of the set.
+/// Compares the filter that grows with each rival at a few sizes of the set.
 pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
     let results = Results(rows);
     let Some(first) = rows.first() else {
@@ -119,7 +119,7 @@ mod tests {
         ] {
             assert_eq!(told(&rows, start), (format!("{start}{expected}"), lost));
         }
-        // One size at which it loses is enough.
+        // A single size at which it loses is enough.
         for row in rows
             .iter_mut()
             .filter(|row| row.keys == 10 && row.subject == OURS)

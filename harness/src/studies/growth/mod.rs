@@ -1,19 +1,23 @@
-//! Sets that grow a thousandfold under load: throughput, latency and memory on the way, of the filter that grows, of one
-//! that has had its size from the start, and of a scalable Bloom filter.
+//! The `growth` study: sets that grow a thousandfold under load. It measures throughput, latency
+//! and memory while they grow, of the filter that grows, of one that has its final size from the
+//! start, and of a scalable Bloom filter.
 //!
-//! Pinned threads insert the keys, each a part of its own, and look some up after each insert: by the toss of a coin one that
-//! is known to be in, any with the same chance, or an absent one. A key that is in and not found, or refused, ends the run
-//! with an error. The way is cut into *slices* by the number of keys in the set, the first up to a thousandth of them, the others
-//! evenly spaced on a logarithmic scale. Threads wait for each other between two slices, so that it is known how many keys there
-//! are; that time does not count.
+//! Pinned threads each insert their own part of the keys, and look some up after each insert: with
+//! equal chance either a key known to be in the set, any with the same chance, or an absent one. A
+//! key that is in the set and not found, or is refused, ends the run with an error. The run is cut
+//! into *slices* by the number of keys in the set, the first up to a thousandth of them, the others
+//! evenly spaced on a logarithmic scale. Threads wait for each other between two slices, so that
+//! the number of keys is known; that time does not count.
 //!
-//! **What is timed.** Every insert, since few of them pay for growing, and one that is left out could be the one that
-//! matters; and one of 16 lookups in the mean, chosen at random, so that the choice keeps step with nothing. It costs the same
-//! with all contenders, tens of nanoseconds where an insert takes hundreds, and makes ratios of throughput nearer
-//! to 1 than they are without. As each insert is timed, the throughput of inserts alone is known, too.
+//! **What is timed.** Every insert, since few of them pay for growing, and one that is left out
+//! could be the one that matters; and on average one of 16 lookups, chosen at random, so that the
+//! choice is not in step with anything. Timing costs the same for all contenders, tens of
+//! nanoseconds where an insert takes hundreds, and brings ratios of throughput nearer to 1 than
+//! they would otherwise be. As each insert is timed, the throughput of inserts alone is known too.
 //!
-//! Memory is given by the system when it is first written. This is part of what is measured: a set that
-//! grows, and one that is large from the start, both pay for it when keys come, and not before the clock starts.
+//! The system provides memory when it is first written. This is part of what is measured: both a
+//! set that grows and one that is large from the start pay for it when keys come, not before the
+//! clock starts.
 
 mod contenders;
 mod figure;
@@ -61,52 +65,54 @@ pub const MOST_LOOKUPS: u32 = 1_000;
 /// The most slices after the first.
 pub const MOST_SLICES: usize = 300;
 
-/// At most so many bytes for each key, old table and new one together.
+/// Upper bound of the bytes per key, old and new table together.
 const BYTES_A_KEY: u64 = 8;
 
 /// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
 ///
-/// The filter that grows, started with room for a thousandth of the keys, beside the filter of fixed size, which has room for all from the
-/// start, and a scalable Bloom filter. Pinned threads insert keys, and look some up after each: half of them are in, and
-/// one that is not found ends the run with an error. The way is cut into slices by the number of keys in the set. Every insert is
-/// timed, since few of them pay for growing, and one of 16 lookups. Subjects of a round run one right after another, and
-/// ratios are taken within rounds.
+/// The filter that grows starts with room for a thousandth of the keys. Its rivals are the filter
+/// of fixed size, which has room for all keys from the start, and a scalable Bloom filter. Pinned
+/// threads insert keys, and look some up after each insert: half of these are in the set, and if
+/// one is not found the run ends with an error. The run is cut into slices by the number of keys in
+/// the set. Every insert is timed, since few of them pay for growing, and one of 16 lookups.
+/// Subjects of a round run one right after another, and ratios are taken within rounds.
 ///
-/// Prints one table, and leaves growth.csv (one row per subject, round and slice), growth.machine.toml and growth.svg. Takes
-/// about a minute, and needs the cores to itself. Ctrl-C ends it after the slice that is being measured, and keeps what
-/// is done.
+/// Prints one table, and writes growth.csv (one row per subject, round and slice),
+/// growth.machine.toml and growth.svg. Takes about a minute, and needs the cores to itself. Ctrl-C
+/// ends it after the current slice, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Growth {
-    /// Keys that are inserted, all distinct. From 1.5 million on growing starts with room for a thousandth of them; with
-    /// fewer, its smallest table has room for more than that.
+    /// Keys to insert, all distinct. From 1.5 million on, the filter that grows starts with room
+    /// for a thousandth of them; with fewer, its smallest table has room for more than that.
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = value_parser!(u64).range(FEWEST_KEYS..=MOST_KEYS))]
     pub keys: u64,
-    /// Threads that insert and look up, each bound to a core; by default as many as there are cores. More are possible, and
-    /// are labelled as oversubscribed.
+    /// Threads that insert and look up, each bound to a core; by default one per core. More are
+    /// possible, and are labelled as oversubscribed.
     #[arg(long, value_name = "N", value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Option<usize>,
-    /// Lookups after each insert, half of them of keys that are in.
+    /// Lookups after each insert, half of them of keys that are in the set.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=i64::from(MOST_LOOKUPS)))]
     pub lookups: u32,
-    /// Slices that the way from a thousandth of the keys to all of them is cut into; one more leads up to there. The table
-    /// shows powers of ten if there are 3, 6, 9 and so on.
+    /// Slices between a thousandth of the keys and all of them; one more slice comes before. The
+    /// table shows powers of ten if there are 3, 6, 9 and so on.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=MOST_SLICES as u64))]
     pub slices: usize,
-    /// How often everything is measured; with fewer than 5, no interval can be told.
+    /// Number of rounds; with fewer than 5, no interval can be given.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1..1 << 32))]
     pub rounds: usize,
-    /// Keys and lookups follow from it.
+    /// Seed of the keys and lookups.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 columns! {
-    /// One measurement: one subject on its way from the slice before (at first from the empty set) to this number of keys,
-    /// in one round.
+    /// One measurement: one subject on its way from the slice before (at first from the empty set)
+    /// to this number of keys, in one round.
     Row:
     /// Name of the structure that was measured.
     subject: String,
-    /// Round the measurement was taken in, from 1; the subjects of one round ran one right after another.
+    /// Round the measurement was taken in, from 1; the subjects of one round ran one right after
+    /// another.
     round: usize,
     /// Keys in the set at the end of the slice.
     keys: u64,
@@ -136,9 +142,11 @@ columns! {
     mops: f64,
     /// What all inserts took, added up over the threads.
     insert_seconds: f64,
-    /// Throughput of inserts in million per second, while threads insert: inserts / (insert_seconds / threads) / 1,000,000.
+    /// Throughput of inserts in million per second, while threads insert: inserts / (insert_seconds
+    /// / threads) / 1,000,000.
     insert_mops: f64,
-    /// Latency in ns that half of the lookups that were timed, one of 16 in the mean, stayed within; empty where none was.
+    /// Latency in ns that half of the lookups that were timed, one of 16 in the mean, stayed
+    /// within; empty where none was.
     lookup_p50_ns: Option<u64>,
     /// Latency in ns that 99 of 100 of them stayed within.
     lookup_p99_ns: Option<u64>,
@@ -150,10 +158,11 @@ columns! {
     insert_p99_ns: Option<u64>,
     /// Longest latency of an insert in ns.
     insert_max_ns: Option<u64>,
-    /// What the structure says it takes at the end of the slice, in bytes, a table that is being replaced included.
+    /// What the structure says it takes at the end of the slice, in bytes, a table that is being
+    /// replaced included.
     memory_bytes: u64,
-    /// Tables that a lookup may ask at the end of the slice: generations of growing, and one more while a table
-    /// takes over from another; stages of scalable-bloom.
+    /// Tables that a lookup may ask at the end of the slice: generations of growing, and one more
+    /// while a table takes over from another; stages of scalable-bloom.
     parts: usize,
 }
 
@@ -196,7 +205,7 @@ impl Growth {
         let most = available / BYTES_A_KEY;
         ensure!(
             self.keys <= most,
-            "--keys: {} do not fit into the memory available; at most {most} do",
+            "--keys: {} do not fit into the available memory; at most {most} do",
             self.keys
         );
         Ok(())
@@ -254,7 +263,7 @@ impl Study for Growth {
                     return Ok(());
                 }
             }
-            // Each goes first in turn.
+            // Each contender goes first in turn.
             entries.rotate_left(1);
         }
         Ok(())
@@ -279,7 +288,7 @@ impl Record for Row {
         );
         ensure!(
             self.wrong <= self.absent && self.absent <= self.lookups,
-            "more keys are found or looked up than there are"
+            "more keys were found or looked up than there are"
         );
         Ok(())
     }
@@ -313,9 +322,9 @@ impl Shown for Row {
     }
 }
 
-/// Rows of slices that end at 10 and 10,000 keys, one each for each contender and round, in which the throughputs of
-/// ours, the fixed filter and the scalable Bloom filter are those given; the way takes as long as they say, and lookups
-/// and inserts, too.
+/// Returns rows of slices that end at 10 and 10,000 keys, one for each contender and round. Ours,
+/// the fixed filter and the scalable Bloom filter have the given throughputs; the total duration
+/// and the times of lookups and inserts match them.
 #[cfg(test)]
 pub(crate) fn sample(rounds: &[[f64; 3]]) -> Vec<Row> {
     let row = |subject: &str, round: usize, keys: u64, mops: f64| Row {
@@ -375,7 +384,7 @@ mod tests {
         let (rows, mut told) = measure(&growth());
         assert_eq!(rows.len() as u64, growth().steps());
         told.dedup();
-        // Who goes first changes.
+        // A different contender goes first in each round.
         let first = [&told[0], &told[3]];
         assert_eq!(first, ["round 1, growing", "round 2, lock-free"]);
         for run in rows.chunks(7) {
@@ -384,9 +393,11 @@ mod tests {
                 (sum(|row| row.inserts), sum(|row| row.lookups)),
                 (20_000, 80_000)
             );
-            // Half of them: 5 standard deviations of a binomial of 80,000 are 707.
+            // Half of them: 5 standard deviations of a binomial distribution over 80,000 trials are
+            // 707.
             assert!(sum(|row| row.absent).abs_diff(40_000) <= 707, "{run:?}");
-            // One in 512 at most, if stages of a few keys were not wrong more often than theory says.
+            // At most one in 512, if stages with few keys were not wrong more often than theory
+            // says.
             assert!(
                 100 * sum(|row| row.wrong) <= sum(|row| row.absent),
                 "{run:?}"

@@ -1,8 +1,8 @@
-//! What is asked of measurements.
+//! The quantities that `growth` measures.
 
 use super::Row;
 
-/// What a table, a figure or a sentence is about.
+/// A quantity that a table, a figure or a sentence shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Lookups and inserts, in million per second.
@@ -19,12 +19,12 @@ pub enum Quantity {
     LongestInsert,
     /// Bits of memory for each key in the set.
     BitsAKey,
-    /// Seconds that it took to come there.
+    /// Seconds from the start to this size.
     Elapsed,
 }
 
 impl Quantity {
-    /// How a title or a sentence calls it.
+    /// Returns the name used in titles and sentences.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "lookups and inserts",
@@ -38,7 +38,7 @@ impl Quantity {
         }
     }
 
-    /// What a row says of it; nothing if nothing was timed.
+    /// Returns the quantity of a row; `None` if nothing was timed.
     pub fn of(self, row: &Row) -> Option<f64> {
         let latency = |ns: Option<u64>| ns.map(|ns| ns as f64);
         match self {
@@ -53,7 +53,7 @@ impl Quantity {
         }
     }
 
-    /// Whether more of it is better.
+    /// Returns whether higher is better.
     pub fn is_good(self) -> bool {
         matches!(self, Self::Throughput | Self::InsertThroughput)
     }

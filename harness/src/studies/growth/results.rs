@@ -1,4 +1,4 @@
-//! Rows, and what a table, a figure or a page asks of them.
+//! The rows of `growth`, and the quantities that a table, a figure or a page computes from them.
 
 use super::slices::GROWTH;
 use super::{Quantity, Row};
@@ -10,7 +10,7 @@ use crate::results::statistics::Summary;
 pub struct Results<'a>(pub &'a [Row]);
 
 impl Results<'_> {
-    /// Where slices end, in keys, ascending.
+    /// Returns the numbers of keys at which slices end, ascending.
     pub fn ends(self) -> Vec<u64> {
         let mut ends: Vec<_> = self.0.iter().map(|row| row.keys).collect();
         ends.sort_unstable();
@@ -18,7 +18,8 @@ impl Results<'_> {
         ends
     }
 
-    /// A few of them: the nearest to a thousandth, a hundredth, a tenth, and all of the keys.
+    /// Returns a few of these ends: the nearest to a thousandth, a hundredth, a tenth, and all of
+    /// the keys.
     pub fn sizes(self) -> Vec<u64> {
         let ends = self.ends();
         let Some(all) = self.0.first().map(|row| row.all_keys) else {
@@ -33,7 +34,7 @@ impl Results<'_> {
         sizes
     }
 
-    /// How many rounds there are, complete or not.
+    /// Returns the number of rounds, complete or not.
     pub fn rounds(self) -> usize {
         self.0.iter().map(|row| row.round).max().unwrap_or_default()
     }
@@ -43,18 +44,19 @@ impl Results<'_> {
         Series::of(rows, |row| quantity.of(row))
     }
 
-    /// A quantity over the rounds; `None` where nothing was measured.
+    /// Summarises a quantity over the rounds; `None` if nothing was measured.
     pub fn summary(self, subject: &str, keys: u64, quantity: Quantity) -> Option<Summary> {
         self.series(subject, keys, quantity).summary()
     }
 
-    /// A quantity of subject `a` over that of subject `b`, taken within each round that has both.
+    /// Summarises a quantity of subject `a` over that of subject `b`, taken within each round that
+    /// has both.
     pub fn ratio(self, keys: u64, (a, b): (&str, &str), quantity: Quantity) -> Option<Summary> {
         let [a, b] = [a, b].map(|subject| self.series(subject, keys, quantity));
         a.over(&b).summary()
     }
 
-    /// How long the whole way takes subject `a`, over how long it takes `b`.
+    /// Summarises how long the whole run takes subject `a`, over how long it takes `b`.
     pub fn durations(self, a: &str, b: &str) -> Option<Summary> {
         let all = self.0.first()?.all_keys;
         self.ratio(all, (a, b), Quantity::Elapsed)
@@ -74,13 +76,13 @@ mod tests {
                 .ratio(10_000, (OURS, RIVALS[0]), Quantity::Throughput)
                 .unwrap()
         };
-        // That of the medians would be 4.
+        // The ratio of the medians would be 4.
         assert_eq!(ratio(&rows).median, 3.0);
         assert_eq!(
             Results(&rows).durations(OURS, RIVALS[0]).unwrap().median,
             1.0 / 3.0
         );
-        // The run of the last round's rivals was broken off.
+        // The run of the last round's rivals was aborted.
         rows.truncate(rows.len() - 3);
         assert_eq!(ratio(&rows).count, 2);
         assert_eq!(Results(&rows).durations(OURS, RIVALS[0]).unwrap().count, 2);

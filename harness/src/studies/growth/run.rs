@@ -1,4 +1,4 @@
-//! One contender on its way from no keys to all of them: threads that insert and look up, slice by slice.
+//! Runs one contender from no keys to all of them: threads that insert and look up, slice by slice.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -20,26 +20,26 @@ use crate::studies::study::Progress;
 use crate::wording::counted;
 use crate::workload::latency::Latencies;
 
-/// In the mean, one of so many lookups is timed.
+/// On average, one of this many lookups is timed.
 pub(super) const TIMED_LOOKUPS: u64 = 16;
 
-/// A set as a run begins with it.
+/// A set that can be run.
 pub(super) trait Contender: Subject {
-    /// What it is, and with room for how many keys it starts.
+    /// What it is, and for how many keys it has room at first.
     const START: &'static str;
 
-    /// An empty one, which is to hold so many keys in the end.
+    /// Creates an empty set that is to hold `keys` keys in the end.
     ///
     /// # Errors
     ///
-    /// A size that it cannot have.
+    /// Fails if it cannot have that size.
     fn for_keys(keys: u64) -> Result<Self>;
 
-    /// Tables that a lookup may ask now.
+    /// Returns the number of tables that a lookup may search now.
     fn parts(&self) -> usize;
 }
 
-/// What is run, but for the contender.
+/// The settings of a run, apart from the contender.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) growth: &'a Growth,
@@ -50,19 +50,19 @@ pub(super) struct Run<'a> {
 
 /// What one thread did in a slice, or all of them.
 struct Report {
-    /// From the common start to the end of it, or of the last one.
+    /// From the common start to the end of this thread, or of the last one.
     seconds: f64,
     pinned: bool,
     tally: Tally,
     latencies: Timed,
 }
 
-/// How long operations took that were timed one by one.
+/// Latencies of the operations that were timed one by one.
 #[derive(Default)]
 struct Timed {
-    /// All of them.
+    /// Latencies of all inserts.
     inserts: Latencies,
-    /// Some of them.
+    /// Latencies of some lookups.
     lookups: Latencies,
 }
 
@@ -73,22 +73,22 @@ struct Tally {
     insert_ns: u64,
     refused: u64,
     lookups: u64,
-    /// Lookups of keys that are in.
+    /// Lookups that missed a key that is in the set.
     missing: u64,
     absent: u64,
     wrong: u64,
 }
 
-/// A row for each slice. `progress` is told before each which contender comes, and may break off: then the slices done so
-/// far are returned.
+/// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
+/// if it asks to stop, the slices done so far are returned.
 ///
 /// # Errors
 ///
-/// A contender that cannot be made, refuses a key or loses one.
+/// Fails if a contender cannot be created, refuses a key or loses one.
 pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
-        .with_context(|| format!("{} cannot be made for {keys} keys", C::NAME))?;
+        .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
     let ends = &ends(keys, run.growth.slices);
     let gates: &Vec<_> = &ends.iter().map(|_| Gate::new(threads + 1)).collect();
     let arrivals = || gates.iter().map(Arrival).collect::<Vec<_>>().into_iter();
@@ -98,7 +98,7 @@ pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Ve
         for thread in 0..threads {
             let sender = sender.clone();
             scope.spawn(move || {
-                // Those that it does not come to are dropped, so that nobody waits for it.
+                // Unused arrivals are dropped, so that no thread waits for this one.
                 let mut arrivals = arrivals();
                 let pinned = run.cores.pin(thread);
                 let mut worker = Worker::new(run, contender, thread);
@@ -109,7 +109,7 @@ pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Ve
                     }
                     let own = part(&slice, thread, threads);
                     let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
-                    // A panic is told, since nobody could tell it from a thread that takes its time.
+                    // Report a panic, which would otherwise look like a thread that takes its time.
                     let report = panic::catch_unwind(work).ok();
                     let report = report.map(|(tally, latencies)| Report {
                         seconds: opened.elapsed().as_secs_f64(),
@@ -142,13 +142,13 @@ pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Ve
             Ok(rows)
         };
         let rows = measure();
-        // Before the last gates open, by dropping the arrivals.
+        // Must come before the last gates are opened by dropping the arrivals.
         over.store(true, Ordering::Relaxed);
         rows
     })
 }
 
-/// What all threads did in a slice, when all have done it.
+/// Adds up what all threads did in a slice, once all have finished it.
 fn join(reports: &Receiver<Option<Report>>, threads: usize) -> Result<Report> {
     let next = || {
         let report = reports.recv().ok().flatten();
@@ -163,7 +163,7 @@ fn join(reports: &Receiver<Option<Report>>, threads: usize) -> Result<Report> {
 
 impl Report {
     fn add(&mut self, other: &Self) {
-        // That of the last one: all begin at the same moment.
+        // The longest time counts: all begin at the same moment.
         self.seconds = self.seconds.max(other.seconds);
         self.pinned &= other.pinned;
         self.tally.add(&other.tally);
@@ -171,7 +171,8 @@ impl Report {
         self.latencies.lookups.add(&other.latencies.lookups);
     }
 
-    /// What comes to an end with this number of keys, after so many seconds of earlier slices.
+    /// Returns the row of the slice that ends with `keys` keys, `before` seconds after the first
+    /// slice began.
     fn row<C: Contender>(&self, run: &Run, contender: &C, keys: u64, before: f64) -> Row {
         let Growth {
             lookups,
@@ -228,7 +229,7 @@ impl Tally {
         self.wrong += other.wrong;
     }
 
-    /// Throughput means nothing where keys are refused or lost.
+    /// Fails if keys were refused or lost: throughput would mean nothing.
     fn check(&self, name: &str, keys: u64) -> Result<()> {
         let Self {
             refused, missing, ..
@@ -240,18 +241,18 @@ impl Tally {
         );
         ensure!(
             *missing == 0,
-            "{name} lost keys: {} of keys that are in it found nothing, on the way to {keys} keys",
+            "{name} lost keys: {} of keys that it holds failed, on the way to {keys} keys",
             counted(*missing, "lookup")
         );
         Ok(())
     }
 }
 
-/// One thread: it inserts keys of its own, and looks up any that are in, and absent ones.
+/// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.
 struct Worker<'a, C> {
     contender: &'a C,
     lookups: u32,
-    /// The key of number 0; others follow it, first all that are inserted, then absent ones.
+    /// Key number 0; others follow it, first all that are inserted, then absent ones.
     first: u64,
     keys: u64,
     random: SmallRng,
@@ -297,7 +298,8 @@ impl<'a, C: Contender> Worker<'a, C> {
         (tally, timed)
     }
 
-    /// Looks up a key: by the toss of a coin one that is in, each with the same chance, or an absent one.
+    /// Looks up a key: with equal chance either one that is in the set, each with the same chance,
+    /// or an absent one.
     #[inline]
     fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timed: &mut Latencies) {
         let drawn: u64 = self.random.random();
@@ -307,7 +309,7 @@ impl<'a, C: Contender> Worker<'a, C> {
             drawn >> 32,
         );
         let number = match is_in {
-            // There are below 2^32 of them.
+            // There are fewer than 2^32 of them.
             true => match (which * (old + own.end - own.start)) >> 32 {
                 number if number < old => number,
                 number => own.start + (number - old),
@@ -356,12 +358,12 @@ mod tests {
     use super::*;
     use crate::subjects::LockFree;
 
-    /// What a planted contender does wrong.
+    /// The faults of the faulty contenders below.
     const LOSES: u8 = 0;
     const REFUSES: u8 = 1;
     const PANICS: u8 = 2;
 
-    /// A filter that goes wrong once it has 500 keys.
+    /// A filter that misbehaves once it has 500 keys.
     struct Faulty<const FAULT: u8> {
         filter: LockFree,
         inserts: AtomicU64,

@@ -1,4 +1,4 @@
-//! Rows → the table of the command.
+//! Makes the table that the `growth` command prints.
 
 use super::{OURS, Quantity, RIVALS, Results, Row};
 use crate::results::series::Comparison;
@@ -7,7 +7,7 @@ use crate::show::sheet::Sheet;
 use crate::wording::counted;
 use crate::wording::grouped;
 
-/// What ours is held against its rivals in.
+/// The quantities in which ours is compared with its rivals.
 const QUANTITIES: [Quantity; 5] = [
     Quantity::Throughput,
     Quantity::InsertThroughput,
@@ -16,7 +16,7 @@ const QUANTITIES: [Quantity; 5] = [
     Quantity::InsertP99,
 ];
 
-/// Ours over each rival, at a few sizes. `None` where there are no rows.
+/// Compares ours with each rival at a few sizes. `None` if there are no rows.
 pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let first = rows.first()?;
     let results = Results(rows);

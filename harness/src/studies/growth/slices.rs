@@ -1,12 +1,12 @@
-//! How the way from no keys to all of them is cut into slices, and these into parts of threads.
+//! Cuts a run from no keys to all of them into slices, and each slice into one part per thread.
 
 use std::ops::Range;
 
-/// So many times as many keys are in the set at the end as at the end of the first slice.
+/// Ratio of the keys in the set at the end to those at the end of the first slice.
 pub(super) const GROWTH: u64 = 1_000;
 
-/// Where each slice ends, in keys that are in the set then: the first at a thousandth of all keys, and so many others
-/// evenly spaced on a logarithmic scale.
+/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, then
+/// `others` more, evenly spaced on a logarithmic scale.
 pub(super) fn ends(keys: u64, others: usize) -> Vec<u64> {
     let end = |slice: usize| {
         let left = (others - slice) as f64 / others as f64;
@@ -15,13 +15,13 @@ pub(super) fn ends(keys: u64, others: usize) -> Vec<u64> {
     (0..=others).map(end).collect()
 }
 
-/// The keys of each slice, by the keys at which slices end.
+/// Returns the keys of each slice, given where slices end.
 pub(super) fn between(ends: &[u64]) -> impl Iterator<Item = Range<u64>> {
     let starts = [0].into_iter().chain(ends.iter().copied());
     starts.zip(ends).map(|(start, &end)| start..end)
 }
 
-/// The keys of a slice that a thread inserts. All threads together insert each once.
+/// Returns the keys of a slice that a thread inserts. All threads together insert each key once.
 pub(super) fn part(slice: &Range<u64>, thread: usize, threads: usize) -> Range<u64> {
     let length = slice.end - slice.start;
     let at = |thread: usize| slice.start + length * thread as u64 / threads as u64;

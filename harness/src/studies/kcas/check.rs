@@ -1,4 +1,4 @@
-//! Engines, held against the sums of what they did.
+//! Checks the K-CAS engines against the sums of what they did.
 
 use anyhow::Result;
 use comfy_table::{Table, presets};
@@ -10,26 +10,26 @@ use crate::machine::pinning::Cores;
 use crate::show::print::{self, note};
 use crate::wording::counted;
 
-/// What an engine was found to be.
+/// The verdict on an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing was found wrong.
+    /// Nothing wrong was found.
     Right,
-    /// So many words did not hold what the operations add up to.
+    /// This many words did not hold the sum of their operations.
     Wrong(usize),
-    /// So many threads were in an operation that did not end.
+    /// This many threads were in an operation that did not end.
     Stuck(usize),
 }
 
-/// Holds an engine against the sums: threads change the same 16 words, as many at a time as given,
-/// for so long.
+/// Checks an engine against the sums: threads change the same 16 words, `entries` at a time, for
+/// `kcas.seconds`.
 ///
-/// Where it is [stuck](Verdict::Stuck), threads are left behind that disturb whatever is measured
-/// afterwards.
+/// If the engine is [stuck](Verdict::Stuck), threads are left behind that disturb later
+/// measurements.
 ///
 /// # Errors
 ///
-/// A thread that panics.
+/// Fails if a thread panics.
 pub fn check(
     entry: &Entry,
     changes: Changes,
@@ -55,11 +55,11 @@ pub fn check(
     }
 }
 
-/// Sizes of operations that are checked.
+/// Sizes of the operations that are checked.
 const CHECKED: [usize; 4] = [1, 2, 4, 8];
 
-/// What each engine was found to be. Increments first, of which hardly any gets stuck: who does
-/// leaves threads behind.
+/// Returns the verdict on each engine. Increments come first, since hardly any engine gets stuck in
+/// them: one that does leaves threads behind.
 pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
     let threads = kcas.threads().last().copied().unwrap_or(1);
     let longer = Kcas {
@@ -84,7 +84,7 @@ pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
     for (changes, case) in cases {
         for entry in ENGINES {
             for entries in CHECKED {
-                // At once: an engine that is wrong may also end the process.
+                // Printed at once: a wrong engine may also end the process.
                 print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
                 let verdict = verdict(entry, changes, entries)?;
                 note!("{verdict}");

@@ -1,5 +1,5 @@
-//! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time, and what came of it: how much they
-//! did, and whether the words say the same.
+//! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time.
+//! Measures how much they did, and whether the words agree.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::wording::counted;
 /// Which words the threads change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// Each thread has words of its own: what an operation costs where it meets no other.
+    /// Each thread has its own words: the cost of an operation that meets no other.
     Disjoint,
-    /// All threads have the same few words.
+    /// All threads share the same few words.
     Contended,
 }
 
 impl Workload {
-    /// Both of them.
+    /// Both workloads.
     pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
 
-    /// The name by which CSV and figures call it.
+    /// Returns the name used in CSV files and figures.
     pub fn label(self) -> &'static str {
         match self {
             Workload::Disjoint => "disjoint",
@@ -39,7 +39,7 @@ impl Workload {
         }
     }
 
-    /// How many words there are.
+    /// Returns the number of words.
     fn len(self, threads: usize) -> usize {
         match self {
             Workload::Disjoint => threads * (OWN_WORDS + GAP),
@@ -47,7 +47,7 @@ impl Workload {
         }
     }
 
-    /// The words that a thread chooses from.
+    /// Returns the words that a thread chooses from.
     fn words_of(self, thread: usize) -> Range<usize> {
         match self {
             Workload::Disjoint => {
@@ -61,7 +61,8 @@ impl Workload {
 
 /// Words of each thread where they are disjoint: 512 bytes.
 pub const OWN_WORDS: usize = 64;
-/// Words between those of one thread and the next, so that they share no cache line, nor a pair of them.
+/// Unused words between those of one thread and the next, so that they share no cache line, nor a
+/// pair of lines.
 const GAP: usize = 16;
 /// Words of all threads where they are contended: two cache lines.
 pub const SHARED_WORDS: usize = 16;
@@ -69,9 +70,9 @@ pub const SHARED_WORDS: usize = 16;
 /// What is added to the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// One to each of them. No word ever holds a value twice.
+    /// One to each word. No word ever holds a value twice.
     Increments,
-    /// One, nothing, or minus one, at random: values return.
+    /// One, zero, or minus one, at random: values return.
     Returning,
 }
 
@@ -82,42 +83,43 @@ pub struct Contest {
     pub workload: Workload,
     /// What they add.
     pub changes: Changes,
-    /// How many words an operation changes.
+    /// Number of words that an operation changes.
     pub entries: usize,
-    /// How many threads there are.
+    /// Number of threads.
     pub threads: usize,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
-    /// Which words each operation changes follows from it.
+    /// Seed of which words each operation changes.
     pub seed: u64,
 }
 
-/// What they did.
+/// What the threads did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// All threads' together.
+    /// Sum over all threads.
     pub tally: Tally,
     /// From the common start to the last thread's end.
     pub seconds: f64,
     /// Whether every thread was bound to its core.
     pub pinned: bool,
-    /// Words that do not hold what the operations that took effect add up to.
+    /// Words that do not hold the sum of the operations that took effect.
     pub wrong_words: usize,
 }
 
-/// Some threads did not come to an end: operations of theirs go on for ever. The threads are left behind.
+/// The error for threads that did not end: their operations go on for ever. The threads are left
+/// behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} stuck in one operation: nothing else had happened for {} seconds", counted(*threads, "thread"), PATIENCE.as_secs())]
 pub struct Stuck {
-    /// How many.
+    /// Number of these threads.
     pub threads: usize,
 }
 
-/// How long a thread may take to its end once it is to stop. Operations take microseconds, and the other threads
-/// of the machine do not keep one from running for so long.
+/// How long a thread may take to end once it is told to stop. Operations take microseconds, and the
+/// other threads of the machine do not keep one from running for this long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Operations that a thread makes over and over again.
+/// Number of operations that a thread repeats over and over.
 const SCHEDULE: usize = 128;
 
 /// What one thread reports when it ends.
@@ -129,11 +131,11 @@ struct Report {
 }
 
 impl Contest {
-    /// Lets the threads go at new words of this engine.
+    /// Runs the threads on new words of this engine.
     ///
     /// # Errors
     ///
-    /// [`Stuck`] if some do not end; a thread that panics.
+    /// Returns [`Stuck`] if some do not end; fails if a thread panics.
     pub fn run(&self, entry: &Entry, cores: &Cores) -> Result<Outcome> {
         let len = self.workload.len(self.threads);
         let engine: Arc<dyn Engine> = entry.build(len, self.entries).into();
@@ -147,14 +149,14 @@ impl Contest {
             let (engine, gate, running) = (engine.clone(), gate.clone(), running.clone());
             let (sender, schedule) = (sender.clone(), schedule.clone());
             let (cores, entries) = (cores.clone(), self.entries);
-            // Not scoped: one that is stuck is left behind.
+            // Not scoped: a thread that is stuck is left behind.
             thread::spawn(move || {
                 let arrival = Arrival(&gate);
                 let pinned = cores.pin(thread);
                 arrival.wait();
                 let tally = engine.work(&schedule, entries, &running);
                 let end = Instant::now();
-                // An error says that nobody waits for it any more.
+                // An error means that nobody waits for the report any more.
                 let _ = sender.send(Report {
                     thread,
                     tally,
@@ -200,7 +202,7 @@ impl Contest {
         Ok(outcome)
     }
 
-    /// The operations of a thread, one after another.
+    /// Returns the operations of a thread, one after another.
     fn schedule(&self, thread: usize) -> Vec<Change> {
         let words = self.workload.words_of(thread);
         let mut random = SmallRng::seed_from_u64(self.seed ^ (thread as u64) << 32);
@@ -219,7 +221,7 @@ impl Contest {
         schedule
     }
 
-    /// Adds to the words what so many operations of a schedule add to them.
+    /// Adds to `words` what the first `operations` operations of a schedule, repeated, add to them.
     fn add(&self, schedule: &[Change], operations: u64, words: &mut [u64]) {
         let (rounds, rest) = (operations / SCHEDULE as u64, operations % SCHEDULE as u64);
         for (number, changes) in schedule.chunks_exact(self.entries).enumerate() {
@@ -251,7 +253,8 @@ mod tests {
         }
     }
 
-    /// Every engine that claims to be sound, with what is measured. (Others may not come to an end, by chance.)
+    /// Checks every engine that claims to be sound, under the measured workload. (Others may, by
+    /// chance, not end.)
     #[test]
     fn no_increment_is_lost() {
         let cores = Cores::detect();
@@ -271,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Does nothing; tells of one operation, or never comes back.
+    /// Does nothing and reports one operation, or never returns.
     struct Flawed {
         ends: bool,
     }
@@ -314,7 +317,7 @@ mod tests {
         let entry = flawed(|_, _| Box::new(Flawed { ends: true }));
         let outcome = contest.run(&entry, &Cores::detect()).unwrap();
         assert_eq!(outcome.tally.operations, 4);
-        // Those that the four operations were to change, and the one that has no value.
+        // The words that the four operations were to change, and the one that has no value.
         let mut missed: Vec<_> = (0..4)
             .flat_map(|thread| contest.schedule(thread)[..8].to_vec())
             .collect();
@@ -338,7 +341,8 @@ mod tests {
         for entry in ENGINES {
             let contest = contest(Workload::Disjoint, Changes::Returning, 3);
             let tally = contest.run(entry, &cores).unwrap().tally;
-            // When it is told to stop, a thread may have made an attempt that took effect, and none that did not.
+            // A thread that is told to stop may have made one attempt that took effect, and none
+            // that failed.
             assert_eq!(tally.attempts, tally.operations, "{}", entry.name);
         }
     }

@@ -1,11 +1,11 @@
-//! Compare-and-swaps of an operation, counted.
+//! Counts the compare-and-swaps of an operation.
 
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::engines::{Change, ENGINES, Entry, MAX_ENTRIES};
 
-/// Compare-and-swaps (and other read-modify-writes) of one operation on k words that nobody
-/// disturbs, for k = 1 … 8, as they were counted.
+/// Counts the compare-and-swaps (and other read-modify-writes) of one uncontended operation on k
+/// words, for k = 1 … 8.
 pub(super) fn exchanges(entry: &Entry) -> Vec<u64> {
     let count = |entries| {
         let engine = entry.build(entries, entries);
@@ -18,7 +18,7 @@ pub(super) fn exchanges(entry: &Entry) -> Vec<u64> {
     (1..=MAX_ENTRIES).map(count).collect()
 }
 
-/// Compare-and-swaps of an operation, as they were counted.
+/// Formats the counted compare-and-swaps of an operation as a table.
 pub(super) fn table() -> String {
     let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
         .map(|entry| (entry.name, exchanges(entry)))

@@ -1,5 +1,5 @@
-//! Costs of K-CAS → one figure, as SVG: throughput against k, a panel for each workload and number of threads, a
-//! line for each engine.
+//! Draws the costs of K-CAS as one SVG figure: throughput against k, with a panel for each workload
+//! and number of threads, and a line for each engine.
 
 use anyhow::{Context, Result};
 
@@ -12,10 +12,10 @@ use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
 use crate::studies::kcas::{Case, Results, Row};
 use crate::wording::counted;
 
-/// Width of a panel without the names of engines beside it, and its height.
+/// Width and height of a panel, without the names of engines beside it.
 const PANEL: (u32, u32) = (290, 310);
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let results = Results(rows);
     let threads = results.threads();
@@ -40,7 +40,7 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
 
 fn panel<'a>(results: Results, workload: Workload, threads: usize, leftmost: bool) -> Panel<'a> {
     let sizes: Vec<usize> = (1..=MAX_ENTRIES).collect();
-    // All panels of a workload have one scale, so that they can be compared.
+    // All panels of a workload share one scale, so that they can be compared.
     let measured = results
         .0
         .iter()
@@ -59,7 +59,7 @@ fn panel<'a>(results: Results, workload: Workload, threads: usize, leftmost: boo
         };
         sizes.iter().filter_map(point).collect()
     };
-    // The same engine looks the same, whichever were measured.
+    // An engine always looks the same, whichever others were measured.
     let line = |(index, entry): (usize, &'static Entry)| Line {
         style: Style::numbered(index, entry.name),
         points: points(entry.name),

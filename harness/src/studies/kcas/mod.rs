@@ -1,5 +1,6 @@
-//! What changing k words at one moment costs: throughput of every [engine](crate::studies::kcas::engines) for k = 1 … 8, and the
-//! compare-and-swaps of one operation.
+//! The `kcas` study: the cost of changing k words at one moment. It measures the throughput of
+//! every [engine](crate::studies::kcas::engines) for k = 1 … 8, and the compare-and-swaps of one
+//! operation.
 
 mod check;
 pub mod contest;
@@ -35,22 +36,24 @@ use crate::studies::study::{About, Progress, Shown, Study, seconds, within};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 
-/// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at once.
+/// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at
+/// once.
 ///
-/// An operation reads k words and increases each by one, at one moment, again and again until it succeeds; k
-/// goes from 1 to 8. Threads have words of their own (disjoint), or all share 16 (contended). Engines take turns
-/// within each round, in an order that rotates, and ratios are taken within rounds. After each measurement every
-/// word is held against what the operations add up to.
+/// An operation reads k words and increases each by one, at one moment, and is repeated until it
+/// succeeds; k goes from 1 to 8. Each thread has its own words (disjoint), or all share 16
+/// (contended). Engines take turns within each round, in an order that rotates, and ratios are
+/// taken within rounds. After each measurement every word is checked against the sum of the
+/// operations.
 ///
-/// Prints one table, and leaves kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes, and needs the cores
-/// to itself.
+/// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes,
+/// and needs the cores to itself.
 ///
-/// Before it trusts an engine, a careful reader runs `harness kcas --check`: it lets threads also reduce words, so
-/// that values return, which not every engine survives.
+/// Before trusting an engine, run `harness kcas --check`: there, threads also reduce words, so that
+/// values return, which not every engine survives.
 ///
-/// Compare-and-swaps of one operation are counted, not derived, in a build that sees each access to shared
-/// memory, and printed first: `cargo run --release -p harness --features steps -- kcas --rounds 1`. Such a build
-/// is no measure of speed.
+/// Compare-and-swaps of one operation are counted, not derived, in a build that sees each access to
+/// shared memory, and printed first: `cargo run --release -p harness --features steps -- kcas
+/// --rounds 1`. Do not use such a build to measure speed.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Kcas {
     /// Numbers of threads, separated by commas.
@@ -65,21 +68,22 @@ pub struct Kcas {
     /// How often everything is measured.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = within(1..1 << 32))]
     pub rounds: usize,
-    /// Seconds of one measurement; there are 16 for each engine, number of threads and round.
+    /// Seconds per measurement; there are 16 for each engine, number of threads and round.
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds, allow_negative_numbers = true)]
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
-    /// Which words an operation changes follows from it.
+    /// Seed of which words an operation changes.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Measure nothing: look for updates that are lost or done twice, and for operations that never end, once where
-    /// words only grow and once where values return.
+    /// Measure nothing: look for updates that are lost or done twice, and for operations that never
+    /// end, once where words only grow and once where values return.
     ///
-    /// With the greatest number of threads, for ten times as long as a measurement, once for k = 1, 2, 4 and 8.
+    /// Uses the greatest number of threads, for ten times as long as a measurement, once for k = 1,
+    /// 2, 4 and 8.
     #[arg(long)]
     #[serde(skip)]
     pub check: bool,
-    /// The engines.
+    /// The engines to measure.
     #[arg(skip = ENGINES.to_vec())]
     #[serde(skip)]
     pub engines: Vec<Entry>,
@@ -100,17 +104,20 @@ columns! {
     entries: usize,
     /// Threads that ran at the same time, from 1.
     threads: usize,
-    /// Round the measurement was taken in, from 1; engines of one round ran one right after another.
+    /// Round the measurement was taken in, from 1; engines of one round ran one right after
+    /// another.
     round: usize,
     /// Whether there were more threads than cores.
     oversubscribed: bool,
     /// Whether every thread was pinned to its core.
     pinned: bool,
-    /// Operations of all threads together that took effect: each reads k words and increases each by one.
+    /// Operations of all threads together that took effect: each reads k words and increases each
+    /// by one.
     operations: u64,
     /// How often they were tried for that, by reading the words anew.
     attempts: u64,
-    /// Words that did not hold, in the end, what these operations add up to: anything but 0 is a bug of the engine.
+    /// Words that did not hold, in the end, what these operations add up to: anything but 0 is a
+    /// bug of the engine.
     wrong_words: usize,
     /// From the common start to the last thread's end.
     seconds: f64,
@@ -143,7 +150,7 @@ impl InRounds for Row {
 }
 
 impl Kcas {
-    /// The numbers of threads, ascending, each once.
+    /// Returns the numbers of threads, ascending, without duplicates.
     fn threads(&self) -> Vec<usize> {
         let mut threads = self.threads.clone();
         threads.sort_unstable();
@@ -221,8 +228,8 @@ impl Study for Kcas {
                                 time: self.seconds,
                                 seed: self.seed,
                             };
-                            // Threads that do not come to an end are left behind, and would disturb whatever is
-                            // measured after them.
+                            // Threads that do not end are left behind, and would disturb later
+                            // measurements.
                             let outcome = contest.run(engine, &cores).with_context(at)?;
                             rows.push(Row {
                                 engine: engine.name.into(),
@@ -272,7 +279,7 @@ mod tests {
     use super::*;
     use crate::studies::study::testing::{measure, measure_some};
 
-    /// Of the engines that claim to be sound: others may not come to an end.
+    /// Only engines that claim to be sound: others may not end.
     fn kcas() -> Kcas {
         let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
         Kcas {
@@ -364,7 +371,8 @@ mod tests {
         assert_eq!(Results(&rows).wrong_words("a"), 4);
     }
 
-    /// Those that claim it. (What the others are told to do, they do by chance: `harness kcas --check`.)
+    /// Only those that claim to be sound. (What the others do is up to chance: `harness kcas
+    /// --check`.)
     #[test]
     fn no_update_is_lost_where_values_return() {
         let sound = kcas().engines;

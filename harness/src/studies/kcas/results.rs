@@ -1,4 +1,4 @@
-//! Rows, and what a table, a figure or a sentence asks of them.
+//! The rows of `kcas`, and the quantities that a table, a figure or a sentence computes from them.
 
 use super::Row;
 use super::contest::Workload;
@@ -7,18 +7,18 @@ use crate::results::series::Series;
 use crate::results::statistics::Summary;
 use crate::results::verdict::Verdict;
 
-/// Where engines are compared with each other.
+/// The conditions under which engines are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Label of the workload.
     pub workload: String,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Words of an operation.
+    /// Number of words per operation.
     pub entries: usize,
 }
 
-/// Rows, and what a figure or a table asks of them.
+/// The rows of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'a>(pub &'a [Row]);
 
@@ -33,31 +33,32 @@ impl Results<'_> {
         Series::of(rows, |row| Some(row.mops))
     }
 
-    /// Throughput over the rounds, in million operations per second; `None` where nothing was
-    /// measured.
+    /// Summarises the throughput over the rounds, in million operations per second; `None` if
+    /// nothing was measured.
     pub fn throughput(self, case: &Case, engine: &str) -> Option<Summary> {
         self.series(case, engine).summary()
     }
 
-    /// Throughput of engine `a` over that of engine `b`, taken within each round that has both.
+    /// Summarises the throughput of engine `a` over that of engine `b`, taken within each round
+    /// that has both.
     pub fn ratio(self, case: &Case, a: &str, b: &str) -> Option<Summary> {
         let [a, b] = [a, b].map(|engine| self.series(case, engine));
         a.over(&b).summary()
     }
 
-    /// Words found wrong after measurements of this engine.
+    /// Returns the number of words found wrong after measurements of this engine.
     pub fn wrong_words(self, engine: &str) -> usize {
         let rows = self.0.iter().filter(|row| row.engine == engine);
         rows.map(|row| row.wrong_words).sum()
     }
 
-    /// The engines that were measured, in the order of [`ENGINES`].
+    /// Returns the engines that were measured, in the order of [`ENGINES`].
     pub fn engines(self) -> Vec<&'static Entry> {
         let measured = |entry: &&Entry| self.0.iter().any(|row| row.engine == entry.name);
         ENGINES.iter().filter(measured).collect()
     }
 
-    /// The numbers of threads that were measured, in their order.
+    /// Returns the numbers of threads that were measured, in the order they appear in.
     pub fn threads(self) -> Vec<usize> {
         let mut threads: Vec<_> = self.0.iter().map(|row| row.threads).collect();
         threads.sort_unstable();
@@ -65,15 +66,15 @@ impl Results<'_> {
         threads
     }
 
-    /// Whether there were more threads than cores.
+    /// Returns whether there were more threads than cores.
     pub fn oversubscribed(self, threads: usize) -> bool {
         let mut rows = self.0.iter();
         rows.any(|row| row.threads == threads && row.oversubscribed)
     }
 }
 
-/// For each kind of contest and each other engine: in how many cases, of threads and words, ours is
-/// ahead of it.
+/// Says, for each workload and each other engine, in how many cases of threads and words ours is
+/// ahead.
 pub(super) fn findings(rows: &[Row]) -> Vec<String> {
     let results = Results(rows);
     let engines = results.engines();

@@ -1,4 +1,4 @@
-//! Rows → the table of the command.
+//! Makes the table that the `kcas` command prints.
 
 use super::contest::Workload;
 use super::engines::{ENGINES, MAX_ENTRIES};
@@ -7,7 +7,7 @@ use crate::results::series::Comparison;
 use crate::results::verdict::{INTERVAL, Marks};
 use crate::show::sheet::Sheet;
 
-/// Our throughput, and how many times that of each other engine it is. `None` where there are no rows.
+/// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.
 pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let results = Results(rows);
     let ours = ENGINES[0].name;
@@ -64,7 +64,7 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
 mod tests {
     use super::*;
 
-    /// Ours goes up by one a round, from 1; the other stays at 1.
+    /// Our throughput increases by one per round, from 1; the other's stays at 1.
     fn rows(rounds: usize) -> Vec<Row> {
         let of_round = |round: usize| {
             [(ENGINES[0].name, round as f64), (ENGINES[1].name, 1.0)].map(|(engine, mops)| Row {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn cells_show_the_interval_of_the_figure_and_its_mark() {
         assert_eq!(of(&[]), None);
-        // Quartiles of five rounds would be 1.67 and 4.33.
+        // The quartiles of five rounds would be 1.67 and 4.33.
         let five = of(&rows(5)).unwrap();
         assert_eq!(
             five.lines,

@@ -1,5 +1,5 @@
-//! Layouts → one figure, as SVG: false positive rate against bits a key, with the bound of information
-//! theory and the Bloom filter.
+//! Draws the layouts as one SVG figure: false positive rate against bits per key, with the
+//! information-theoretic bound and the Bloom filter.
 
 use anyhow::{Context, Result};
 use plotters::prelude::*;
@@ -14,12 +14,12 @@ use crate::wording::grouped;
 
 const PANEL: (u32, u32) = (840, 460);
 const CURVES: [(&str, f64); 2] = [
-    // Bits a key for each halving of the rate.
+    // Bits per key for each halving of the rate.
     ("least possible for any filter: log₂(1/ε)", 1.0),
     ("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
 ];
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
     let mut caption = vec![format!(
@@ -56,7 +56,7 @@ pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figur
     })
 }
 
-/// The horizontal axis.
+/// Creates the horizontal axis.
 pub(crate) fn bits_a_key(most: f64) -> Axis {
     Axis::new("bits a key", Scale::Linear(0.0..most), |bits| {
         format!("{bits:.0}")
@@ -87,7 +87,7 @@ fn draw(chart: &mut Chart, rows: &[Row], (most_bits, lowest): (f64, f64)) -> Res
         .map_err(drawing)?
         .label("this filter, by layout")
         .legend(move |(x, y)| Circle::new((x + 12, y), 5, ours.filled()));
-    // On the right, where no other point is.
+    // To the right, where there is no other point.
     let is_taken = |row: &Row| {
         rows.iter().any(|other| {
             let right = other.bits_a_key - row.bits_a_key;
@@ -117,7 +117,8 @@ fn draw(chart: &mut Chart, rows: &[Row], (most_bits, lowest): (f64, f64)) -> Res
     Ok(())
 }
 
-/// Draws the least memory possible for a rate, and that of a Bloom filter, from rate 1 down to the lowest shown.
+/// Draws the least memory possible for a rate, and that of a Bloom filter, from rate 1 down to the
+/// lowest shown.
 pub(crate) fn draw_bounds(chart: &mut Chart, (most_bits, lowest): (f64, f64)) -> Result<()> {
     for (index, (label, bits_a_halving)) in CURVES.into_iter().enumerate() {
         let colour = COLOURS[3 + 4 * index];

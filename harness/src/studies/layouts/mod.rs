@@ -1,5 +1,5 @@
-//! Layouts of the filter, measured against theory: how full they get, how often they are wrong about absent
-//! keys, and the memory a key takes.
+//! The `layouts` study: layouts of the filter, measured against theory. It measures how full they
+//! get, their false positive rates, and the memory per key.
 
 pub mod figure;
 
@@ -22,21 +22,23 @@ use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
 
-/// Measure the filter's layouts against theory: false positives, how full a table gets, and bits a key.
+/// Measure the filter's layouts against theory: false positives, how full a table gets, and bits
+/// per key.
 ///
-/// Prints one table, and leaves layouts.csv, layouts.machine.toml and layouts.svg. Takes some minutes.
+/// Prints one table, and writes layouts.csv, layouts.machine.toml and layouts.svg. Takes some
+/// minutes.
 #[derive(Clone, Copy, Debug, Args, Serialize)]
 pub struct Layouts {
     /// Buckets of each table.
     #[arg(long, default_value_t = 1 << 18, value_parser = within(1_000..1 << 32))]
     pub buckets: usize,
-    /// Tables of each layout that are filled until an insert is refused.
+    /// Number of tables of each layout to fill until an insert is refused.
     #[arg(long, default_value_t = 11, value_parser = within(1..1 << 32))]
     pub tables: usize,
-    /// Absent keys that are looked up in a table of each layout.
+    /// Number of absent keys to look up in a table of each layout.
     #[arg(long, default_value_t = 20_000_000, value_parser = value_parser!(u64).range(1..1 << 50))]
     pub absent: u64,
-    /// Keys follow from it.
+    /// Seed of the keys.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -70,7 +72,8 @@ columns! {
     rate_lower: f64,
     /// Upper end of the 95 % confidence interval of the rate (Wilson).
     rate_upper: f64,
-    /// Rate that theory gives at this load factor: `Layout::FALSE_POSITIVE_RATE` times the load factor.
+    /// Rate that theory gives at this load factor: `Layout::FALSE_POSITIVE_RATE` times the load
+    /// factor.
     rate_theory: f64,
     /// Memory for each key in bits: that of the whole filter, at the planned load factor.
     bits_a_key: f64,
@@ -120,7 +123,7 @@ impl Study for Layouts {
         NUMBER as u64 * (self.tables as u64 + LOOKUP_STEPS)
     }
 
-    /// The layouts that have names, and some more.
+    /// Measures the named layouts, and some more.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         macro_rules! each {
             ($($slots:literal $bits:literal,)+) => {
@@ -138,7 +141,7 @@ impl Study for Layouts {
 /// Number of layouts that are measured.
 pub const NUMBER: usize = 11;
 
-/// In so many parts the lookups of absent keys are made.
+/// Number of steps in which the lookups of absent keys are made.
 const LOOKUP_STEPS: u64 = 10;
 
 impl Layouts {
@@ -167,7 +170,8 @@ impl Layouts {
         let planned = Of::<SLOTS, BITS>::WORKABLE_LOAD;
         let filter = build()?;
         let keys = (planned * filter.capacity() as f64) as u64;
-        // Counting from a random number: keys that are certainly distinct, from absent ones too.
+        // Counting from a random number gives keys that are certainly distinct, from each other and
+        // from absent ones.
         let start = SmallRng::seed_from_u64(self.seed).random::<u64>();
         let key = |number: u64| start.wrapping_add(number);
         for number in 0..keys {
@@ -206,7 +210,7 @@ impl Layouts {
     }
 }
 
-/// The 95 % confidence interval of a probability, after `hits` of `trials` (Wilson 1927).
+/// Returns the 95 % confidence interval of a probability, after `hits` of `trials` (Wilson 1927).
 fn confidence(hits: u64, trials: u64) -> (f64, f64) {
     let z = Normal::standard().inverse_cdf(0.975);
     let (trials, rate) = (trials as f64, hits as f64 / trials as f64);
@@ -265,7 +269,8 @@ impl Shown for Row {
         figure::of(rows, sidecar).map(Some)
     }
 
-    /// What each layout is wrong by and costs, beside a Bloom filter that is wrong as often.
+    /// Says how often each layout is wrong and what it costs, beside a Bloom filter that is wrong
+    /// as often.
     fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
@@ -303,7 +308,8 @@ mod tests {
             assert!(row.refusal_min > row.planned_load && row.refusal_min <= row.refusal_median);
             assert!(row.rate_lower <= row.rate && row.rate <= row.rate_upper);
             let ratio = row.rate / row.rate_theory;
-            // Where hundreds were wrong, theory is met; at 2×24 hardly one is.
+            // Where hundreds of answers were wrong, the rate agrees with theory; at 2×24 hardly one
+            // is wrong.
             assert!(
                 row.wrong < 400 || (0.8..1.1).contains(&ratio),
                 "{slots}×{bits}: {ratio}"
@@ -312,7 +318,7 @@ mod tests {
                 row.wrong >= 400 || row.rate_lower <= row.rate_theory,
                 "{slots}×{bits}"
             );
-            // The counters show in a table so small.
+            // In such a small table the counters add noticeably.
             let spent = row.bits_a_key / row.bits_a_key_theory;
             assert!((0.99..1.8).contains(&spent), "{slots}×{bits}: {spent}");
         }

@@ -1,4 +1,5 @@
-//! Memory → one figure, as SVG: bits a key against load factor, and the false positive rate against bits a key.
+//! Draws memory as one SVG figure: bits per key against load factor, and the false positive rate
+//! against bits per key.
 
 use anyhow::{Context, Result};
 
@@ -10,10 +11,10 @@ use crate::studies::memory::Row;
 use crate::wording::counted;
 use crate::wording::grouped;
 
-/// Width of a panel without the names of subjects beside it, and its height.
+/// Width and height of a panel, without the names of subjects beside it.
 const PANEL: (u32, u32) = (400, 420);
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
     let mut subjects: Vec<&str> = rows.iter().map(|row| &*row.subject).collect();
@@ -60,7 +61,7 @@ fn line<'a>(
     }
 }
 
-/// Bits a key against load factor.
+/// Shows bits per key against load factor.
 fn memory<'a>(rows: &[Row], subjects: &[&'a str]) -> Panel<'a> {
     let mut loads: Vec<f64> = rows.iter().map(|row| row.load_factor).collect();
     loads.sort_by(f64::total_cmp);
@@ -80,7 +81,7 @@ fn memory<'a>(rows: &[Row], subjects: &[&'a str]) -> Panel<'a> {
     )
 }
 
-/// False positive rate against bits a key, of fills that are whole.
+/// Shows the false positive rate against bits per key, of fills without refusals.
 fn rates<'a>(rows: &[Row], subjects: &[&'a str]) -> Panel<'a> {
     let shown = |row: &&Row| row.wrong > 0 && row.refused == 0;
     let shown = || rows.iter().filter(shown);

@@ -1,7 +1,9 @@
-//! What a key costs in memory, and how often absent keys are found for it: every subject at several load factors,
-//! by what it says of itself and by what the system gave the process.
+//! The `memory` study: the memory that a key costs, and the false positive rate. It measures every
+//! subject at several load factors, by what the subject declares and by what the system gave the
+//! process.
 //!
-//! Each measurement has a process of its own, so that nothing an earlier one left behind is counted.
+//! Each measurement has a process of its own, so that nothing an earlier one left behind is
+//! counted.
 
 pub mod figure;
 
@@ -53,14 +55,15 @@ columns! {
     wrong: u64,
 }
 
-/// Measure what a key costs in memory, and how often absent keys are found for it.
+/// Measure the memory that a key costs, and how often absent keys are found.
 ///
-/// Every subject at several load factors, each in a process of its own: what it says it takes, what the process
-/// took, and the false positive rate. Prints one table, and leaves memory.csv, memory.machine.toml and memory.svg.
-/// Takes some two minutes.
+/// Measures every subject at several load factors, each in a process of its own: the memory it
+/// declares, the memory the process took, and the false positive rate. Prints one table, and writes
+/// memory.csv, memory.machine.toml and memory.svg. Takes some two minutes.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Memory {
-    /// What to measure, by the names that `harness list` shows; each must be able to insert and look up.
+    /// Subjects to measure, by the names that `harness list` shows; each must support inserts and
+    /// lookups.
     #[arg(
         long,
         value_name = "NAME,NAME,…",
@@ -83,32 +86,33 @@ pub struct Memory {
     pub effort: Effort,
 }
 
-// What is done with a subject at a load factor. As a doc comment it would be the help of the commands.
+// What is done with a subject at a load factor. Not a doc comment: that would replace the help of
+// the commands.
 #[derive(Clone, Copy, Debug, Args, Serialize)]
 #[allow(missing_docs, reason = "the help of the commands is theirs")]
 pub struct Effort {
-    /// Keys that are inserted. Few of them let threads and allocator weigh more.
+    /// Number of keys to insert. With few keys, threads and allocator weigh more.
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]
     pub keys: u64,
     /// Threads that insert them.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_024))]
     pub threads: usize,
-    /// Absent keys that are looked up.
+    /// Number of absent keys to look up.
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
     pub absent: u64,
-    /// Keys follow from it.
+    /// Seed of the keys.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// One measurement, as one process makes it for another.
+/// One measurement, made in a process of its own for another process.
 #[derive(Clone, Debug, Args)]
 pub struct One {
     /// The subject.
     pub subject: String,
     /// Load factor that the keys make.
     pub load: f64,
-    /// What is done.
+    /// What is done with it.
     #[command(flatten)]
     pub effort: Effort,
 }
@@ -117,17 +121,17 @@ pub struct One {
 pub const ONE: &str = "memory-of-one";
 
 impl Row {
-    /// Bits a key by what the structure says.
+    /// Returns the bits per key that the structure declares.
     pub fn bits_a_key(&self) -> f64 {
         8.0 * self.declared_bytes as f64 / (self.keys - self.refused).max(1) as f64
     }
 
-    /// Bits a key by what the process took.
+    /// Returns the bits per key that the process took.
     pub fn resident_bits_a_key(&self) -> f64 {
         8.0 * self.resident_bytes as f64 / (self.keys - self.refused).max(1) as f64
     }
 
-    /// False positive rate.
+    /// Returns the false positive rate.
     pub fn rate(&self) -> f64 {
         self.wrong as f64 / self.absent.max(1) as f64
     }
@@ -137,7 +141,8 @@ impl Row {
 ///
 /// # Errors
 ///
-/// A subject that cannot be built so large, or loses a key; a system that does not tell of memory.
+/// Fails if the subject cannot be built that large, or loses a key, or if the system does not
+/// report its memory use.
 pub fn measure_here(entry: &Entry, load: f64, effort: Effort) -> Result<Row> {
     let Effort {
         keys,
@@ -145,7 +150,8 @@ pub fn measure_here(entry: &Entry, load: f64, effort: Effort) -> Result<Row> {
         absent,
         seed,
     } = effort;
-    // Stacks that the system keeps for later threads are no part of the structure.
+    // The system keeps stacks for later threads, which are not part of the structure: start threads
+    // once before measuring.
     in_parts(threads, keys, |_| false);
     let before = resident()?;
     let buckets = (keys as f64 / load / SLOTS_PER_BUCKET as f64).ceil() as usize;
@@ -176,7 +182,8 @@ pub fn measure_here(entry: &Entry, load: f64, effort: Effort) -> Result<Row> {
     })
 }
 
-/// How many of the numbers below `end` are counted, each thread having a part of them.
+/// Counts the numbers below `end` for which `counted` returns true; each thread takes a part of
+/// them.
 fn in_parts(threads: usize, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u64 {
     let counted = &counted;
     thread::scope(|scope| {
@@ -191,7 +198,7 @@ fn in_parts(threads: usize, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u
     })
 }
 
-/// Resident memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> Result<u64> {
     let own = sysinfo::get_current_pid()
         .map_err(anyhow::Error::msg)
@@ -201,16 +208,16 @@ fn resident() -> Result<u64> {
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, memory);
     let process = system.process(own);
     Ok(process
-        .context("the system does not tell of this process")?
+        .context("the system does not report on this process")?
         .memory())
 }
 
 impl One {
-    /// Measures in a process of its own, which is this program.
+    /// Measures in a new process, which runs this program.
     ///
     /// # Errors
     ///
-    /// A process that fails; the message is its own.
+    /// Fails with the message of the process if that fails.
     fn measure_apart(&self) -> Result<Row> {
         let Self {
             subject,
@@ -235,14 +242,14 @@ impl One {
             .has_headers(false)
             .from_reader(&*output.stdout);
         let row = csv.deserialize().next();
-        Ok(row.context("the process told no result")??)
+        Ok(row.context("the process printed no result")??)
     }
 
     /// Measures in this process, and prints the row.
     ///
     /// # Errors
     ///
-    /// As those of [`measure_here`].
+    /// Fails like [`measure_here`].
     pub fn run(&self, registry: &Registry) -> Result<()> {
         let row = measure_here(registry.get(&self.subject)?, self.load, self.effort)?;
         let mut csv = csv::WriterBuilder::new()
@@ -321,7 +328,7 @@ impl Record for Row {
         );
         ensure!(
             self.refused <= self.keys && self.wrong <= self.absent,
-            "more keys are refused or found than there are"
+            "more keys were refused or found than there are"
         );
         Ok(())
     }
@@ -361,7 +368,8 @@ impl Shown for Row {
         figure::of(rows, sidecar).map(Some)
     }
 
-    /// What each structure takes and is wrong by where it is fullest, if all keys are in.
+    /// Says what each structure takes and how often it is wrong at the highest load factor at which
+    /// it holds all keys.
     fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
         let mut sentences = Vec::new();
         for of_subject in rows.chunk_by(|a, b| a.subject == b.subject) {

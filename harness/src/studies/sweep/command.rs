@@ -1,4 +1,4 @@
-//! `sweep`: measures what experiment files describe, and leaves the results.
+//! The `sweep` command: measures what experiment files describe, and writes the results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,40 +31,42 @@ use crate::workload::latency::Latency;
 /// How experiments are run, and where their results go.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Take keys from a text file, one a line, instead of generated ones; adds `-keys` to the name of the
-    /// results.
+    /// Take keys from a text file, one per line, instead of generating them; adds `-keys` to the
+    /// name of the results.
     ///
-    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables. Each experiment reads
-    /// it again, so that it can be neither a pipe nor the standard input.
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    /// Each experiment reads it again, so it can be neither a pipe nor the standard input.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// Where the results go; created if need be.
+    /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// Go on with a run that was interrupted: what is in its results is not measured again.
+    /// Continue an interrupted run: what is in its results is not measured again.
     ///
-    /// The experiment, the program and the machine must be the same as then; what differs is told. Experiments that
-    /// are complete are passed over, and those without results start from the beginning. A budget of minutes
-    /// starts anew.
+    /// The experiment, the program and the machine must be the same as then; differences are
+    /// reported. Complete experiments are skipped, and those without results start from the
+    /// beginning. A budget of minutes starts anew.
     #[arg(long)]
     pub resume: bool,
-    /// In which order threads are bound to cores: cores, compact, scatter or none; instead of what the experiment
-    /// says.
+    /// Order in which threads are bound to cores: cores, compact, scatter or none; overrides the
+    /// experiment.
     ///
-    /// cores: one of each core of a node, then of the next node, then their siblings, so that few threads share
-    /// nothing. compact: all siblings of a core, then the next core. scatter: nodes take turns, each
-    /// core once before its siblings. none: the operating system decides.
+    /// cores: one hardware thread of each core of a node, then of the next node, then their
+    /// siblings, so that few threads share nothing. compact: all siblings of a core, then the next
+    /// core. scatter: nodes take turns, each core once before its siblings. none: the operating
+    /// system decides.
     #[arg(long, value_name = "POLICY", value_parser = Policy::named)]
     pinning: Option<Policy>,
     /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
     ///
-    /// They are numbered as by the operating system. More threads than these count as oversubscribed.
+    /// They are numbered as by the operating system. More threads than these count as
+    /// oversubscribed.
     #[arg(long, value_name = "LIST", conflicts_with = "pinning")]
     cores: Option<String>,
 }
 
 impl Options {
-    /// What the threads of an experiment are bound to.
+    /// Returns the cores that the threads of an experiment are bound to.
     fn cores(&self, experiment: &Experiment) -> Result<Cores> {
         let Some(list) = &self.cores else {
             return Ok(Cores::ordered(self.pinning.unwrap_or(experiment.pinning)));
@@ -84,7 +86,7 @@ impl Options {
     }
 }
 
-/// An experiment that may begin, or go on.
+/// An experiment that is ready to begin or to continue.
 pub(super) struct Prepared {
     pub(super) experiment: Experiment,
     pub(super) plan: Plan,
@@ -151,11 +153,11 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
     })
 }
 
-/// Finds what is there to go on with. Leaves nothing behind.
+/// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
 fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
     let cores = options.cores(&experiment)?;
     let keys = match options.keys {
-        // They are described in the same way, however many there are.
+        // Generated keys have the same description, however many there are.
         None => KeySource::generated(0, experiment.seed),
         Some(_) => {
             experiment.name += "-keys";
@@ -180,7 +182,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     })
 }
 
-/// How long each experiment takes, as far as it is not done; says so of all together if they are several.
+/// Estimates how long the rest of each experiment takes; prints the total if there are several.
 fn estimates(
     registry: &Registry,
     experiments: &[Prepared],
@@ -189,7 +191,7 @@ fn estimates(
     if experiments.iter().all(Prepared::is_complete) {
         return Ok(vec![Estimate::default(); experiments.len()]);
     }
-    note!("Rehearsing each workload for a moment, to tell how long all will take ...");
+    note!("Rehearsing each workload for a moment, to estimate the total time ...");
     let none = KeySource::generated(0, 0);
     let mut estimates = Vec::new();
     for prepared in experiments {

@@ -1,6 +1,6 @@
-//! The rows of a sweep → one figure: a panel for each workload, a line for each subject; or, where operations were
-//! timed one by one, a panel for each workload and percentile of latency. Across goes what differs: see
-//! [`Results::of`].
+//! Draws the rows of a sweep as one figure: a panel for each workload, a line for each subject.
+//! Where operations were timed one by one, there is a panel for each workload and percentile of
+//! latency instead. The horizontal axis is the quantity that differs: see [`Results::of`].
 
 use anyhow::{Context, Result};
 use plotters::prelude::*;
@@ -20,10 +20,10 @@ use crate::wording::{counted, noun};
 const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
 
-/// Width of a panel without the names of subjects beside it, and its height.
+/// Width and height of a panel, without the names of subjects beside it.
 const PANEL: (u32, u32) = (370, 330);
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let experiment = &rows
         .first()
@@ -66,10 +66,11 @@ pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figur
     })
 }
 
-/// The lowest and the highest throughput of a panel, where they are too far apart for a linear axis.
+/// Returns the lowest and the highest throughput of a panel, if they are too far apart for a linear
+/// axis.
 fn far_apart(results: &Results, case: &Case) -> Option<(f64, f64)> {
     const TOO_FAR: f64 = 20.0;
-    // There, some do nothing at all.
+    // With frozen threads, some subjects do nothing at all.
     if results.axis() == Axis::Frozen {
         return None;
     }
@@ -86,7 +87,7 @@ fn far_apart(results: &Results, case: &Case) -> Option<(f64, f64)> {
     (lowest > 0.0 && highest > TOO_FAR * lowest).then_some((lowest, highest))
 }
 
-/// What the vertical axis is.
+/// Returns the label of the vertical axis.
 fn name(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Throughput => "million operations per second",
@@ -97,14 +98,14 @@ fn name(quantity: Quantity) -> &'static str {
     }
 }
 
-/// What the threads do, and what is the same in the whole panel.
+/// Describes what the threads do, and what is constant in the whole panel.
 pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
     let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis(), case));
     let mut title = described.map_or_else(|| case.workload.clone(), |panel| panel.title.clone());
     let value = |axis| case.value(axis).filter(|&value| value > 0.0);
     let mut fixed = Vec::new();
     fixed.extend(value(Axis::Load).map(|load| format!("load factor {load}")));
-    // Other titles say so where it is not the usual share.
+    // Other titles name a share of hits that is not the usual one.
     if title == "Lookup" {
         fixed.extend(case.value(Axis::Hit).map(|hit| format!("{hit} % present")));
     }
@@ -123,7 +124,7 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     title
 }
 
-/// What the horizontal axis is.
+/// Returns the label of the horizontal axis.
 fn axis_label(axis: Axis, case: &Case) -> String {
     let other = |axis| case.value(axis).filter(|&value| value > 0.0);
     match axis {
@@ -153,7 +154,7 @@ impl<'a> Drawn<'a> {
     fn panel(self, title: String, leftmost: bool) -> Panel<'a> {
         let places = self.results.places(&self.case);
         let styles = styles(&self.results.subjects());
-        // Subjects stand side by side at each place, so that equal ones do not hide each other.
+        // At each place subjects are shifted sideways, so that equal ones do not hide each other.
         let step = (0.4 / styles.len() as f64).min(0.06);
         let middle = (styles.len() - 1) as f64 / 2.0;
         let mut dots = Vec::new();
@@ -224,7 +225,7 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    /// Measured points of a subject, by their place's number on the axis.
+    /// Returns the measured points of a subject, each at the number of its place on the axis.
     fn points(&self, subject: &str) -> Vec<(f64, Summary)> {
         let point = |(index, place): (usize, f64)| {
             let summary = self
@@ -236,24 +237,25 @@ impl<'a> Drawn<'a> {
         places.into_iter().enumerate().filter_map(point).collect()
     }
 
-    /// A linear axis from zero; a logarithmic one where the slow would otherwise lie on the ground.
+    /// Returns a linear axis from zero, or a logarithmic one if slow subjects would otherwise lie
+    /// on the ground line.
     fn throughput_scale(&self, lines: &[Line]) -> (Scale, fn(f64) -> String) {
         if let Some((lowest, highest)) = far_apart(&self.results, &self.case) {
             let range = lowest / 1.5..highest * 2.0;
             return (Scale::Logarithmic(range), |mops| mops.to_string());
         }
         let reach = |summary: &Summary| match self.results.axis() {
-            // Single rounds are shown, too.
+            // Single rounds are shown too.
             Axis::Frozen => summary.max,
             _ => summary.high,
         };
         let points = lines.iter().flat_map(|line| &line.points);
         let highest = points.fold(0.0_f64, |highest, (_, summary)| highest.max(reach(summary)));
-        // Headroom for the label of the shaded region, above all data.
+        // Headroom above all data for the label of the shaded region.
         (Scale::Linear(0.0..highest * 1.2), rounded)
     }
 
-    /// A logarithmic axis, the same in all panels, so that percentiles can be compared.
+    /// Returns a logarithmic axis, the same in all panels, so that percentiles can be compared.
     fn latency_scale(&self) -> Scale {
         let rows = self.results.all();
         let lowest = rows.iter().map(|row| Quantity::P50.of(row));
@@ -263,12 +265,12 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// Writes what the shaded region is into its upper right corner.
+/// Labels the shaded region in its upper right corner.
 fn name_shade(chart: &mut Chart, corner: (f64, f64)) -> Result<()> {
     let label = text_style(CAPTION_SIZE)
         .color(&RGBColor(80, 80, 80))
         .pos(Pos::new(HPos::Right, VPos::Top));
-    // On a ground of its own, so that no grid line runs through it.
+    // On a background of its own, so that no grid line runs through it.
     let width = text_width(OVERSUBSCRIBED, CAPTION_SIZE) + 6;
     let ground = [(-width, 2), (-1, 4 + CAPTION_SIZE as i32)];
     chart
@@ -279,7 +281,7 @@ fn name_shade(chart: &mut Chart, corner: (f64, f64)) -> Result<()> {
     Ok(())
 }
 
-/// The lines under the panels.
+/// Returns the lines under the panels.
 fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
     let rows = results.all();
     let mut rounds = Vec::new();
@@ -354,7 +356,7 @@ fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
     lines
 }
 
-/// One number where all are equal, otherwise the smallest and the largest.
+/// Formats one number if all are equal, otherwise the smallest and the largest.
 fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
     let min = grouped(numbers.clone().min().unwrap_or_default());
     let max = grouped(numbers.max().unwrap_or_default());
@@ -375,7 +377,7 @@ mod tests {
         of(rows, sidecar)?.render()
     }
 
-    /// Two rounds of every subject under every workload.
+    /// Returns two rounds of every subject under every workload.
     fn rows(subjects: &[&str], threads: &[usize], workloads: &[&str]) -> Vec<Row> {
         let mut rows = Vec::new();
         for (index, &subject) in subjects.iter().enumerate() {
@@ -425,7 +427,7 @@ mod tests {
                 "{}",
                 style.subject
             );
-            // Two panels of three points and a name, of each subject of this colour.
+            // Two panels of three points, and a name, for each subject of this colour.
             let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
             let alike = styles(&subjects)
                 .iter()
@@ -435,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Ten times the throughput of others that are at 11 and 12, and a hundred times.
+    /// The throughput is ten and a hundred times that of others, which are at 11 and 12.
     #[test]
     fn the_axis_is_logarithmic_where_throughputs_are_far_apart() {
         let caption = |times: f64| {
@@ -489,7 +491,7 @@ mod tests {
         }
         assert!(!svg.contains("\nthreads\n"));
         for style in styles(&["lock-free", "global-lock"]) {
-            // Two panels of three points, those at zero too, and a name.
+            // Two panels of three points, including those at zero, and a name.
             let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
             assert_eq!(svg.matches(&marker).count(), 8, "{}", style.subject);
         }

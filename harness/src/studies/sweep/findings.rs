@@ -1,4 +1,4 @@
-//! Rows → sentences.
+//! Turns the rows of a sweep into sentences.
 
 use super::table::{OURS, headlines};
 use crate::results::record::Row;
@@ -10,7 +10,7 @@ use crate::show::findings::{Finding, Story, THROUGHPUT, clauses, reservation};
 use crate::subjects::BOUNDS;
 use crate::wording::{counted, noun};
 
-/// What the rows say. `title` names a case.
+/// Returns what the rows say. `title` names a case.
 pub(super) fn story(rows: &[Row], title: impl Fn(&Case) -> String) -> Story {
     let results = &Results::of(rows);
     let mut story = Story::default();
@@ -26,7 +26,8 @@ pub(super) fn story(rows: &[Row], title: impl Fn(&Case) -> String) -> Story {
     story
 }
 
-/// What throughputs say of the first subject against each other one; nothing of bounds. `title` names a case.
+/// Compares the throughput of the first subject with that of each other one, bounds excepted.
+/// `title` names a case.
 fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) -> Vec<Finding> {
     let subjects = results.subjects();
     let Some((first, others)) = subjects.split_first() else {
@@ -55,7 +56,7 @@ fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) -> Vec<Find
     findings
 }
 
-/// Places on an axis, as a sentence names them.
+/// Names places on an axis for use in a sentence.
 fn named(axis: Axis, places: &[f64]) -> String {
     let list: Vec<_> = places.iter().map(f64::to_string).collect();
     let list = list.join(", ");
@@ -70,8 +71,8 @@ fn named(axis: Axis, places: &[f64]) -> String {
     }
 }
 
-/// For each case, how long 999 of 1,000 operations take at most where most is asked of the subjects: at its last
-/// place, the shortest first.
+/// Says for each case how long 999 of 1,000 operations take at most at the case's last place, where
+/// the load on the subjects is highest; the shortest time comes first.
 fn of_latency(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
     let sentence = |case: Case| {
         let place = *results.places(&case).last()?;
@@ -99,7 +100,7 @@ fn of_latency(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String>
     results.cases().into_iter().filter_map(sentence).collect()
 }
 
-/// For each case, what is left of every subject's throughput with the most frozen threads.
+/// Says for each case what is left of every subject's throughput with the most frozen threads.
 fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
     let sentence = |case: Case| {
         let places = results.places(&case);
@@ -130,13 +131,13 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
 /// Below this share of the rate at which operations were due, a subject has not kept up.
 const KEEPS_UP: f64 = 0.95;
 
-/// Whether operations were due faster than they were done. They then queued up for as long as the measurement
-/// lasted, so that latencies tell its length and nothing of the subject.
+/// Returns whether operations were due faster than they were done. They then queued up for as long
+/// as the measurement lasted, so that latencies reflect its length and nothing of the subject.
 fn is_overloaded(row: &Row) -> bool {
     row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops
 }
 
-/// Says which measurements were overloaded, if any; nothing if none was.
+/// Says which measurements were overloaded; `None` if none was.
 pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
     let mut overloaded: Vec<String> = Vec::new();
     for row in rows.iter().filter(|row| is_overloaded(row)) {
@@ -169,7 +170,8 @@ mod tests {
         case.workload.clone()
     }
 
-    /// Seven rounds of two subjects at 1 and 4 threads; ratios of the first over the second are given.
+    /// Returns seven rounds of two subjects at 1 and 4 threads, with the given ratios of the first
+    /// over the second.
     fn rows(ratios: [f64; 2], spread: f64) -> Vec<Row> {
         let mut rows = Vec::new();
         for round in 1..=7 {

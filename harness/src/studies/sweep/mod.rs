@@ -1,4 +1,5 @@
-//! What an experiment measures: its [`command`], its table, its figure and what the rows say.
+//! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
+//! findings.
 
 pub mod command;
 mod figure;

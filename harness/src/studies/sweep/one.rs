@@ -1,4 +1,4 @@
-//! One experiment: runs it, says how it goes, and leaves its files.
+//! Runs one experiment, reports its progress, and writes its files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 
-/// Such as `about 3 min 5 s`, or `about 3 min 5 s to 20 min 0 s`.
+/// Formats an estimate, such as `about 3 min 5 s`, or `about 3 min 5 s to 20 min 0 s`.
 pub(super) fn show(Estimate { least, most }: Estimate) -> String {
     match least == most {
         true => format!("about {}", minutes(least)),
@@ -34,7 +34,7 @@ pub(super) fn show(Estimate { least, most }: Estimate) -> String {
 }
 
 fn minutes(time: Duration) -> String {
-    // That a tiny run takes "0 s" would say nothing.
+    // To announce "0 s" for a tiny run would say nothing.
     if time < Duration::from_secs(10) {
         return format!("{:.1} s", time.as_secs_f64().max(0.1));
     }
@@ -46,8 +46,8 @@ fn minutes(time: Duration) -> String {
     }
 }
 
-/// Runs one experiment, fills in its rows and leaves its files. The rows are fewer than all if
-/// `stop` was set, or after an error.
+/// Runs one experiment, fills in its rows and writes its files. Some rows are missing if `stop` was
+/// set, or after an error.
 pub(super) fn run(
     registry: &Registry,
     prepared: Prepared,
@@ -120,7 +120,7 @@ pub(super) fn run(
                     let of_workload = format!("{}: ", workload.describe());
                     let line = format!("{of_workload}{}, {reason}", counted(rounds, "round"));
                     progress.say(&line);
-                    // A run that goes on comes by workloads of which it was told before.
+                    // A resumed run passes workloads again that it has already reported.
                     let told = &mut sidecar.run.rounds;
                     told.retain(|line| !line.starts_with(&of_workload));
                     told.push(line);
@@ -172,7 +172,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Takes up an earlier run of this plan with at least so many rounds.
+/// Continues an earlier run of this plan, with at least `rounds` rounds.
 fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Writer>, Vec<Row>) {
     let missing = earlier.missing(plan, rounds);
     let Earlier {
@@ -189,7 +189,7 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Write
         note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
     }
     if sidecar.run.ended.take().is_some() {
-        note!("  note: this run was complete once, and {missing} of its rows are missing now");
+        note!("  note: this run was complete, but {missing} of its rows are missing now");
     }
     let sources = [Some(&sidecar.harness), sidecar.program.as_ref()];
     if !sources.into_iter().flatten().all(Source::is_as_committed) {
@@ -201,7 +201,7 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Write
     (sidecar, Some(writer), rows)
 }
 
-/// Says what is about to be done, and how long that takes.
+/// Prints what is about to be done, and how long that takes.
 fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Estimate) {
     note!("{}: {}", experiment.name, experiment.title);
     note!("  keys: {}", keys.describe());
@@ -230,7 +230,7 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
     );
 }
 
-/// A bar with the time left, or, where standard error is not a terminal, one line per workload.
+/// A bar with the time left; where standard error is not a terminal, one line per workload instead.
 struct Progress {
     bar: ProgressBar,
     least_rounds: usize,
@@ -238,7 +238,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// So many measurements are done already.
+    /// Creates it with `done` measurements already done.
     fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
         let all = plan.measurements(experiment.rounds).count().max(done);
         Self {
@@ -276,7 +276,7 @@ impl Progress {
         }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays above the bar.
     fn say(&self, line: &str) {
         self.bar.suspend(|| note!("  {line}"));
     }

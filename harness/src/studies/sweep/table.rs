@@ -1,6 +1,6 @@
-//! Rows → the table a sweep ends with: how many times the throughput of each other subject the first one has; or,
-//! where threads were frozen, what throughput each subject has left; or, where operations were timed one by one,
-//! latencies.
+//! Makes the table that a sweep ends with: the ratios of the first subject's throughput to that of
+//! each other subject. Where threads were frozen, it shows the throughput that each subject has
+//! left instead, and where operations were timed one by one, latencies.
 
 use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
@@ -12,14 +12,14 @@ use crate::show::sheet::Sheet;
 use crate::subjects::BOUNDS;
 use crate::wording::{counted, noun};
 
-/// The subject of the paper's ratio, and ours.
+/// Our filter, the subject of the paper's ratio.
 pub(super) const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
 /// The strongest lock that we know.
 const BEST_LOCK: &str = "word-lock";
 
-/// The table that suits the rows; `None` where there is nothing to compare.
+/// Returns the table that suits the rows; `None` if there is nothing to compare.
 pub(super) fn summary(rows: &[Row]) -> Option<Sheet> {
     let results = Results::of(rows);
     match results.axis() {
@@ -29,7 +29,8 @@ pub(super) fn summary(rows: &[Row]) -> Option<Sheet> {
     }
 }
 
-/// Throughputs by the number of frozen threads. No ratios: those over a subject that stopped mean nothing.
+/// Shows throughputs by the number of frozen threads. No ratios: those over a subject that stopped
+/// mean nothing.
 fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
     let mut marks = Marks::default();
@@ -44,7 +45,7 @@ fn throughputs(results: &Results) -> Sheet {
     sheet
 }
 
-/// Latencies of each subject. No ratios: what matters is how long one waits.
+/// Shows latencies of each subject. No ratios: what matters is how long a caller waits.
 fn latencies(results: &Results) -> Sheet {
     let lead =
         "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
@@ -56,7 +57,7 @@ fn latencies(results: &Results) -> Sheet {
     })
 }
 
-/// A table with a line for each place of each case, and a column for each subject.
+/// Makes a table with a line for each place of each case, and a column for each subject.
 fn by_subject(
     results: &Results,
     lead: &str,
@@ -85,7 +86,8 @@ fn by_subject(
     }
 }
 
-/// The axes that a table has columns for: load factor and threads, and those that differ between its lines.
+/// Returns the axes that a table has columns for: load factor and threads, and those that differ
+/// between its lines.
 fn shown(results: &Results) -> Vec<Axis> {
     let differs = |axis: Axis| {
         let mut places = results.all().iter().map(|row| axis.place(row));
@@ -93,7 +95,7 @@ fn shown(results: &Results) -> Vec<Axis> {
         places.any(|place| Some(place) != first)
     };
     let always = [Axis::Load, Axis::Threads];
-    // A hit ratio that only tells kinds of lookups apart is in their names.
+    // A hit ratio that only distinguishes kinds of lookups is in their names.
     let others = [Axis::Frozen, Axis::Offered, Axis::Hit, Axis::Skew].into_iter();
     let needed = others.filter(|&axis| match axis {
         Axis::Hit => results.axis() == Axis::Hit,
@@ -102,7 +104,7 @@ fn shown(results: &Results) -> Vec<Axis> {
     always.into_iter().chain(needed).collect()
 }
 
-/// Names of the columns that say where a line stands.
+/// Returns the names of the columns that locate a line.
 fn columns(axes: &[Axis]) -> impl Iterator<Item = String> {
     let axes = axes.iter().map(|&axis| column(axis).to_owned());
     ["workload".to_owned()].into_iter().chain(axes)
@@ -119,7 +121,8 @@ fn column(axis: Axis) -> &'static str {
     }
 }
 
-/// The cells that say where a line of a table stands; `place` is that on the axis of the results.
+/// Returns the cells that locate a line of a table; `place` is its place on the axis of the
+/// results.
 fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = String> {
     let at = |&axis: &Axis| match case.value(axis) {
         Some(value) => value.to_string(),
@@ -131,14 +134,14 @@ fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = Str
 
 fn throughput_of_any_size(mops: f64) -> String {
     match mops {
-        // Zero is written only where not a single operation was done.
+        // Zero is written only if not a single operation was done.
         0.0 => "0".to_owned(),
         ..0.001 => "<0.001".to_owned(),
         _ => format!("{mops:.3}"),
     }
 }
 
-/// Ratios of the first subject over each other; `None` if there is but one.
+/// Returns the ratios of the first subject over each other; `None` if there is only one.
 fn ratios(results: &Results) -> Option<Sheet> {
     let subjects = results.subjects();
     let (&first, others) = subjects.split_first()?;
@@ -222,8 +225,8 @@ fn ratios(results: &Results) -> Option<Sheet> {
     })
 }
 
-/// What the rows say in short: each workload beside the best lock, and then the sentences to hold against the paper's, one for
-/// each workload of lookups. None if the rows are of something else.
+/// Summarises the rows: each workload beside the best lock, then the sentences to compare with the
+/// paper's, one for each workload of lookups. Empty if the rows measure something else.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let subjects = results.subjects();
     if results.axis() != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
@@ -238,7 +241,8 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     beside_the_best.chain(beside_the_paper).collect()
 }
 
-/// One thread and more are apart, since what they show is: the cost of an operation, and of threads to one another.
+/// Separates one thread from several, since they show different things: the cost of an operation,
+/// and the cost that threads impose on each other.
 fn beside_the_best(results: &Results, case: &Case) -> Option<String> {
     let at = |threads: f64| {
         let Comparison { ratio, verdict } = results.comparison(case, threads, OURS, BEST_LOCK)?;
@@ -278,7 +282,8 @@ pub(super) fn is_lookup(case: &Case) -> bool {
     case.workload.starts_with("lookup")
 }
 
-/// The workload, with its share of hits if its label does not tell that, and its load factor if that is one.
+/// Names the workload, with its share of hits if its label does not say it, and its load factor if
+/// that is one.
 pub(super) fn named(case: &Case) -> String {
     let workload = match case.value(Axis::Hit) {
         Some(hit) if case.workload == "lookup" => format!("lookup, {hit} % hits"),
@@ -290,7 +295,8 @@ pub(super) fn named(case: &Case) -> String {
     }
 }
 
-/// One line for each subject and case in which inserts were refused: throughput was then that of doing less.
+/// Returns one line for each subject and case in which inserts were refused: such a throughput
+/// comes from doing less.
 fn refusals(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     for case in results.cases() {
@@ -317,7 +323,7 @@ mod tests {
     use super::*;
     use crate::results::record::sample as row;
 
-    /// The cells of the line that starts with this workload and this number of threads.
+    /// Returns the cells of the line that starts with this workload and this number of threads.
     fn line(table: &str, workload: &str, threads: &str) -> Vec<String> {
         let cells = |line: &str| -> Vec<String> {
             let cells = line.trim_matches('|').split('|');

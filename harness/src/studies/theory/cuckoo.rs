@@ -1,5 +1,5 @@
-//! What is claimed of cuckoo filters of our layout: how full they get, what a key takes then, and how often they are
-//! wrong.
+//! The claims about cuckoo filters of our layout: how full they get, what a key takes then, and how
+//! often they are wrong.
 
 use anyhow::Result;
 use relatives::theory::Keys;
@@ -9,11 +9,11 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::{GlobalLock, LockFree};
 
-/// The load factor that tables with two choices of buckets of four slots cannot pass, however keys are shifted (Cain,
-/// Sanders, Wormald 2007; Fernholz, Ramachandran 2007).
+/// The load factor that tables with two choices of buckets of four slots cannot exceed, however
+/// keys are shifted (Cain, Sanders, Wormald 2007; Fernholz, Ramachandran 2007).
 const THRESHOLD: f64 = 0.9803;
 
-/// Ours, by the formulas that `filter::layout` has.
+/// Returns the claims about our filter, from the formulas in `filter::layout`.
 pub(super) fn lock_free(effort: Effort) -> Result<Vec<Claim>> {
     of_full_table::<LockFree>(
         effort,
@@ -27,7 +27,7 @@ pub(super) fn lock_free(effort: Effort) -> Result<Vec<Claim>> {
     )
 }
 
-/// That of one thread, with a victim slot.
+/// Returns the claims about the single-threaded filter with a victim slot.
 pub(super) fn global_lock(effort: Effort) -> Result<Vec<Claim>> {
     of_full_table::<GlobalLock>(
         effort,
@@ -42,7 +42,7 @@ pub(super) fn global_lock(effort: Effort) -> Result<Vec<Claim>> {
     )
 }
 
-/// A name of a formula and the formula, as a function of the load factor.
+/// Name of a formula, and the formula as a function of the load factor.
 type Formula = (&'static str, fn(f64) -> f64);
 
 /// Fills a table until it refuses a key.
@@ -66,13 +66,15 @@ fn of_full_table<S: Subject>(
         least_load,
         load,
     );
-    // Where a table refuses differs between tables by some parts in the root of their slots.
+    // The load of the first refusal varies between tables by the order of one over the root of
+    // their slots.
     let refusal = refusal.between(least_load, THRESHOLD + super::SIGMAS / slots.sqrt());
 
     let bits_a_key = |bytes: usize| 8.0 * bytes as f64 / inserted as f64;
     let spent = bits_a_key(subject.memory_bytes());
     let memory = exactly::<S>(format!("bits a key, {at}"), of_bits, bits(load), spent);
-    // Beside the table there is what the smallest one has, too, once a thread has counted in it.
+    // Besides the table there is what even the smallest filter has, once a thread has counted in
+    // it.
     let smallest = S::with_buckets(1)?;
     smallest.insert(&0);
     let beside = bits_a_key(smallest.memory_bytes() + S::STASH * size_of::<u64>());

@@ -1,4 +1,5 @@
-//! What is claimed of the crate [`Fastbloom`]: it is wrong as often as a Bloom filter of its bits and hashes.
+//! The claim about the crate [`Fastbloom`]: it is wrong as often as a Bloom filter of its bits and
+//! hashes.
 
 use anyhow::Result;
 use relatives::bloom::theory as bloom;

@@ -1,4 +1,5 @@
-//! What is claimed of the filter that grows: that it is as wrong as its tables are full, and never more than it states.
+//! The claims about the filter that grows: its error follows from how full its tables are, and
+//! never exceeds the stated rate.
 
 use anyhow::Result;
 use relatives::theory::Keys;
@@ -7,7 +8,7 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::Growing;
 
-/// From a hundredth of the size.
+/// Starts at a hundredth of the size.
 pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
     let buckets = effort.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
     let growing = Growing::with_buckets(buckets)?;
@@ -30,7 +31,7 @@ pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
         formula: "Σ Layout::FALSE_POSITIVE_RATE of its tables",
         predicted: stated,
         least: 0.0,
-        // The measurement may be off by as much as that of the row before.
+        // The measurement may deviate as much as that of the row before.
         most: stated + (now.most - now.predicted),
         ..now.clone()
     };

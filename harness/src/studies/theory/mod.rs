@@ -1,9 +1,9 @@
-//! Formula beside measurement: what the literature says of a structure, what the code computes from it, and what
-//! came out, in one row each.
+//! The `theory` study compares formula and measurement: what the literature claims of a structure,
+//! what the code computes from it, and what was measured, in one row each.
 //!
-//! What may be measured if a formula holds follows from the formula, not from what came out: where chance
-//! plays a part, [`SIGMAS`] standard deviations to either side, which a formula that holds leaves once in two million
-//! measurements.
+//! The range that is allowed if a formula holds follows from the formula, not from the measurement:
+//! where chance plays a part, it is [`SIGMAS`] standard deviations to either side. A formula that
+//! holds leaves it once in two million measurements.
 
 mod cuckoo;
 mod fastbloom;
@@ -34,7 +34,7 @@ pub use row::{COLUMNS, Row};
 use serde::Serialize;
 use subject::Subject;
 
-/// What is claimed of one structure.
+/// The claims about one structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {
     /// The structure, by the name that `harness list` shows.
@@ -43,7 +43,7 @@ pub struct Claims {
     compare: fn(Effort) -> Result<Vec<Claim>>,
 }
 
-/// All structures of which something is claimed, in the order in which they are shown.
+/// All structures with claims, in the order in which they are shown.
 pub const STRUCTURES: &[Claims] = &[
     claims::<LockFree>(cuckoo::lock_free),
     claims::<Growing>(growing::theory),
@@ -66,11 +66,11 @@ const fn claims<S: Subject>(compare: fn(Effort) -> Result<Vec<Claim>>) -> Claims
 }
 
 impl Claims {
-    /// What is claimed of the structure of this name.
+    /// Returns the claims about the structure of this name.
     ///
     /// # Errors
     ///
-    /// A name of which nothing is claimed; the message lists the others.
+    /// Fails if there are no claims about this name; the message lists the names with claims.
     pub fn of(structure: &str) -> Result<&'static Self> {
         let mut all = STRUCTURES.iter();
         let found = all.find(|claims| claims.structure == structure);
@@ -84,21 +84,24 @@ impl Claims {
     }
 }
 
-/// Hold structures against what the literature says of them: formula, prediction, measurement.
+/// Compare structures with what the literature says of them: formula, prediction, measurement.
 ///
-/// For each structure of which there are formulas: how often it is wrong about absent keys, how full it gets, what a key
-/// takes, what its parameters come to. Each row says what may be measured if the formula holds, which follows from
-/// statistics and not from what came out; a row that does not hold is named, and the exit code is 1. Prints one table,
-/// and leaves theory.csv and theory.machine.toml. Takes less than half a minute.
+/// Covers every structure with known formulas: how often it is wrong about absent keys, how full it
+/// gets, what a key takes, what its parameters come to. Each row gives the range that is allowed if
+/// the formula holds, which follows from statistics and not from the measurement; rows outside are
+/// named, and the exit code is 1. Prints one table, and writes theory.csv and theory.machine.toml.
+/// Takes less than half a minute.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Theory {
-    /// What to measure, by the names that `harness list` shows; everything of which there are formulas without it.
+    /// Structures to measure, by the names that `harness list` shows; by default all that have
+    /// formulas.
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Keys of each table, and absent keys that are looked up in it. The more, the narrower is what is allowed.
+    /// Keys of each table, and absent keys to look up in it. The more keys, the narrower the
+    /// allowed range.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(LEAST_KEYS..=1 << 28))]
     pub keys: u64,
-    /// Keys follow from it.
+    /// Seed of the keys.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -152,7 +155,7 @@ impl Study for Theory {
         Ok(())
     }
 
-    /// Names the rows that do not hold, if there are any.
+    /// Fails with the names of the rows that do not hold, if there are any.
     fn judge(rows: &[Row]) -> Result<()> {
         let broken = rows.iter().filter(|row| !row.holds);
         let broken: Vec<_> = broken
@@ -224,7 +227,7 @@ impl Shown for Row {
     }
 }
 
-/// A number of any size, to some four digits; a whole one as it is.
+/// Formats a number of any size, to some four digits; a whole number in full.
 fn number(value: f64) -> String {
     match value.abs() {
         whole if whole.fract() == 0.0 && whole < 1e15 => value.to_string(),

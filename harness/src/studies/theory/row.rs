@@ -1,4 +1,4 @@
-//! The rows of `harness theory`, as its CSV file holds them.
+//! The rows of `harness theory`, as in its CSV file.
 
 use anyhow::{Result, ensure};
 use relatives::theory::Claim;

@@ -1,4 +1,5 @@
-//! Our K-CAS as Harris, Fraser and Pratt have it: the owner of an operation installs by DCSS, as helpers do.
+//! Our K-CAS as Harris, Fraser and Pratt describe it: the owner of an operation installs by DCSS,
+//! as helpers do.
 
 use kcas::WordArray;
 

@@ -1,15 +1,16 @@
-//! The published crate `kcas` 0.1.0: Harris, Fraser & Pratt's shape with a record for each thread, and without
-//! the conditional installation.
+//! The published crate `kcas` 0.1.0: the algorithm of Harris, Fraser & Pratt with one record per
+//! thread, but without the conditional installation.
 //!
-//! **It is not sound where values return.** With words that are increased and reduced, threads are soon found in
-//! endless loops inside an operation, and words that hold the marker of an operation which is long over; or an
-//! update is done twice. (A slow helper puts a marker into a word that holds its expected value *again*; see
-//! [`kcas`] on why installing takes two steps.) Where values only grow, no update was ever seen to be lost, and
-//! that is what is measured. `harness kcas --check` shows both. Rarely an operation does not end there either: two
-//! threads that increased two of the same words, after some 20 seconds of measuring.
+//! **It is not sound where values return.** With words that are increased and reduced, threads soon
+//! end up in endless loops inside an operation, with words that hold the marker of an operation
+//! that ended long ago; or an update is done twice. (A slow helper puts a marker into a word that
+//! holds its expected value *again*; see [`kcas`] on why installing takes two steps.) Where values
+//! only grow, no update was ever seen to be lost, and that is what is measured. `harness kcas
+//! --check` shows both. On rare occasions an operation does not end there either: it happened to
+//! two threads that increased two of the same words, after some 20 seconds of measuring.
 //!
-//! It has no way to read a word: who meets a marker has to try again until somebody else has removed it. The number
-//! of entries is part of its types.
+//! It has no way to read a word: a thread that meets a marker has to retry until another thread has
+//! removed it. The number of entries is part of its types.
 
 use std::array;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +63,8 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
     fn session(&self) -> Thread<'_, ENTRIES> {
         Thread {
             words: &self.words,
-            state: RefStateWrapper::construct(&self.state).expect("no more than so many threads"),
+            state: RefStateWrapper::construct(&self.state)
+                .expect("the number of threads is limited"),
         }
     }
 
@@ -71,7 +73,7 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
     }
 }
 
-/// The value of a word, if it does not hold a marker.
+/// Returns the value of a word, or `None` if it holds a marker.
 fn read(word: &AtomicUsize) -> Option<usize> {
     let value = word.load(Ordering::Acquire);
     (!is_value_a_kcas_marker::<MAX_THREADS>(value)).then_some(value)

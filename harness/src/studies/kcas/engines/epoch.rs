@@ -1,4 +1,5 @@
-//! Our K-CAS with descriptors on the heap that epochs reclaim: what reusing descriptors is compared with.
+//! Our K-CAS with descriptors on the heap that epochs reclaim, for comparison with reused
+//! descriptors.
 
 use kcas_epoch::WordArray;
 

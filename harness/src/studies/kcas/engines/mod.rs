@@ -1,7 +1,8 @@
-//! Ways to change several words of memory at one moment: ours and its rivals, behind one trait, one file each.
+//! The K-CAS engines: ways to change several words of memory at one moment, ours and its rivals,
+//! behind one trait, one file each.
 //!
-//! What is asked of each is the same: read some words, and replace them all if none has changed meanwhile. An
-//! engine is used the way its documentation shows, at its best.
+//! Each does the same: it reads some words, and replaces them all if none has changed meanwhile. An
+//! engine is used as its documentation shows, at its best.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,64 +16,67 @@ mod epoch;
 mod mutex;
 mod reused;
 
-/// Most threads that may work on the words of one engine.
+/// Maximum number of threads that may use the words of one engine.
 pub const MAX_THREADS: usize = 256;
 
-/// Most entries of one operation.
+/// Maximum number of entries of one operation.
 pub const MAX_ENTRIES: usize = WordArray::MAX_OPS;
 
-/// What every word holds at first: far from 0, so that it can also be reduced, and narrow enough for every engine.
+/// Initial value of every word: far from 0, so that it can also be reduced, and narrow enough for
+/// every engine.
 pub const START: u64 = 1 << 32;
 
-/// One entry of an operation: add this to that word.
+/// One entry of an operation: add `by` to the word at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which word.
+    /// Index of the word.
     pub index: usize,
-    /// What is added to it; 0 only demands that it has not changed meanwhile.
+    /// What is added to it; 0 only requires that the word has not changed meanwhile.
     pub by: i64,
 }
 
 impl Change {
-    /// What becomes of a value.
+    /// Returns the new value for an old one.
     #[inline]
     fn of(self, value: u64) -> u64 {
         value.wrapping_add_signed(self.by)
     }
 }
 
-/// An array of words that threads share: what a file here implements, and an [`Engine`] with it.
+/// An array of words that threads share. Each file here implements it, and thereby an [`Engine`].
 trait Words: Send + Sync + Sized + 'static {
     /// One thread's access to the words.
     type Session<'a>: Session;
 
-    /// So many words, each holding [`START`].
+    /// Creates `len` words, each holding [`START`].
     fn new(len: usize) -> Self;
 
-    /// Access for the current thread.
+    /// Gives the current thread access.
     fn session(&self) -> Self::Session<'_>;
 
-    /// The value of a word while no operation is under way; `None` where one has left something else behind.
+    /// Returns the value of a word while no operation is under way; `None` if an operation left
+    /// something else behind.
     fn value(&self, index: usize) -> Option<u64>;
 }
 
 /// See [`Words::Session`].
 trait Session {
-    /// Reads the words, of ascending indices, and makes all the changes at one moment. `false` if a word was
-    /// changed by somebody else meanwhile: then nothing has happened.
+    /// Reads the words, which have ascending indices, and makes all the changes at one moment.
+    /// Returns `false`, without effect, if another thread changed a word meanwhile.
     fn try_change(&mut self, changes: &[Change]) -> bool;
 }
 
 /// An array of words that threads share, whatever its type.
 pub trait Engine: Send + Sync {
-    /// Makes operation after operation, each as often as it takes to succeed, until `running` is false: the
-    /// operations of this schedule, of so many entries each, over and over again.
+    /// Repeats the operations of this schedule, `entries` entries each, over and over until
+    /// `running` is false. Each operation is retried until it succeeds.
     fn work(&self, schedule: &[Change], entries: usize, running: &AtomicBool) -> Tally;
 
-    /// Makes one operation, which nobody disturbs.
+    /// Makes one uncontended operation.
     fn change(&self, changes: &[Change]);
 
-    /// The value of a word while no operation is under way; `None` where one has left something else behind.
+    /// Returns the value of a word while no operation is under way; `None` if an operation left
+    /// something else behind.
     fn value(&self, index: usize) -> Option<u64>;
 }
 
@@ -81,7 +85,7 @@ pub trait Engine: Send + Sync {
 pub struct Tally {
     /// Operations that took effect.
     pub operations: u64,
-    /// How often they were tried for that.
+    /// Attempts made for them.
     pub attempts: u64,
 }
 
@@ -91,7 +95,7 @@ impl<W: Words> Engine for W {
         let mut tally = Tally::default();
         for changes in schedule.chunks_exact(entries).cycle() {
             loop {
-                // Relaxed: it says when to stop, and nothing else.
+                // Relaxed: it only says when to stop, and publishes nothing.
                 if !running.load(Ordering::Relaxed) {
                     return tally;
                 }
@@ -115,23 +119,24 @@ impl<W: Words> Engine for W {
     }
 }
 
-/// An engine as it is known by name.
+/// An engine, by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The name by which CSV and figures call it.
+    /// Name used in CSV files and figures.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// One-line description.
     pub description: &'static str,
-    /// What its users may rely on, in one line.
+    /// One line on what its users may rely on.
     pub guarantees: &'static str,
     /// Whether its accesses to shared memory are [steps](kcas::steps), and so can be counted.
     pub counted: bool,
-    /// So many words, for operations of so many entries.
+    /// Creates `len` words, for operations of `entries` entries.
     pub(crate) build: fn(len: usize, entries: usize) -> Box<dyn Engine>,
 }
 
 impl Entry {
-    /// So many words, each holding [`START`], for operations of so many entries: from 1 to [`MAX_ENTRIES`].
+    /// Creates `len` words, each holding [`START`], for operations of `entries` entries, from 1 to
+    /// [`MAX_ENTRIES`].
     pub fn build(&self, len: usize, entries: usize) -> Box<dyn Engine> {
         assert!(
             (1..=MAX_ENTRIES).contains(&entries),

@@ -1,4 +1,4 @@
-//! What a program gets without any of this: an array under one lock.
+//! An array under one mutex: the baseline without any of this.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -31,7 +31,7 @@ impl Words for Locked {
 }
 
 impl Session for &Locked {
-    /// Nobody comes between.
+    /// Always succeeds: no other thread can interfere.
     #[inline]
     fn try_change(&mut self, changes: &[Change]) -> bool {
         let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Our K-CAS: a record for each thread, which it uses again and again.
+//! Our K-CAS: one record per thread, which is reused for every operation.
 
 use arrayvec::ArrayVec;
 use kcas::{Op, WordArray};
@@ -36,7 +36,7 @@ impl Session for &WordArray {
     }
 }
 
-/// The entries of the operation on words that are read so.
+/// Returns the entries of the operation, given how words are read.
 #[inline]
 pub(super) fn ops(changes: &[Change], load: impl Fn(usize) -> u64) -> ArrayVec<Op, MAX_ENTRIES> {
     let op = |change: &Change| {
