@@ -1,6 +1,6 @@
 //! SmartCuckoo and plain cuckoo hashing as subjects of sweeps. Each table is under one mutex, as
-//! neither supports threads. They have as many one-key buckets as the other subjects have slots.
-//! They store 64-bit hashes, and treat keys with the same hash as one key.
+//! neither supports threads. They have twice as many one-key buckets as the other subjects have slots,
+//! since no table with two hash functions and one key a bucket is filled beyond half. They store 64-bit hashes, and treat keys with the same hash as one key.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Mutex;
@@ -38,7 +38,7 @@ impl<T: CuckooTable> Sequential for ForOne<T> {
     type Location = Key;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        Ok(Self(T::new(buckets.saturating_mul(SLOTS_PER_BUCKET))?))
+        Ok(Self(T::new(buckets.saturating_mul(2 * SLOTS_PER_BUCKET))?))
     }
 
     fn locator(&self) {}
@@ -63,8 +63,9 @@ impl<T: CuckooTable> Sequential for ForOne<T> {
         self.0.remove(key).is_some()
     }
 
+    /// Half of the buckets: no more can be filled.
     fn slots(&self) -> usize {
-        self.0.buckets().number()
+        self.0.buckets().number() / 2
     }
 
     fn memory_bytes(&self) -> usize {
