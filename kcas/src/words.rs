@@ -276,6 +276,12 @@ impl WordArray {
     }
 
     /// Sets every word to 0.
+    ///
+    /// ```
+    /// let mut words = kcas::WordArray::from_values(vec![1, 2]);
+    /// words.clear();
+    /// assert_eq!((words.load(0), words.load(1)), (0, 0));
+    /// ```
     pub fn clear(&mut self) {
         for word in &self.words {
             // Relaxed: nobody else has access meanwhile, and handing the array on synchronises. No

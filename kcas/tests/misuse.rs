@@ -44,6 +44,11 @@ fn kcas_misuse_is_an_error_and_changes_nothing() {
             vec![op(1, WIDE | 5, 1), op(2, 0, 1)],
             Error::ValueTooWide { value: WIDE | 5 },
         ),
+        // The same bit twice.
+        (
+            vec![op(1, 0, 1), op(2, WIDE, WIDE)],
+            Error::ValueTooWide { value: WIDE },
+        ),
         (vec![op(1, 0, 1), op(2, 7, 1)], Error::Mismatch),
     ] {
         assert_eq!(words.kcas(&ops), Err(error), "{ops:?}");
