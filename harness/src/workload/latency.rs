@@ -220,10 +220,16 @@ mod tests {
                 "offered_mops = [1]\nburst = 10001",
                 "`latency.burst`: 10001",
             ),
-            ("offered_mops = [0]\nburst = 2", "`latency.burst`: 2 means"),
+            (
+                "offered_mops = [0]\nburst = 2",
+                "`latency.burst`: 2 has an effect only",
+            ),
             ("offered_mops = [0]\nevery = 0", "`latency.every`: 0"),
             ("offered_mops = [0]\nevery = 1001", "`latency.every`: 1001"),
-            ("offered_mops = [1]\nevery = 2", "`latency.every`: 2 means"),
+            (
+                "offered_mops = [1]\nevery = 2",
+                "`latency.every`: 2 has an effect only",
+            ),
             ("offered_mops = [1]\nrate = 2", "unknown field `rate`"),
         ] {
             let error = format!("{:#}", latency(text).unwrap_err());

@@ -201,7 +201,7 @@ mod tests {
             let table = Forgetful::new(100).unwrap();
             let part = Run::new(table, mix, &keys, random).part(500, 500);
             let error = part.unwrap_err().to_string();
-            assert!(error.contains("forgetful answered"), "{error}");
+            assert!(error.contains("forgetful gave"), "{error}");
         }
     }
 }
