@@ -127,7 +127,7 @@ fn what_measures_goes_on_when_nobody_reads() {
         assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
         let told = ended
             .stderr
-            .matches("nobody reads the standard output")
+            .matches("standard output is no longer read")
             .count();
         assert_eq!(told, 1, "{arguments}: {ended:?}");
     }
@@ -322,7 +322,7 @@ fn ended_before_anything(ended: &Ended, arguments: &str) {
         .collect();
     assert_eq!(lines.len(), 1, "{arguments}: {ended:?}");
     assert!(
-        lines[0].starts_with("error: cannot leave results"),
+        lines[0].starts_with("error: cannot write results"),
         "{lines:?}"
     );
     assert!(lines[0].contains("--out"), "{lines:?}");

@@ -92,7 +92,7 @@ fn rows_that_a_complete_run_has_lost_are_measured_again() {
         resumed
             .stderr(contains(format!("going on after {kept} rows")))
             .stderr(contains(format!(
-                "complete once, and {} of its rows are missing",
+                "was complete, but {} of its rows are missing",
                 TINY_ROWS - kept
             )));
         assert_eq!(measurements(&place.csv()), measurements(&whole));
@@ -113,7 +113,7 @@ fn rows_that_a_complete_run_has_lost_are_measured_again() {
     fs::write(path, silent.join("\n")).unwrap();
     place.cut_to(&lines(&whole, 8));
     let resumed = place.run("sweep tiny.toml --resume").success();
-    resumed.stderr(contains(format!("and {} of its rows", TINY_ROWS - 7)));
+    resumed.stderr(contains(format!("but {} of its rows", TINY_ROWS - 7)));
     assert_eq!(measurements(&place.csv()), measurements(&whole));
 }
 

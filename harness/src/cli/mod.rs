@@ -113,8 +113,9 @@ enum Command {
     ///
     /// A violation is printed as the few calls that cannot be explained, and the exit code is 1.
     /// Finding none proves nothing: run longer, with more threads than cores and other seeds, and
-    /// above all use a build that can stop threads in the middle of their calls (`cargo run
-    /// --release -p harness --features steps -- check --subject lock-free`).
+    /// above all use a build that can stop threads in the middle of their calls:
+    ///
+    /// `cargo run --release -p harness --features steps -- check --subject lock-free`
     ///
     /// If a subject does not reveal which keys it treats as equal (`Subject::class`), it is checked
     /// for missed keys only.

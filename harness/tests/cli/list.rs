@@ -39,7 +39,7 @@ fn help_teaches() {
         (vec!["targets", "--help"], "aimed at"),
         (vec!["list", "--help"], "experiments"),
         (vec!["theory", "--help"], "[default: 1000000]"),
-        (vec!["growth", "--help"], "Every insert is timed"),
+        (vec!["growth", "--help"], "a thousandth of the keys"),
         (vec!["check", "--help"], "--features steps"),
         (vec!["check", "--help"], "[default: 8]"),
     ] {
