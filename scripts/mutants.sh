@@ -3,7 +3,7 @@
 # still pass. What is left out, and why, is in .cargo/mutants.toml. (Memory orderings are covered by
 # scripts/orderings.sh.)
 #
-#   scripts/mutants.sh [OPTION ...]       about 75 minutes on two cores; options go to `cargo mutants`
+#   scripts/mutants.sh [OPTION ...]       hours on two cores (--in-diff FILE: of a change only); options go to `cargo mutants`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
