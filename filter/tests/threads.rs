@@ -14,18 +14,24 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const THREADS: usize = 5_000;
 
-/// Threads with small stacks. Each is to be joined: the end of the scope alone does not wait until a thread has given its
-/// id back, and the next test would find some still taken.
-fn spawn_small<'scope>(
+/// Spawns threads with small stacks, each of which is given its number.
+///
+/// Join each: the end of the scope alone does not wait until a thread has given its id back, and
+/// the next test would find some still taken.
+fn spawn_small<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
-    number: usize,
-    run: impl Fn() + Clone + Send + 'scope,
-) -> Vec<ScopedJoinHandle<'scope, ()>> {
-    let spawn = |_| {
+    threads: usize,
+    run: impl Fn(usize) -> R + Copy + Send + 'scope,
+) -> Vec<ScopedJoinHandle<'scope, R>> {
+    let spawn = |number| {
         let small = thread::Builder::new().stack_size(128 * 1024);
-        small.spawn_scoped(scope, run.clone()).unwrap()
+        small.spawn_scoped(scope, move || run(number)).unwrap()
     };
-    (0..number).map(spawn).collect()
+    (0..threads).map(spawn).collect()
+}
+
+fn join<R>(threads: Vec<ScopedJoinHandle<R>>) -> Vec<R> {
+    threads.into_iter().map(|t| t.join().unwrap()).collect()
 }
 
 const TOLD: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
@@ -107,23 +113,14 @@ fn more_threads_than_there_are_ids_are_told() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let filters = Filters::new();
     let all_tried = Barrier::new(THREADS);
-    let served: Vec<bool> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS)
-            .map(|number| {
-                let (filters, all_tried) = (&filters, &all_tried);
-                let run = move || {
-                    let served = catch_unwind(AssertUnwindSafe(|| filters.insert(number)));
-                    // Also after a panic, or the others wait for ever.
-                    all_tried.wait();
-                    // All ids are held from here on, until the first thread ends.
-                    served.unwrap()
-                };
-                let small = thread::Builder::new().stack_size(128 * 1024);
-                small.spawn_scoped(scope, run).unwrap()
-            })
-            .collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
-    });
+    let insert = |number| {
+        let served = catch_unwind(AssertUnwindSafe(|| filters.insert(number)));
+        // Also after a panic, or the others wait for ever.
+        all_tried.wait();
+        // All ids are held from here on, until the first thread ends.
+        served.unwrap()
+    };
+    let served = thread::scope(|scope| join(spawn_small(scope, THREADS, insert)));
     let told = served.iter().filter(|served| !**served).count();
     assert_eq!(told, THREADS - MAX_THREADS);
     let held = 4 * MAX_THREADS;
@@ -157,7 +154,7 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
     });
     let (registered, tried) = (Barrier::new(MAX_THREADS + 1), Barrier::new(MAX_THREADS + 1));
     thread::scope(|scope| {
-        let hold = || {
+        let hold = |_| {
             assert_eq!(filter::register_thread(), Ok(()));
             registered.wait();
             tried.wait();
@@ -183,9 +180,7 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
         });
         let result = one_too_many.join();
         tried.wait();
-        holders
-            .into_iter()
-            .for_each(|holder| holder.join().unwrap());
+        join(holders);
         result.unwrap();
     });
 }
@@ -211,7 +206,7 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
     }
     let (registered, ended) = (Barrier::new(MAX_THREADS), Barrier::new(MAX_THREADS));
     thread::scope(|scope| {
-        let hold = || {
+        let hold = |_| {
             assert_eq!(filter::register_thread(), Ok(()));
             registered.wait();
             ended.wait();
@@ -225,9 +220,7 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
         });
         let result = ending.join();
         ended.wait();
-        holders
-            .into_iter()
-            .for_each(|holder| holder.join().unwrap());
+        join(holders);
         result.unwrap();
     });
     let told = TOLD.lock().unwrap();

@@ -49,10 +49,7 @@ fn an_installation_is_finished_only_as_what_it_is() {
 #[test]
 fn late_installation_and_reused_record() {
     explore("late_installation_and_reused_record", 5, 55_000, || {
-        let array = Arc::new(WordArray::new(3));
-        array.compare_exchange(1, 0, 9).unwrap();
-        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let own = begun(&array, &ops);
+        let (array, ops, own) = begun_with_a_word_that_differs(3);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
@@ -124,10 +121,7 @@ fn an_owner_that_comes_late() {
 #[test]
 fn an_owner_that_is_told_of_a_success() {
     explore("an_owner_that_is_told_of_a_success", 3, 16_000, || {
-        let array = Arc::new(WordArray::new(2));
-        array.compare_exchange(1, 0, 9).unwrap();
-        let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-        let own = begun(&array, &ops);
+        let (array, ops, own) = begun_with_a_word_that_differs(2);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
@@ -381,10 +375,21 @@ fn begun(array: &WordArray, ops: &[Op]) -> Own {
 /// Starts a K-CAS of the current thread that is to set the first two words of a new array to 1, up
 /// to having the first of them.
 fn begun_in(words: usize) -> (Arc<WordArray>, Ops, Own) {
-    let array = Arc::new(WordArray::new(words));
+    begun_on(WordArray::new(words))
+}
+
+/// The same, but word 1 is 9 instead of 0, so the operation fails unless a thread sets it to 0 in
+/// time.
+fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Ops, Own) {
+    let array = WordArray::new(words);
+    array.compare_exchange(1, 0, 9).unwrap();
+    begun_on(array)
+}
+
+fn begun_on(array: WordArray) -> (Arc<WordArray>, Ops, Own) {
     let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
     let own = begun(&array, &ops);
-    (array, ops, own)
+    (Arc::new(array), ops, own)
 }
 
 /// Puts the owner's tag into one more word.

@@ -11,14 +11,13 @@ use crate::studies::sweep::numbers;
 pub(super) fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
     let mut wrong = 0;
     for page in pages {
-        let done = match check {
-            true => numbers::check(page).map(|()| "up to date"),
-            false => {
-                numbers::renew(page).map(|changed| if changed { "written" } else { "up to date" })
-            }
+        let done = if check {
+            numbers::check(page)
+        } else {
+            numbers::renew(page)
         };
         match done {
-            Ok(done) => say!("{}: {done}", page.display()),
+            Ok(()) => say!("{}: up to date", page.display()),
             Err(error) => {
                 note!("error: {error:#}");
                 wrong += 1;

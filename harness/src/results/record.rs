@@ -12,13 +12,12 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns};
-use crate::results::series::InRounds;
 use crate::wording::counted;
 
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and
     /// frozen, in one round.
-    Row:
+    Row in rounds of subject:
     /// Name of the experiment the row belongs to.
     experiment: String,
     /// Name of the structure that was measured.
@@ -143,16 +142,6 @@ impl Record for Row {
             self.load_factor
         );
         Ok(())
-    }
-}
-
-impl InRounds for Row {
-    fn subject(&self) -> &str {
-        &self.subject
-    }
-
-    fn round(&self) -> usize {
-        self.round
     }
 }
 

@@ -40,7 +40,6 @@ use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCucko
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::series::InRounds;
 use crate::results::verdict::Verdict;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
@@ -93,7 +92,7 @@ pub struct CuckooHashing {
 columns! {
     /// One measurement: one table under one mix, from the load before (at first from an empty
     /// table) to this one, in one round.
-    Row:
+    Row in rounds of table:
     /// Name of the table that was measured.
     table: String,
     /// Percentages of inserts, lookups and updates.
@@ -324,16 +323,6 @@ impl Record for Row {
             .find(|mix| mix.to_string() == self.mix)
             .with_context(|| format!("column `mix`: {:?} is not a known mix", self.mix))?;
         Ok(())
-    }
-}
-
-impl InRounds for Row {
-    fn subject(&self) -> &str {
-        &self.table
-    }
-
-    fn round(&self) -> usize {
-        self.round
     }
 }
 

@@ -41,7 +41,6 @@ use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::series::InRounds;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -108,7 +107,7 @@ pub struct Growth {
 columns! {
     /// One measurement: one subject on its way from the slice before (at first from the empty set)
     /// to this number of keys, in one round.
-    Row:
+    Row in rounds of subject:
     /// Name of the structure that was measured.
     subject: String,
     /// Round the measurement was taken in, from 1; the subjects of one round ran one right after
@@ -291,16 +290,6 @@ impl Record for Row {
             "more keys were found or looked up than there are"
         );
         Ok(())
-    }
-}
-
-impl InRounds for Row {
-    fn subject(&self) -> &str {
-        &self.subject
-    }
-
-    fn round(&self) -> usize {
-        self.round
     }
 }
 

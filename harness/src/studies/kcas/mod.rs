@@ -24,7 +24,6 @@ use serde::Serializer;
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::series::InRounds;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::print::{note, say};
@@ -95,7 +94,7 @@ fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 
 columns! {
     /// One measurement: one engine, one workload, one k, one number of threads, in one round.
-    Row:
+    Row in rounds of engine:
     /// Name of the engine that was measured.
     engine: String,
     /// `disjoint`: each thread has 64 words of its own; `contended`: all have the same 16 words.
@@ -136,16 +135,6 @@ impl Record for Row {
             self.entries
         );
         Ok(())
-    }
-}
-
-impl InRounds for Row {
-    fn subject(&self) -> &str {
-        &self.engine
-    }
-
-    fn round(&self) -> usize {
-        self.round
     }
 }
 

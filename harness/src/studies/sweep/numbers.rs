@@ -28,18 +28,18 @@ use crate::wording::counted;
 const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";
 
-/// Writes the numbers of a page anew; returns whether that changed the page.
+/// Writes the numbers of a page anew.
 ///
 /// # Errors
 ///
 /// A page that cannot be read or written, a mark that means nothing or is never closed, or results
 /// that do not hold what it asks for. The page is then as it was.
-pub fn renew(page: &Path) -> Result<bool> {
+pub fn renew(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     if old != new {
         outputs::write(page, &new)?;
     }
-    Ok(old != new)
+    Ok(())
 }
 
 /// Checks that the numbers of a page are those of the results.

@@ -11,7 +11,7 @@ columns! {
     Row:
     /// Name of the structure.
     structure: String,
-    /// What is told of it, with the parameters.
+    /// The quantity that the claim is about, with its parameters.
     quantity: String,
     /// The formula, and where it is from.
     formula: String,
