@@ -25,7 +25,9 @@ type Chunk = Box<[CachePadded<AtomicU64>]>;
 
 fn new_chunk(len: usize) -> Chunk {
     let counter = || CachePadded::new(AtomicU64::new(0));
-    (0..len).map(|_| counter()).collect()
+    let chunk: Chunk = (0..len).map(|_| counter()).collect();
+    kcas::simulation::name("counter", &chunk, len - FIRST_CHUNK);
+    chunk
 }
 
 /// A sum of per-thread counters and a start value.

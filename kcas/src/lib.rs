@@ -121,6 +121,7 @@ mod descriptor_models;
 #[cfg(kcas_loom)]
 pub mod model;
 mod op;
+pub mod simulation;
 pub mod steps;
 pub mod sync;
 mod tagged;

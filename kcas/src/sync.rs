@@ -7,18 +7,21 @@
 
 #[cfg(kcas_loom)]
 pub use loom::sync::atomic::Ordering;
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
 pub use observed::AtomicU64;
-#[cfg(not(any(kcas_loom, feature = "steps")))]
+#[cfg(not(any(kcas_loom, feature = "steps", feature = "simulation")))]
 pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
 
 #[cfg(not(kcas_loom))]
+use crate::simulation::access_to;
+#[cfg(not(kcas_loom))]
 use crate::steps::{Access, access};
 
 /// An atomic that does something before each access: a [step](crate::steps) with the feature
-/// `steps`, and the following under loom.
+/// `steps`, an event of a [simulation](crate::simulation) with the feature `simulation`, and the
+/// following under loom.
 ///
 /// Loom (0.7.2) decides which executions to explore from the *last* access to an atomic alone. When
 /// a thread loads an atomic and then writes it, its own load hides an earlier load by another
@@ -27,7 +30,7 @@ use crate::steps::{Access, access};
 /// relaxed read-modify-write of a companion, which loom takes to be dependent on every other one:
 /// no order of accesses is left out. It orders nothing and publishes nothing, so loads may return
 /// the same values as without it. `kcas/tests/loom.rs` shows what would be missed.
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
 mod observed {
     #[cfg(kcas_loom)]
     use loom::sync::atomic;
@@ -72,24 +75,30 @@ mod observed {
             &self.value
         }
 
+        fn observed(&self, access: Access) -> &atomic::AtomicU64 {
+            #[cfg(not(kcas_loom))]
+            crate::simulation::access_to(&self.value, access);
+            self.before(access)
+        }
+
         /// Returns the current value, or an older one that `order` still allows.
         pub fn load(&self, order: Ordering) -> u64 {
-            self.before(Access::Load).load(order)
+            self.observed(Access::Load).load(order)
         }
 
         /// Replaces the value.
         pub fn store(&self, value: u64, order: Ordering) {
-            self.before(Access::Store).store(value, order);
+            self.observed(Access::Store).store(value, order);
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
-            self.before(Access::Exchange).fetch_and(value, order)
+            self.observed(Access::Exchange).fetch_and(value, order)
         }
 
         /// Subtracts `value`, wrapping; returns the old value.
         pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
-            self.before(Access::Exchange).fetch_sub(value, order)
+            self.observed(Access::Exchange).fetch_sub(value, order)
         }
 
         /// Replaces the value by `new` if it is `current`; returns the old value.
@@ -100,8 +109,12 @@ mod observed {
             success: Ordering,
             failure: Ordering,
         ) -> Result<u64, u64> {
-            self.before(Access::Exchange)
-                .compare_exchange(current, new, success, failure)
+            let exchanged = self
+                .observed(Access::Exchange)
+                .compare_exchange(current, new, success, failure);
+            #[cfg(all(feature = "simulation", not(kcas_loom)))]
+            crate::simulation::exchanged(exchanged.is_ok());
+            exchanged
         }
     }
 }
@@ -110,13 +123,13 @@ mod observed {
 ///
 /// The memory comes zeroed from the system, which supplies a large piece page by page on first
 /// write: a table that is never filled takes only the pages that were written.
-#[cfg(not(any(kcas_loom, feature = "steps")))]
+#[cfg(not(any(kcas_loom, feature = "steps", feature = "simulation")))]
 pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     bytemuck::try_zeroed_slice_box(len).ok()
 }
 
 /// Returns `len` zeros, or `None` when the allocator refuses the memory.
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
 pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).ok()?;
@@ -155,6 +168,7 @@ impl<T, A: Copy> OnFirstUse<T, A> {
 
     /// Returns the value, if it has been made. Wait-free: one load.
     pub fn get(&self) -> Option<&T> {
+        access_to(self, Access::Load);
         access(Access::Load);
         self.made.get()
     }
@@ -162,6 +176,7 @@ impl<T, A: Copy> OnFirstUse<T, A> {
     /// Returns the value; the first caller makes it. Wait-free, except for the allocator on first
     /// use.
     pub fn get_or_make(&self) -> &T {
+        access_to(self, Access::Load);
         access(Access::Load);
         self.made.get_or_init(|| Box::new((self.make)(self.of)))
     }

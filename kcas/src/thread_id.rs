@@ -127,6 +127,24 @@ pub(crate) fn end_of_thread() {
     drop(GiveBack);
 }
 
+/// Claims an id that no thread keeps, for a simulated core.
+#[cfg(all(feature = "simulation", not(kcas_loom)))]
+pub(crate) fn claim_for_a_core() -> Result<usize, TooManyThreads> {
+    ThreadId::claim().map(|id| id.index)
+}
+
+/// Gives back the id of a simulated core.
+#[cfg(all(feature = "simulation", not(kcas_loom)))]
+pub(crate) fn give_back_of_a_core(index: usize) {
+    ThreadId::of(index).give_back();
+}
+
+/// Replaces the id that the current thread holds.
+#[cfg(all(feature = "simulation", not(kcas_loom)))]
+pub(crate) fn swap(index: Option<usize>) -> Option<usize> {
+    HELD_HERE.with(|held| held.replace(index))
+}
+
 impl ThreadId {
     fn of(index: usize) -> ThreadId {
         ThreadId {

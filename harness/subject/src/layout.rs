@@ -2,13 +2,13 @@
 //! differ only in how they coordinate threads.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::AtomicU64;
 
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
 use filter::hashing::{Location, MAX_BUCKETS};
 
 use crate::SLOTS_PER_BUCKET;
+use crate::sync::{AtomicU64, name, zeros};
 
 /// Bits per fingerprint.
 pub const FINGERPRINT_BITS: usize = 12;
@@ -41,10 +41,10 @@ pub fn slots(buckets: usize) -> Result<usize> {
 /// Allocates zeroed words, which the system provides page by page when they are first written; in
 /// huge pages where our filter's words are in huge pages.
 pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
-    let zeroed = bytemuck::try_zeroed_slice_box(words).ok();
-    let zeroed = zeroed.with_context(|| format!("no memory for {words} words"))?;
+    let zeroed = zeros(words).with_context(|| format!("no memory for {words} words"))?;
     #[cfg(feature = "huge-pages")]
     huge_pages::advise(&zeroed);
+    name("bucket", &zeroed, 0);
     Ok(zeroed)
 }
 

@@ -9,6 +9,7 @@ pub mod calls;
 pub mod layout;
 pub mod one_lock;
 pub mod spin;
+pub mod sync;
 pub mod under_mutex;
 pub mod wording;
 

@@ -4,10 +4,11 @@
 //! A waiter only reads until the lock looks free, backs off, and yields its core after a long wait,
 //! so that a holder that lost its core gets it back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use crossbeam_utils::Backoff;
 use kcas::steps::step;
+
+use crate::sync::{AtomicBool, Backoff};
 
 /// A lock that is taken and released by one access each.
 pub trait Spin {

@@ -1,10 +1,11 @@
-//! The standard library's mutex around any sequential structure.
+//! A mutex around any sequential structure.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use kcas::steps::step;
 
 use super::one_lock::{Lock, Sequential};
+use crate::sync::Mutex;
 
 /// The name and description of a structure when it is shared under a mutex.
 pub trait UnderMutex: Sequential {

@@ -3,12 +3,12 @@
 //! since no table with two hash functions and one key a bucket is filled beyond half. They store 64-bit hashes, and treat keys with the same hash as one key.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::Mutex;
 
 use anyhow::Result;
 use filter::FixedState;
 use subject::SLOTS_PER_BUCKET;
 use subject::one_lock::{OneLock, Sequential};
+use subject::sync::Mutex;
 use subject::under_mutex::UnderMutex;
 
 use super::{CuckooTable, Key, PlainCuckoo, SmartCuckoo};

@@ -6,13 +6,14 @@
 //! [`batched-roofline`](super::BatchedRoofline).
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use filter::hashing::Location;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::layout::{Geometry, geometry, locate, zeroed};
+use subject::sync::AtomicU64;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// A table of pseudo-random words. It holds no keys. A lookup folds the two words into a

@@ -2,10 +2,11 @@
 //! word, and exchange it.
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use subject::layout::{Geometry, Layout, geometry, locate, zeroed};
+use subject::sync::AtomicU64;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 /// A table of words without keys.

@@ -1,9 +1,8 @@
 //! The classic cuckoo filter under one mutex of the standard library: the simplest way to share a
 //! sequential filter.
 
-use std::sync::Mutex;
-
 use subject::one_lock::OneLock;
+use subject::sync::Mutex;
 use subject::under_mutex::UnderMutex;
 
 use super::victim_cuckoo::VictimCuckoo;

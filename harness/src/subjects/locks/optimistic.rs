@@ -37,13 +37,13 @@
 //! nothing.
 
 use std::hint::{black_box, select_unpredictable};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
-use crossbeam_utils::Backoff;
 use filter::hashing::Location;
 use kcas::steps::step;
 use subject::layout::Layout;
 use subject::spin::Spin;
+use subject::sync::{AtomicU64, Backoff};
 
 use super::striped::{Lookup, Striped, StripedFilter};
 

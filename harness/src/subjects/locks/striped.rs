@@ -22,7 +22,7 @@
 //! one moment, as in the lock-free filter.
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use crossbeam_utils::CachePadded;
@@ -33,6 +33,7 @@ use filter::path::Step;
 use kcas::steps::step;
 use subject::layout::{Geometry, Layout, geometry, locate, zeroed};
 use subject::spin::{Held, Spin};
+use subject::sync::{AtomicU64, name};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use super::chain::{CAME, WENT, counted, find_chain};
@@ -60,10 +61,12 @@ impl<S: Spin + Default> Striped<S> {
     pub(super) fn new(buckets: usize) -> Result<Self> {
         let geometry = geometry(buckets)?;
         let stripes = STRIPES.min(buckets.next_power_of_two());
+        let stripes: Box<[_]> = (0..stripes).map(|_| CachePadded::default()).collect();
+        name("stripe", &stripes, 0);
         Ok(Self {
             geometry,
             words: zeroed(buckets)?,
-            stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
+            stripes,
             length: Length::starting_at(0),
         })
     }

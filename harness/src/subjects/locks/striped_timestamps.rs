@@ -23,10 +23,10 @@
 
 use std::hint::{black_box, select_unpredictable};
 
-use crossbeam_utils::Backoff;
 use filter::hashing::Location;
 use subject::layout::Layout;
 use subject::spin::SpinLock;
+use subject::sync::Backoff;
 
 use super::striped::{Lookup, Striped, StripedFilter};
 

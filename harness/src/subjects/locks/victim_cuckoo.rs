@@ -18,6 +18,7 @@ use rand::{RngExt, SeedableRng};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::one_lock::Sequential;
+use subject::sync::{Access, name, touch};
 
 /// Fingerprints kicked out in a row before an insert gives up.
 pub(crate) const MAX_KICKS: usize = 500;
@@ -39,9 +40,11 @@ impl Sequential for VictimCuckoo {
     type Location = Location;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
+        let words: Box<[u64]> = vec![0; buckets].into();
+        name("bucket", &words, 0);
         Ok(Self {
             geometry: geometry(buckets)?,
-            words: vec![0; buckets].into(),
+            words,
             victim: None,
             random: SmallRng::seed_from_u64(0),
         })
@@ -141,12 +144,14 @@ impl VictimCuckoo {
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
         step();
+        touch(&self.words[bucket], Access::Load);
         self.words[bucket]
     }
 
     #[inline]
     fn write(&mut self, bucket: usize, word: u64) {
         step();
+        touch(&self.words[bucket], Access::Store);
         self.words[bucket] = word;
     }
 

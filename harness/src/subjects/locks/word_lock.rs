@@ -53,15 +53,15 @@
 
 use std::hash::Hash;
 use std::hint::select_unpredictable;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use crossbeam_utils::Backoff;
 use filter::Class;
 use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
+use subject::sync::{AtomicU64, Backoff};
 use subject::layout::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
 use subject::{SLOTS_PER_BUCKET, Subject};
 

@@ -1,0 +1,412 @@
+//! Who has each cache line, and what an access to it costs.
+//!
+//! A line is a resource that one core at a time can have for writing. A hand-over takes the
+//! machine's latency; the next one begins when the last has arrived, so that a fight for one line is
+//! serial. Uncontended accesses of one core overlap. The crate's docs explain the model.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use kcas::simulation::Access;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::caches::{Cache, LINE_BYTES};
+use crate::model::Model;
+
+/// A moment or a duration, in picoseconds.
+pub(crate) type Time = u64;
+
+pub(crate) fn time(ns: f64) -> Time {
+    (ns * 1e3).round() as Time
+}
+
+/// What happens to a core that accesses a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It makes the access now, and goes on at this time.
+    Done(Time),
+    /// The line arrives at this time; until then it waits, and then it makes the access.
+    Arrives(Time),
+    /// It waits in the queue of the line.
+    Queued,
+}
+
+/// What was observed of a line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Observed {
+    /// Hand-overs from one core to another.
+    pub(crate) transfers: u64,
+    /// Time that cores waited for others before a hand-over to them began.
+    pub(crate) waiting: Time,
+    /// Time that hand-overs took.
+    pub(crate) moving: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    core: usize,
+    writes: bool,
+    since: Time,
+}
+
+#[derive(Debug)]
+struct Line {
+    address: usize,
+    /// One bit for each core whose caches have it.
+    holders: u128,
+    /// The core that alone may write it.
+    owner: Option<usize>,
+    /// The core that could write it before, and until when it still can.
+    last: Option<(usize, Time)>,
+    /// Hand-overs whose end the scheduler awaits.
+    under_way: usize,
+    /// When the last hand-over ended.
+    arrived: Time,
+    queue: Vec<Waiter>,
+    observed: Observed,
+}
+
+/// Addresses are already spread: one multiplication is enough.
+#[derive(Debug, Default)]
+struct LineHasher(u64);
+
+impl Hasher for LineHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only numbers are hashed");
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.0 = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// All lines of a machine, and its caches.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    model: Model,
+    numbers: HashMap<usize, u32, BuildHasherDefault<LineHasher>>,
+    lines: Vec<Line>,
+    l1: Vec<Cache>,
+    l2: Vec<Cache>,
+    llc: Vec<Cache>,
+    /// When the last store of each core leaves its store buffer.
+    drained: Vec<Time>,
+    random: SmallRng,
+}
+
+impl Memory {
+    pub(crate) fn new(model: &Model, cores: usize, seed: u64) -> Self {
+        let domains = model.llc_of(cores - 1) + 1;
+        let caches = |level, count: usize| (0..count).map(|_| Cache::new(level)).collect();
+        Self {
+            numbers: HashMap::default(),
+            lines: Vec::new(),
+            l1: caches(&model.l1, cores),
+            l2: caches(&model.l2, cores),
+            llc: caches(&model.llc, domains),
+            drained: vec![0; cores],
+            random: SmallRng::seed_from_u64(seed),
+            model: model.clone(),
+        }
+    }
+
+    /// Returns the number of an address's line: lines are numbered as they are first used.
+    #[inline]
+    fn number(&mut self, address: usize) -> u32 {
+        let lines = &mut self.lines;
+        *self
+            .numbers
+            .entry(address / LINE_BYTES)
+            .or_insert_with(|| {
+                lines.push(Line {
+                    address: address / LINE_BYTES * LINE_BYTES,
+                    holders: 0,
+                    owner: None,
+                    last: None,
+                    under_way: 0,
+                    arrived: 0,
+                    queue: Vec::new(),
+                    observed: Observed::default(),
+                });
+                (lines.len() - 1) as u32
+            })
+    }
+
+    /// Puts lines into the last-level caches, as a program that used them before would find them;
+    /// and into all cores' own caches, if everyone only reads them.
+    pub(crate) fn warm(&mut self, addresses: impl Iterator<Item = usize>, everywhere: bool) {
+        for address in addresses {
+            let line = self.number(address);
+            self.llc.iter_mut().for_each(|cache| {
+                cache.touch(line);
+            });
+            for core in 0..if everywhere { self.l2.len() } else { 0 } {
+                self.lines[line as usize].holders |= 1 << core;
+                self.keep(core, line);
+            }
+        }
+    }
+
+    /// A core accesses an address.
+    pub(crate) fn access(
+        &mut self,
+        core: usize,
+        address: usize,
+        access: Access,
+        now: Time,
+    ) -> Step {
+        let number = self.number(address);
+        let line = &mut self.lines[number as usize];
+        let holds = line.holders & 1 << core != 0;
+        let writes = access != Access::Load;
+        let end = now + if writes { time(self.model.exchange) } else { 0 };
+        let lends = (line.last).is_some_and(|(last, until)| last == core && end <= until);
+        let alone = line.owner == Some(core) || line.holders == 1 << core;
+        if lends || (holds && (!writes || alone)) {
+            if writes && !lends {
+                line.owner = Some(core);
+            }
+            return Step::Done(self.hit(core, number, access, now));
+        }
+        let others = line.holders & !(1 << core);
+        let from = match line.owner {
+            Some(owner) if owner != core => Some(owner),
+            // A writer takes the line from all who read it; the farthest takes longest.
+            _ if writes && others != 0 => farthest(&self.model, others, core),
+            _ => None,
+        };
+        match from {
+            Some(from) => self.hand_over((from, core), number, access, now),
+            None => Step::Done(self.fetch(core, number, access, now)),
+        }
+    }
+
+    /// The line is in the core's caches.
+    fn hit(&mut self, core: usize, line: u32, access: Access, now: Time) -> Time {
+        let (near, _) = self.l1[core].touch(line);
+        let level = if near { self.model.l1 } else { self.model.l2 };
+        if !near {
+            self.keep(core, line);
+        }
+        let cost = time(level.ns / self.model.overlap.loads);
+        match access {
+            Access::Exchange => now.max(self.drained[core]) + time(self.model.exchange) + cost,
+            _ => now + cost,
+        }
+    }
+
+    /// The line is in no other core's caches, or is only read.
+    fn fetch(&mut self, core: usize, line: u32, access: Access, now: Time) -> Time {
+        let model = &self.model;
+        let (sockets, own) = (model.hand_over.other_socket, model.llc_of(core));
+        let latency = if self.llc[own].holds(line) {
+            model.llc.ns
+        } else if let Some(holder) = nearest(model, self.lines[line as usize].holders, core) {
+            model.between(holder, core)
+        } else if (0..self.llc.len()).any(|cache| self.llc[cache].holds(line)) {
+            sockets
+        } else {
+            model.memory
+        };
+        let (overlap, writes) = (self.overlap(access, false), access != Access::Load);
+        self.take(core, line, writes);
+        let done = now + time(latency / overlap);
+        match access {
+            Access::Exchange => done.max(self.drained[core]) + time(self.model.exchange),
+            _ => done,
+        }
+    }
+
+    fn overlap(&self, access: Access, upgrade: bool) -> f64 {
+        match access {
+            Access::Exchange if upgrade => self.model.overlap.upgrades,
+            Access::Exchange => self.model.overlap.exchanges,
+            _ => self.model.overlap.loads,
+        }
+    }
+
+    /// The line comes from another core, or others must give it up.
+    fn hand_over(
+        &mut self,
+        (from, core): (usize, usize),
+        number: u32,
+        access: Access,
+        now: Time,
+    ) -> Step {
+        let writes = access != Access::Load;
+        let line = &mut self.lines[number as usize];
+        if line.under_way > 0 {
+            let since = now;
+            line.queue.push(Waiter {
+                core,
+                writes,
+                since,
+            });
+            return Step::Queued;
+        }
+        let upgrade = line.holders & 1 << core != 0;
+        let latency = self.model.between(from, core);
+        let overlap = self.overlap(access, upgrade);
+        // How long before its turn the core asks for the line: it reads ahead.
+        let ahead = time(latency - latency / overlap);
+        let line = &mut self.lines[number as usize];
+        let begin = now.saturating_sub(ahead).max(line.arrived);
+        let arrives = begin + time(latency);
+        line.observed.transfers += 1;
+        line.observed.waiting += begin.saturating_sub(now);
+        line.observed.moving += time(latency);
+        let kept = begin + time(latency * self.model.kept);
+        let at_once = access == Access::Store || (begin < now && kept <= now);
+        line.last = (line.owner == Some(from) && !at_once).then_some((from, kept));
+        line.arrived = arrives;
+        line.under_way = usize::from(!at_once);
+        self.take(core, number, writes);
+        match access {
+            _ if !at_once => Step::Arrives(arrives),
+            // The core goes on; what follows must wait until its store buffer is empty.
+            Access::Store => {
+                self.drained[core] = self.drained[core].max(arrives);
+                Step::Done(now + time(latency / overlap))
+            }
+            Access::Exchange => {
+                Step::Done(arrives.max(self.drained[core]) + time(self.model.exchange))
+            }
+            _ => Step::Done(arrives),
+        }
+    }
+
+    /// A line that a core waited for has arrived. Returns when the core goes on, and which others
+    /// get the line when.
+    pub(crate) fn arrived(
+        &mut self,
+        core: usize,
+        address: usize,
+        access: Access,
+        now: Time,
+        next: &mut Vec<(Time, usize)>,
+    ) -> Time {
+        let number = self.number(address);
+        let line = &mut self.lines[number as usize];
+        line.under_way -= 1;
+        if line.under_way == 0 && !line.queue.is_empty() {
+            self.pass_on(core, number, now, next);
+        }
+        self.hit(core, number, access, now)
+    }
+
+    /// Passes a line on to a writer that waits, or to all readers that do.
+    fn pass_on(&mut self, core: usize, number: u32, now: Time, next: &mut Vec<(Time, usize)>) {
+        let at = self.choose(core, number);
+        let line = &mut self.lines[number as usize];
+        let chosen: Vec<Waiter> = match line.queue[at].writes {
+            true => vec![line.queue.remove(at)],
+            false => line.queue.extract_if(.., |waiter| !waiter.writes).collect(),
+        };
+        let owned = self.lines[number as usize].owner == Some(core);
+        let mut latest = 0.0_f64;
+        for waiter in &chosen {
+            let latency = self.model.between(core, waiter.core);
+            latest = latest.max(latency);
+            let line = &mut self.lines[number as usize];
+            line.observed.transfers += 1;
+            line.observed.waiting += now - waiter.since;
+            line.observed.moving += time(latency);
+            line.under_way += 1;
+            line.arrived = line.arrived.max(now + time(latency));
+            self.take(waiter.core, number, waiter.writes);
+            next.push((now + time(latency), waiter.core));
+        }
+        let kept = now + time(latest * self.model.kept);
+        self.lines[number as usize].last = owned.then_some((core, kept));
+    }
+
+    /// Chooses who gets a line next: of those at one distance the one that waited longest; near ones
+    /// more often than far ones, by the inverse of the distance.
+    fn choose(&mut self, core: usize, number: u32) -> usize {
+        let queue = &self.lines[number as usize].queue;
+        let weight = |waiter: &Waiter| 1.0 / self.model.between(core, waiter.core).max(1e-3);
+        let all: f64 = queue.iter().map(weight).sum();
+        let mut drawn = self.random.random_range(0.0..all);
+        let drawn = queue.iter().position(|waiter| {
+            drawn -= weight(waiter);
+            drawn < 0.0
+        });
+        let distance = weight(&queue[drawn.unwrap_or_default()]);
+        let same = |waiter: &Waiter| weight(waiter) == distance;
+        queue.iter().position(same).unwrap_or_default()
+    }
+
+    /// A core gets a line.
+    fn take(&mut self, core: usize, number: u32, writes: bool) {
+        let line = &mut self.lines[number as usize];
+        match writes {
+            true => {
+                line.holders = 1 << core;
+                line.owner = Some(core);
+            }
+            false => {
+                line.holders |= 1 << core;
+                // What its owner has written goes to the last level.
+                line.owner = None;
+            }
+        }
+        let domain = self.model.llc_of(core);
+        self.llc[domain].touch(number);
+        self.keep(core, number);
+    }
+
+    /// The core's own caches keep a line; another one may leave them.
+    fn keep(&mut self, core: usize, number: u32) {
+        self.l1[core].touch(number);
+        if let (_, Some(out)) = self.l2[core].touch(number) {
+            let line = &mut self.lines[out as usize];
+            line.holders &= !(1 << core);
+            if line.owner == Some(core) {
+                line.owner = None;
+            }
+            self.llc[self.model.llc_of(core)].touch(out);
+        }
+    }
+
+    /// Forgets what was observed.
+    pub(crate) fn forget(&mut self) {
+        let forget = |line: &mut Line| line.observed = Observed::default();
+        self.lines.iter_mut().for_each(forget);
+    }
+
+    /// Returns the address of each line, and what was observed there.
+    pub(crate) fn observed(&self) -> impl Iterator<Item = (usize, Observed)> {
+        self.lines.iter().map(|line| (line.address, line.observed))
+    }
+}
+
+fn cores(mut holders: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let core = (holders != 0).then(|| holders.trailing_zeros() as usize)?;
+        holders &= holders - 1;
+        Some(core)
+    })
+}
+
+fn farthest(model: &Model, holders: u128, core: usize) -> Option<usize> {
+    let distance = |&one: &usize, &other: &usize| {
+        model
+            .between(one, core)
+            .total_cmp(&model.between(other, core))
+    };
+    cores(holders).max_by(distance)
+}
+
+fn nearest(model: &Model, holders: u128, core: usize) -> Option<usize> {
+    let others = cores(holders & !(1 << core));
+    others.min_by(|&one, &other| {
+        model
+            .between(one, core)
+            .total_cmp(&model.between(other, core))
+    })
+}

@@ -1,0 +1,207 @@
+//! Simulated machines on which the real code of `kcas`, `filter` and the measured locks runs.
+//!
+//! No machine at hand may have the cores that a question is about. Here the code runs unchanged on
+//! simulated cores, in an order and at a price that the [`Model`] of a machine decides. It predicts;
+//! it does not measure. Whatever comes from it says so, and names the machine.
+//!
+//! # The model
+//!
+//! - **A core** is a coroutine with a clock. All run on one thread. The core whose clock is behind
+//!   all others' runs until its next access to shared memory. Between accesses an operation costs
+//!   *compute time*, which is measured on one thread and varies by a tenth at random. A run is
+//!   determined by its seed.
+//! - **A line** of 64 bytes is had by one core alone, or by several that only read it. An access to
+//!   a line that another core has written waits for a *hand-over*, at a latency that depends on
+//!   where the two cores are. So does a write to a line that others read.
+//! - **A contended line is a resource.** One hand-over ends before the next begins, and those who
+//!   ask meanwhile queue. Cores at one distance are served in the order in which they asked; near
+//!   ones get the line more often than far ones, by the inverse of the distance. For a share of the
+//!   hand-over (`kept`) the last owner can still use the line: it makes several exchanges for one
+//!   hand-over, as real cores do.
+//! - **What is not contended overlaps**: a core asks for lines before it needs them, as many at a
+//!   time as `overlap` says. So a hand-over that nobody else waits for costs its latency divided by
+//!   that number. A store is done when it is in the store buffer; the next exchange waits until the
+//!   buffer is empty.
+//! - **Caches**: two levels for each core and a shared last level, set-associative, in which the line
+//!   used longest ago makes room.
+//! - **Waiting**: pause instructions, yields, and the sleep and wake-up of a mutex have prices.
+//!
+//! # What it leaves out
+//!
+//! | Left out | What that does |
+//! |---|---|
+//! | prefetchers | sequential scans are too slow; the filters make none but in copies |
+//! | bandwidth of memory and of the interconnect | lookups in tables past the caches scale too well at many cores |
+//! | clock frequency that falls as cores wake up | everything scales too well, by the same factor for all subjects |
+//! | two threads on a core | rows end at the number of cores |
+//! | translation of addresses | tables past the caches are too fast, most so on one core |
+//! | the order of loads and stores beyond one line | none is found wrong: cores see one order of all accesses |
+//! | placement of memory on sockets | all memory is equally far |
+//! | interrupts and the system's scheduler | no thread loses its core |
+//! | predicted branches that depend on contention | retries are too cheap |
+//!
+//! Three modules: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
+//! through which the code enters.
+
+mod caches;
+mod coherence;
+mod door;
+mod model;
+mod names;
+mod scheduler;
+
+use std::rc::Rc;
+
+use anyhow::{Result, ensure};
+use kcas::simulation;
+
+pub use door::{Body, Core};
+pub use model::{Compute, HandOver, Level, MOST_CORES, Model, Overlap, Waiting};
+pub use names::Contended;
+
+use coherence::Time;
+use door::Door;
+use scheduler::Scheduler;
+
+/// After how many operations of all cores together each part of a run ends; without a limit, it
+/// ends when the code does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits(pub Vec<Option<u64>>);
+
+impl Limits {
+    fn of(&self, part: usize) -> Option<u64> {
+        self.0.get(part).copied().flatten()
+    }
+}
+
+/// How a run is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time that an operation takes between its accesses, in ns.
+    pub compute: f64,
+    /// See [`Limits`].
+    pub limits: Limits,
+    /// Whether all cores begin with the table in their own caches, as after they have read it;
+    /// otherwise only the last level has it.
+    pub everywhere: bool,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+/// Accesses to shared memory by kind, and waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Exchanges, whether they succeeded or not.
+    pub exchanges: u64,
+    /// Exchanges that failed.
+    pub failed: u64,
+    /// Time of pauses and yields, in ps.
+    pub paused: u64,
+    /// How often a core went to sleep.
+    pub parked: u64,
+}
+
+/// What was done in a part of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    number: usize,
+    operations: u64,
+    /// When its limit was reached.
+    stopped: Option<Time>,
+    counts: Counts,
+}
+
+/// The last part of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Operations done by all cores.
+    pub operations: u64,
+    /// Simulated seconds that they took.
+    pub seconds: f64,
+    /// Their accesses.
+    pub counts: Counts,
+    /// Hand-overs of lines between cores.
+    pub transfers: u64,
+    /// Time for which cores waited for others that were to get a line first, of all cores together,
+    /// in ns.
+    pub waiting: f64,
+    /// Time that hand-overs took, whether a core waited for them or not, in ns.
+    pub moving: f64,
+    /// The ten lines for which cores waited longest, the longest first.
+    pub contended: Vec<Contended>,
+}
+
+/// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share, on the
+/// machine but at no cost, and returns the bodies.
+///
+/// # Errors
+///
+/// If the machine has fewer cores, `prepare` fails, or cores wait for each other for ever.
+pub fn run(
+    model: &Model,
+    cores: usize,
+    options: &Options,
+    prepare: impl FnOnce() -> Result<Vec<Body>>,
+) -> Result<Report> {
+    ensure!(
+        (1..=model.cores()).contains(&cores),
+        "the machine {} has 1 to {} cores, not {cores}",
+        model.name,
+        model.cores()
+    );
+    let Options {
+        compute,
+        limits,
+        everywhere,
+        seed,
+    } = options;
+    let scheduler = Scheduler::new(model, cores, *compute, limits.clone(), *seed);
+    let door = Door::new(scheduler, cores);
+    let machine = Rc::clone(&door);
+    simulation::within(machine, || {
+        let bodies = prepare()?;
+        ensure!(bodies.len() == cores, "each core runs one body");
+        door.with(|scheduler| scheduler.warm(*everywhere));
+        let mut ids = Ids(Vec::new());
+        for _ in 0..cores {
+            ids.0.push(simulation::claim_id()?);
+        }
+        ensure!(
+            door.run(bodies, &ids.0),
+            "simulated cores wait for each other for ever"
+        );
+        Ok(door.with(|scheduler| report(scheduler, &ids.0)))
+    })
+}
+
+/// The thread ids of the cores, given back in the end.
+struct Ids(Vec<usize>);
+
+impl Drop for Ids {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(simulation::give_back_id);
+    }
+}
+
+fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
+    let (part, duration, memory, named) = scheduler.result();
+    let mut report = Report {
+        operations: part.operations,
+        seconds: duration as f64 / 1e12,
+        counts: part.counts,
+        transfers: 0,
+        waiting: 0.0,
+        moving: 0.0,
+        contended: names::contended(memory, named, ids),
+    };
+    for (_, observed) in memory.observed() {
+        report.transfers += observed.transfers;
+        report.waiting += observed.waiting as f64 / 1e3;
+        report.moving += observed.moving as f64 / 1e3;
+    }
+    report
+}

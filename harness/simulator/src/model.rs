@@ -1,0 +1,320 @@
+//! The model of a machine: prices and sizes, as a TOML file gives them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// The most cores of a model.
+pub const MOST_CORES: usize = 128;
+
+/// The machines that come with this crate, by name.
+const PRESETS: [(&str, &str); 5] = [
+    (
+        "ice-lake-8375c",
+        include_str!("../machines/ice-lake-8375c.toml"),
+    ),
+    (
+        "ice-lake-8375c-2s",
+        include_str!("../machines/ice-lake-8375c-2s.toml"),
+    ),
+    ("milan-7r13", include_str!("../machines/milan-7r13.toml")),
+    (
+        "sapphire-rapids",
+        include_str!("../machines/sapphire-rapids.toml"),
+    ),
+    ("graviton-3", include_str!("../machines/graviton-3.toml")),
+];
+
+/// Time that operations of a subject take between their accesses, by subject and workload, in ns.
+pub type Compute = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// Compute times measured once, for machines whose file has none.
+const COMPUTE: &str = include_str!("../machines/compute.toml");
+
+/// A machine. All prices are in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Its name in results: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// What it is, in one line.
+    pub description: String,
+    /// Number of sockets.
+    pub sockets: usize,
+    /// Cores of a socket; threads of one core are not modelled.
+    pub cores_per_socket: usize,
+    /// Cores that are nearest to one another, such as a core complex.
+    pub cores_per_group: usize,
+    /// Whether a last-level cache belongs to a group, not to a socket.
+    pub llc_of_group: bool,
+    /// Names of the fields that no source gives: they are assumed.
+    pub assumed: Vec<String>,
+    /// What it takes until one core has a line that another one has written.
+    pub hand_over: HandOver,
+    /// The nearest cache of a core.
+    pub l1: Level,
+    /// The larger cache of a core.
+    pub l2: Level,
+    /// The last-level cache.
+    pub llc: Level,
+    /// Memory.
+    pub memory: f64,
+    /// An exchange of a word in the nearest cache.
+    pub exchange: f64,
+    /// A branch that the core did not foresee, as after an exchange that fails.
+    pub mispredicted: f64,
+    /// Share of a hand-over for which the last owner can still use the line.
+    pub kept: f64,
+    /// How many independent accesses of a core are under way at a time.
+    pub overlap: Overlap,
+    /// Prices of waiting.
+    pub waiting: Waiting,
+    /// Time between accesses; if there is none, what was measured elsewhere is assumed.
+    #[serde(default)]
+    pub compute: Compute,
+}
+
+/// See [`Model::hand_over`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandOver {
+    /// Within a group.
+    pub group: f64,
+    /// Within a socket.
+    pub socket: f64,
+    /// From another socket.
+    pub other_socket: f64,
+}
+
+/// A level of the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// Size in KiB.
+    pub kib: usize,
+    /// Lines of a set.
+    pub ways: usize,
+    /// Latency of a load that finds its line there.
+    pub ns: f64,
+}
+
+/// See [`Model::overlap`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overlap {
+    /// Loads.
+    pub loads: f64,
+    /// Exchanges of words that were not loaded before.
+    pub exchanges: f64,
+    /// Exchanges of words that were just loaded.
+    pub upgrades: f64,
+}
+
+/// Prices of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiting {
+    /// A pause instruction.
+    pub pause: f64,
+    /// Giving the core away when nobody wants it.
+    pub give: f64,
+    /// Going to sleep on a mutex.
+    pub park: f64,
+    /// Waking a sleeper: what the waker pays.
+    pub wake: f64,
+    /// From then until the sleeper runs.
+    pub awake: f64,
+}
+
+impl Model {
+    /// Returns a machine by name, or reads the file of one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such machine or file, or a value is impossible.
+    pub fn named_or_read(name: &str) -> Result<Self> {
+        if let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) {
+            return Self::parse(text).with_context(|| format!("in the machine {name}"));
+        }
+        let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
+            format!(
+                "there is no machine and no file {name:?}; machines are {}",
+                Self::names().join(", ")
+            )
+        })?;
+        Self::parse(&text).with_context(|| format!("in the machine file {name}"))
+    }
+
+    /// Returns the names of the machines that come with this crate.
+    pub fn names() -> Vec<&'static str> {
+        PRESETS.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// Reads the text of a machine file.
+    ///
+    /// # Errors
+    ///
+    /// If it is not such a text, or a value is impossible.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut model: Self = toml::from_str(text)?;
+        if model.compute.is_empty() {
+            model.compute = toml::from_str(COMPUTE).context("in the compute times")?;
+            model.assumed.push("compute".into());
+        }
+        model.check()?;
+        Ok(model)
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        ensure!(
+            !self.name.is_empty() && self.name.bytes().all(is_name),
+            "field `name`: {:?} must be lower-case letters, digits and hyphens",
+            self.name
+        );
+        ensure!(
+            self.sockets >= 1 && self.cores_per_socket >= 1 && self.cores() <= MOST_CORES,
+            "fields `sockets` and `cores_per_socket`: 1 to {MOST_CORES} cores are possible"
+        );
+        ensure!(
+            self.cores_per_group >= 1 && self.cores_per_socket.is_multiple_of(self.cores_per_group),
+            "field `cores_per_group`: groups must divide a socket"
+        );
+        for (name, level) in [("l1", self.l1), ("l2", self.l2), ("llc", self.llc)] {
+            ensure!(
+                (1..=64).contains(&level.ways) && (1..=1 << 20).contains(&level.kib),
+                "field `{name}`: 1 to 64 ways and 1 to 1048576 KiB are possible"
+            );
+        }
+        let overlap = [
+            self.overlap.loads,
+            self.overlap.exchanges,
+            self.overlap.upgrades,
+        ];
+        ensure!(
+            overlap.iter().all(|&overlap| (1.0..=100.0).contains(&overlap)),
+            "field `overlap`: values are 1 to 100"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.kept),
+            "field `kept`: it is a share, 0 to 1"
+        );
+        let possible = |ns: f64| (0.0..=1e6).contains(&ns);
+        let compute = self.compute.values().flat_map(BTreeMap::values).copied();
+        ensure!(
+            self.prices().into_iter().chain(compute).all(possible),
+            "a price is not possible: 0 to 1,000,000 ns are"
+        );
+        Ok(())
+    }
+
+    fn prices(&self) -> [f64; 14] {
+        let (hand_over, waiting) = (self.hand_over, self.waiting);
+        [
+            hand_over.group,
+            hand_over.socket,
+            hand_over.other_socket,
+            self.l1.ns,
+            self.l2.ns,
+            self.llc.ns,
+            self.memory,
+            self.exchange,
+            self.mispredicted,
+            waiting.pause,
+            waiting.give,
+            waiting.park,
+            waiting.wake,
+            waiting.awake,
+        ]
+    }
+
+    /// Returns the number of cores.
+    pub fn cores(&self) -> usize {
+        self.sockets * self.cores_per_socket
+    }
+
+    /// Returns the hand-over latency between two cores.
+    pub fn between(&self, one: usize, other: usize) -> f64 {
+        if one / self.cores_per_group == other / self.cores_per_group {
+            self.hand_over.group
+        } else if one / self.cores_per_socket == other / self.cores_per_socket {
+            self.hand_over.socket
+        } else {
+            self.hand_over.other_socket
+        }
+    }
+
+    /// Returns the number of the last-level cache of a core.
+    pub(crate) fn llc_of(&self, core: usize) -> usize {
+        match self.llc_of_group {
+            true => core / self.cores_per_group,
+            false => core / self.cores_per_socket,
+        }
+    }
+
+    /// Returns a model with all prices this many times as high.
+    pub fn times(&self, factor: f64) -> Self {
+        let mut model = self.clone();
+        let (hand_over, waiting) = (&mut model.hand_over, &mut model.waiting);
+        for price in [
+            &mut hand_over.group,
+            &mut hand_over.socket,
+            &mut hand_over.other_socket,
+            &mut model.l1.ns,
+            &mut model.l2.ns,
+            &mut model.llc.ns,
+            &mut model.memory,
+            &mut model.exchange,
+            &mut model.mispredicted,
+            &mut waiting.pause,
+            &mut waiting.give,
+            &mut waiting.park,
+            &mut waiting.wake,
+            &mut waiting.awake,
+        ] {
+            *price *= factor;
+        }
+        let compute = model.compute.values_mut().flat_map(BTreeMap::values_mut);
+        compute.for_each(|ns| *ns *= factor);
+        model
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_machine_can_be_read_and_says_what_it_assumes() {
+        for name in Model::names() {
+            let model = Model::named_or_read(name).unwrap();
+            assert_eq!(model.name, name);
+            let table = toml::Value::try_from(&model).unwrap();
+            for assumed in &model.assumed {
+                let found = assumed.split('.').try_fold(&table, |at, key| at.get(key));
+                assert!(found.is_some(), "{name}: {assumed} is no field");
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_named() {
+        let text = PRESETS[0].1;
+        for (from, to, said) in [
+            ("sockets = 1", "sockets = 9", "`sockets`"),
+            ("kept = ", "kept = 7 #", "`kept`"),
+            ("loads = ", "loads = 0 #", "`overlap`"),
+            ("memory = ", "memory = -1 #", "price"),
+            ("name = \"", "name = \"A ", "`name`"),
+            ("sockets = 1", "socket = 1", "socket"),
+        ] {
+            let text = text.replacen(from, to, 1);
+            let error = format!("{:#}", Model::parse(&text).unwrap_err());
+            assert!(error.contains(said), "{error}");
+        }
+        let error = Model::named_or_read("pdp-11").unwrap_err().to_string();
+        assert!(error.contains("graviton-3"), "{error}");
+    }
+}

@@ -1,0 +1,265 @@
+//! The scheduler: the core whose clock is behind all others' runs next.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use kcas::simulation::{Access, Named, Pause};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::coherence::{Memory, Step, Time, time};
+use crate::model::{Model, Waiting};
+use crate::{Counts, Limits, Part};
+
+/// Compute times vary by this share, evenly, so that cores do not march in step.
+const VARIATION: f64 = 0.1;
+
+/// Whether the code of a core goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    Wait,
+}
+
+/// A core.
+#[derive(Debug, Default)]
+struct State {
+    clock: Time,
+    /// How many of its operations have been paid for.
+    paid: u64,
+    operations: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    has_ended: bool,
+}
+
+/// The cores of a machine, and its memory.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    memory: Memory,
+    waiting: Waiting,
+    mispredicted: Time,
+    /// Compute time of an operation.
+    compute: f64,
+    cores: Vec<State>,
+    ready: BinaryHeap<Reverse<(Time, usize)>>,
+    /// Cores that wait for all others.
+    together: Vec<usize>,
+    /// Sleeping cores, by the address at which they sleep.
+    asleep: BTreeMap<usize, VecDeque<usize>>,
+    limits: Limits,
+    part: Part,
+    began: Time,
+    random: SmallRng,
+    named: Vec<Named>,
+    passed_on: Vec<(Time, usize)>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(
+        model: &Model,
+        cores: usize,
+        compute: f64,
+        limits: Limits,
+        seed: u64,
+    ) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        // They do not begin at exactly the same moment.
+        let ready = (0..cores).map(|core| Reverse((random.random_range(0..1_000), core)));
+        Self {
+            memory: Memory::new(model, cores, seed ^ 1),
+            waiting: model.waiting,
+            mispredicted: time(model.mispredicted),
+            compute,
+            cores: (0..cores).map(|_| State::default()).collect(),
+            ready: ready.collect(),
+            together: Vec::new(),
+            asleep: BTreeMap::new(),
+            limits,
+            part: Part::default(),
+            began: 0,
+            random,
+            named: Vec::new(),
+            passed_on: Vec::new(),
+        }
+    }
+
+    pub(crate) fn counts(&self, core: usize) -> (Arc<AtomicU64>, Arc<AtomicBool>) {
+        let State {
+            operations, stop, ..
+        } = &self.cores[core];
+        (Arc::clone(operations), Arc::clone(stop))
+    }
+
+    pub(crate) fn name(&mut self, named: Named) {
+        self.named.push(named);
+    }
+
+    /// See [`Memory::warm`]: the tables of the subject, by their names.
+    pub(crate) fn warm(&mut self, everywhere: bool) {
+        let tables = self.named.iter().filter(|named| named.what == "bucket");
+        let lines = tables.flat_map(|named| {
+            let end = named.start + named.bytes * named.len;
+            (named.start..end).step_by(crate::caches::LINE_BYTES)
+        });
+        self.memory.warm(lines, everywhere);
+    }
+
+    /// Returns the core that runs next, at its time; `None` if none can.
+    pub(crate) fn next(&mut self) -> Option<usize> {
+        let Reverse((at, core)) = self.ready.pop()?;
+        self.cores[core].clock = at;
+        Some(core)
+    }
+
+    /// Charges the operations that a core has done since it was last asked.
+    fn pay(&mut self, core: usize) {
+        let state = &mut self.cores[core];
+        // Relaxed: all cores run on one thread.
+        let done = state.operations.load(Ordering::Relaxed);
+        let more = done - state.paid;
+        if more == 0 {
+            return;
+        }
+        state.paid = done;
+        let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
+        state.clock += time(self.compute * more as f64 * vary);
+        let is_over = self.part.stopped.is_some();
+        if !is_over {
+            self.part.operations += more;
+            let limit = self.limits.of(self.part.number);
+            if limit.is_some_and(|limit| self.part.operations >= limit) {
+                self.part.stopped = Some(self.cores[core].clock - self.began);
+                for state in &self.cores {
+                    state.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The core waits until no other one is behind it.
+    pub(crate) fn take_turn(&mut self, core: usize) -> Next {
+        self.pay(core);
+        let clock = self.cores[core].clock;
+        match self.ready.peek() {
+            Some(Reverse((other, _))) if *other < clock => {
+                self.ready.push(Reverse((clock, core)));
+                Next::Wait
+            }
+            _ => Next::GoOn,
+        }
+    }
+
+    /// The core, whose turn it is, makes an access, or waits for its line.
+    pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> Next {
+        self.part.counts.count(access);
+        let clock = self.cores[core].clock;
+        match self.memory.access(core, address, access, clock) {
+            Step::Done(at) => {
+                self.cores[core].clock = at;
+                Next::GoOn
+            }
+            Step::Arrives(at) => {
+                self.ready.push(Reverse((at, core)));
+                Next::Wait
+            }
+            Step::Queued => Next::Wait,
+        }
+    }
+
+    /// The line that a core waited for is there.
+    pub(crate) fn arrived(&mut self, core: usize, address: usize, access: Access) {
+        let now = self.cores[core].clock;
+        let mut next = std::mem::take(&mut self.passed_on);
+        self.cores[core].clock = self.memory.arrived(core, address, access, now, &mut next);
+        self.ready.extend(next.drain(..).map(Reverse));
+        self.passed_on = next;
+    }
+
+    /// An exchange has failed, which the core did not expect.
+    pub(crate) fn failed(&mut self, core: usize) {
+        self.part.counts.failed += 1;
+        self.cores[core].clock += self.mispredicted;
+    }
+
+    pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> Next {
+        let cost = match pause {
+            Pause::Spin(times) => self.waiting.pause * f64::from(times),
+            Pause::Yield => self.waiting.give,
+        };
+        self.part.counts.paused += time(cost);
+        self.cores[core].clock += time(cost);
+        self.take_turn(core)
+    }
+
+    pub(crate) fn park(&mut self, core: usize, address: usize) {
+        self.part.counts.parked += 1;
+        self.cores[core].clock += time(self.waiting.park);
+        self.asleep.entry(address).or_default().push_back(core);
+    }
+
+    pub(crate) fn wake(&mut self, core: usize, address: usize) {
+        self.cores[core].clock += time(self.waiting.wake);
+        let sleepers = self.asleep.get_mut(&address);
+        if let Some(sleeper) = sleepers.and_then(VecDeque::pop_front) {
+            let awake = self.cores[core].clock + time(self.waiting.awake);
+            let at = awake.max(self.cores[sleeper].clock);
+            self.ready.push(Reverse((at, sleeper)));
+        }
+    }
+
+    /// The core waits until all others wait here or have ended.
+    pub(crate) fn await_others(&mut self, core: usize) {
+        self.pay(core);
+        self.together.push(core);
+        self.begin_part_if_all_wait();
+    }
+
+    pub(crate) fn end(&mut self, core: usize) {
+        self.pay(core);
+        self.cores[core].has_ended = true;
+        self.begin_part_if_all_wait();
+    }
+
+    fn begin_part_if_all_wait(&mut self) {
+        let running = self.cores.iter().filter(|state| !state.has_ended).count();
+        if running == 0 || self.together.len() < running {
+            return;
+        }
+        let together = std::mem::take(&mut self.together);
+        let latest = together.iter().map(|&core| self.cores[core].clock).max();
+        self.began = latest.unwrap_or_default();
+        self.part = Part {
+            number: self.part.number + 1,
+            ..Part::default()
+        };
+        self.memory.forget();
+        for core in together {
+            let state = &mut self.cores[core];
+            state.paid = 0;
+            state.operations.store(0, Ordering::Relaxed);
+            state.stop.store(false, Ordering::Relaxed);
+            let at = self.began + self.random.random_range(0..1_000);
+            self.ready.push(Reverse((at, core)));
+        }
+    }
+
+    /// Returns the last part of the run, with its duration, and what was observed of lines.
+    pub(crate) fn result(&self) -> (Part, Time, &Memory, &[Named]) {
+        let latest = self.cores.iter().map(|state| state.clock).max();
+        let duration = latest.unwrap_or_default().saturating_sub(self.began);
+        let duration = self.part.stopped.unwrap_or(duration);
+        (self.part.clone(), duration, &self.memory, &self.named)
+    }
+}
+
+impl Counts {
+    fn count(&mut self, access: Access) {
+        *match access {
+            Access::Load => &mut self.loads,
+            Access::Store => &mut self.stores,
+            Access::Exchange | Access::Other => &mut self.exchanges,
+        } += 1;
+    }
+}

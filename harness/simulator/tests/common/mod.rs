@@ -1,0 +1,59 @@
+//! Small programs for simulated cores.
+#![allow(dead_code, reason = "no test file uses all of them")]
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_utils::CachePadded;
+use kcas::sync::AtomicU64;
+use simulator::{Body, Core, Limits, Model, Options, Report, run};
+
+/// Words, each on a line of its own.
+pub type Words = Rc<[CachePadded<AtomicU64>]>;
+
+pub fn options(operations: u64) -> Options {
+    Options {
+        compute: 0.0,
+        limits: Limits(vec![Some(operations / 4), Some(operations)]),
+        everywhere: false,
+        seed: 1,
+    }
+}
+
+/// Runs `operation` again and again on each core; it gets the words, the core and the number of the
+/// operation.
+pub fn repeat(
+    model: &Model,
+    cores: usize,
+    words: usize,
+    options: &Options,
+    operation: impl Fn(&[CachePadded<AtomicU64>], usize, u64) + Copy + 'static,
+) -> Report {
+    let report = run(model, cores, options, || {
+        let words: Words = (0..words)
+            .map(|_| CachePadded::new(AtomicU64::new(0)))
+            .collect();
+        let body = |core| {
+            let words = Rc::clone(&words);
+            Box::new(move |handle: &Core| {
+                let until_stopped = || {
+                    let mut done = 0;
+                    while !handle.stop.load(Ordering::Relaxed) {
+                        operation(&words, core, done);
+                        done += 1;
+                        handle.operations.store(done, Ordering::Relaxed);
+                    }
+                };
+                until_stopped();
+                handle.begin_next_part();
+                until_stopped();
+            }) as Body
+        };
+        Ok((0..cores).map(body).collect())
+    });
+    report.unwrap()
+}
+
+pub fn million_per_second(report: &Report) -> f64 {
+    report.operations as f64 / report.seconds / 1e6
+}

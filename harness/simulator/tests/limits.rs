@@ -1,0 +1,118 @@
+//! Where the answer is known without a model, the model must give it.
+
+mod common;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use common::{million_per_second, options, repeat};
+use simulator::{Model, Report};
+
+fn model() -> Model {
+    Model::named_or_read("ice-lake-8375c").unwrap()
+}
+
+/// All cores add to one word.
+fn one_line(model: &Model, cores: usize) -> Report {
+    repeat(model, cores, 1, &options(20_000), |words, _, _| {
+        words[0].fetch_sub(1, Relaxed);
+    })
+}
+
+/// Each core adds to a word of its own.
+fn own_lines(model: &Model, cores: usize) -> Report {
+    repeat(model, cores, cores, &options(20_000), |words, core, _| {
+        words[core].fetch_sub(1, Relaxed);
+    })
+}
+
+/// A mix of loads and exchanges of few words.
+fn some_lines(model: &Model, cores: usize) -> Report {
+    repeat(model, cores, 64, &options(20_000), |words, core, done| {
+        let word = &words[(done as usize * 7 + core * 13) % 64];
+        let seen = word.load(Relaxed);
+        if done % 4 == 0 {
+            let _ = word.compare_exchange(seen, seen + 1, Relaxed, Relaxed);
+        }
+    })
+}
+
+/// Free coherence: hand-overs take no time.
+fn free(mut model: Model) -> Model {
+    (model.hand_over.group, model.hand_over.socket) = (0.0, 0.0);
+    model
+}
+
+fn near(value: f64, expected: f64, share: f64) -> bool {
+    (value / expected - 1.0).abs() < share
+}
+
+#[test]
+fn with_free_coherence_everything_scales() {
+    let model = free(model());
+    for program in [one_line, own_lines, some_lines] {
+        let one = million_per_second(&program(&model, 1));
+        for cores in [2, 8, 32] {
+            let all = million_per_second(&program(&model, cores));
+            assert!(near(all, one * cores as f64, 0.05), "{cores}: {all}, {one}");
+        }
+    }
+}
+
+#[test]
+fn one_line_is_serial() {
+    let model = model();
+    let two = million_per_second(&one_line(&model, 2));
+    for cores in [4, 16, 32] {
+        let all = million_per_second(&one_line(&model, cores));
+        assert!(near(all, two, 0.1), "{cores}: {all}, {two}");
+    }
+    // Never more than one exchange at a time, and never less than one for each hand-over.
+    assert!(two < 1e3 / model.exchange && two > 1e3 / model.hand_over.socket);
+}
+
+#[test]
+fn twice_the_prices_are_half_the_throughput() {
+    let model = model();
+    for program in [one_line, own_lines, some_lines] {
+        for cores in [1, 8] {
+            let dear = million_per_second(&program(&model.times(2.0), cores));
+            let cheap = million_per_second(&program(&model, cores));
+            assert!(near(dear * 2.0, cheap, 0.01), "{cores}: {dear}, {cheap}");
+        }
+    }
+}
+
+#[test]
+fn disjoint_lines_scale() {
+    let model = model();
+    let one = million_per_second(&own_lines(&model, 1));
+    for cores in [2, 32] {
+        let report = own_lines(&model, cores);
+        let all = million_per_second(&report);
+        assert!(near(all, one * cores as f64, 0.02), "{cores}: {all}, {one}");
+        assert_eq!(report.transfers, 0);
+    }
+}
+
+#[test]
+fn the_seed_determines_everything() {
+    let (model, options) = (model(), options(20_000));
+    let run = |seed| {
+        let options = simulator::Options {
+            seed,
+            compute: 3.0,
+            ..options.clone()
+        };
+        repeat(&model, 8, 4, &options, |words, core, done| {
+            words[(done as usize + core) % 4].fetch_sub(1, Relaxed);
+        })
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).seconds, run(2).seconds);
+}
+
+#[test]
+fn a_machine_has_no_more_cores_than_it_has() {
+    let error = simulator::run(&model(), 33, &options(1), || Ok(Vec::new())).unwrap_err();
+    assert!(error.to_string().contains("1 to 32 cores, not 33"), "{error}");
+}
