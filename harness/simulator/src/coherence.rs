@@ -164,8 +164,8 @@ impl Memory {
         let line = &mut self.lines[number as usize];
         let holds = line.holders & 1 << core != 0;
         let writes = access != Access::Load;
-        let end = now + if writes { time(self.model.exchange) } else { 0 };
-        let lends = (line.last).is_some_and(|(last, until)| last == core && end <= until);
+        // What begins before the line leaves is done before it leaves.
+        let lends = (line.last).is_some_and(|(last, until)| last == core && now <= until);
         let alone = line.owner == Some(core) || line.holders == 1 << core;
         if lends || (holds && (!writes || alone)) {
             if writes && !lends {

@@ -9,7 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::machine::Program;
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
-use crate::studies::{self, memory, sweep::command as sweep};
+use crate::studies::sweep::{command as sweep, simulate};
+use crate::studies::{self, memory};
 use crate::subjects::registry::Registry;
 
 mod check;
@@ -51,6 +52,24 @@ enum Command {
         experiments: Vec<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
+    },
+    /// Predict what an experiment would measure on machines with many cores.
+    ///
+    /// Runs the real code of the subjects on simulated cores, whose memory is a model of a machine;
+    /// the docs of the crate `simulator` explain the model and what it leaves out. Needs a build
+    /// that observes every access:
+    ///
+    /// `cargo run --release -p harness --features simulation -- simulate experiments/quick.toml`
+    ///
+    /// Writes simulated-NAME.csv, whose rows are those of a sweep with the name of the machine, and
+    /// its description and figure. Answers are checked as a sweep's are. `threads`, `rounds`,
+    /// `seconds` and `pinning` of the experiment mean nothing here.
+    Simulate {
+        /// Experiments to simulate, one after another.
+        #[arg(required = true, value_name = "FILE.toml")]
+        experiments: Vec<PathBuf>,
+        #[command(flatten)]
+        options: simulate::Options,
     },
     /// Redraw the figure of a CSV file.
     Plot {
@@ -179,6 +198,7 @@ impl Command {
     fn leaves_files(&self) -> bool {
         match self {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
+            Self::Simulate { .. } => true,
             Self::Study(study) => study.leaves_files(),
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
@@ -227,6 +247,10 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
             experiments,
             options,
         } => sweep::sweep(registry, &experiments, &options),
+        Command::Simulate {
+            experiments,
+            options,
+        } => simulate::simulate(registry, &experiments, &options),
         Command::Plot { csv, out } => plot::plot(&csv, out),
         Command::Reproduce {
             quick: _,

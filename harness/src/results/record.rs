@@ -80,10 +80,13 @@ columns! {
     /// Longest latency in ns.
     #[serde(default)]
     max_ns: u64,
+    /// Name of the machine model by which this was predicted; empty if it was measured.
+    #[serde(default)]
+    simulated: String,
 }
 
-/// Columns that older files lack; a missing value is read as 0.
-const LATER_COLUMNS: [&str; 8] = [
+/// Columns that older files lack; a missing value is read as 0, or as no text.
+const LATER_COLUMNS: [&str; 9] = [
     "frozen",
     "hit",
     "skew",
@@ -92,6 +95,7 @@ const LATER_COLUMNS: [&str; 8] = [
     "p99_ns",
     "p999_ns",
     "max_ns",
+    "simulated",
 ];
 
 impl Record for Row {
@@ -147,11 +151,11 @@ impl Record for Row {
 
 impl Row {
     /// Returns the values that distinguish this measurement from all others of its run.
-    fn measurement(&self) -> (String, String, [u64; 3], [usize; 4]) {
-        let (subject, workload) = (self.subject.clone(), self.workload.clone());
+    fn measurement(&self) -> ([String; 3], [u64; 3], [usize; 4]) {
+        let names = [&self.subject, &self.workload, &self.simulated].map(String::clone);
         let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
         let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
-        (subject, workload, shares, counts)
+        (names, shares, counts)
     }
 }
 
@@ -333,6 +337,7 @@ pub(crate) fn sample(
         p99_ns: 0,
         p999_ns: 0,
         max_ns: 0,
+        simulated: String::new(),
     }
 }
 
@@ -365,6 +370,7 @@ mod tests {
             p99_ns: 0,
             p999_ns: 0,
             max_ns: 0,
+            simulated: String::new(),
         }
     }
 
@@ -504,7 +510,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0";
+        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0,";
         let header = header();
         assert_eq!(read_text(&format!("{header}\n{good}\n")).unwrap(), [row()]);
         for (bad, expected) in [
@@ -529,7 +535,7 @@ mod tests {
                 "column `skew` is -1",
             ),
             (
-                good.replace(",0,0,0,0,0,0,0", ",0,0,0,0,9,8,9"),
+                good.replace(",0,0,0,0,0,0,0,", ",0,0,0,0,9,8,9,"),
                 "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are [0, 9, 8, 9]",
             ),
             (
@@ -542,7 +548,7 @@ mod tests {
             ),
             (
                 good.replace(",5.0", ""),
-                "line 3: 22 values where the header has 23",
+                "line 3: 23 values where the header has 24",
             ),
         ] {
             let error = complaint(&format!("{header}\n{good}\n{bad}\n"));

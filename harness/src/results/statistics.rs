@@ -115,11 +115,21 @@ impl Quantity {
 pub struct Case {
     /// Label of the workload.
     pub workload: String,
+    /// Name of the simulated machine; empty if rows were measured.
+    pub simulated: String,
     /// The values on all axes but that of the figure.
     fixed: Vec<(Axis, f64)>,
 }
 
 impl Case {
+    /// Adds to a name that the rows are simulated, and on which machine, if they are.
+    pub fn marked(&self, name: String) -> String {
+        match &*self.simulated {
+            "" => name,
+            machine => format!("{name}, simulated on {machine}"),
+        }
+    }
+
     /// Returns the value on an axis, unless it is that of the figure.
     pub fn value(&self, axis: Axis) -> Option<f64> {
         let found = self.fixed.iter().find(|(of, _)| *of == axis);
@@ -175,13 +185,15 @@ impl<'a> Results<'a> {
         let others = Axis::ALL.into_iter().filter(|&axis| axis != self.axis);
         Case {
             workload: row.workload.clone(),
+            simulated: row.simulated.clone(),
             fixed: others.map(|axis| (axis, axis.place(row))).collect(),
         }
     }
 
     fn holds(&self, case: &Case, row: &Row) -> bool {
         let stands = |&(axis, value): &(Axis, f64)| axis.place(row) == value;
-        row.workload == case.workload && case.fixed.iter().all(stands)
+        (&row.workload, &row.simulated) == (&case.workload, &case.simulated)
+            && case.fixed.iter().all(stands)
     }
 
     /// Returns all subjects, in the order of round 1 as far as it goes.

@@ -94,23 +94,23 @@ fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]
 pub(super) struct Bench<'a> {
     experiment: &'a Experiment,
     registry: &'a Registry,
-    keys: &'a KeySource,
+    pub(super) keys: &'a KeySource,
     cores: &'a Cores,
     stop: &'a AtomicBool,
     /// The keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
     /// Copies of these keys in their order, if threads do nothing else.
-    looked_up: Option<Keys>,
+    pub(super) looked_up: Option<Keys>,
     /// Filled tables that serve every measurement, by subject, if the workload does not change
     /// them.
     tables: HashMap<&'a str, Table>,
 }
 
 /// A subject with the keys that a workload starts from.
-struct Table {
-    subject: Box<dyn Measured>,
+pub(super) struct Table {
+    pub(super) subject: Box<dyn Measured>,
     /// Keys that it refused while it was filled.
-    refused: u64,
+    pub(super) refused: u64,
 }
 
 /// What was observed from outside of the measured threads.
@@ -204,10 +204,7 @@ impl<'a> Bench<'a> {
         let table = match self.tables.get(entry.name) {
             Some(kept) => kept,
             None => {
-                fresh = match workload.changes_the_table() {
-                    true => self.empty_table(entry, workload)?,
-                    false => self.filled_table(entry, workload)?,
-                };
+                fresh = self.fresh_table(entry, workload)?;
                 &fresh
             }
         };
@@ -215,36 +212,16 @@ impl<'a> Bench<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if entry.holds_keys && entry.operations.missing(Operations::INSERT).is_none() {
-            self.check(&outcome.tally, table, refused, workload)
-                .with_context(|| complaint(measurement))?;
-        }
-
-        let seconds = outcome.end.duration_since(outcome.start).as_secs_f64();
+        self.check(entry, &outcome.tally, table, refused, measurement)?;
         let mut row = Row {
-            experiment: self.experiment.name.clone(),
-            subject: measurement.subject.clone(),
-            workload: workload.label(),
-            threads: measurement.threads,
-            frozen: measurement.frozen,
-            round: measurement.round,
             oversubscribed: measurement.threads > self.cores.count(),
             pinned: outcome.pinned,
-            load_factor: workload.load(),
-            keys: self.keys.residents() as u64,
-            slots: table.subject.slots() as u64,
-            memory_bytes: table.subject.memory_bytes() as u64,
-            operations: outcome.tally.operations,
-            refused: refused + outcome.tally.refused,
-            seconds,
-            mops: outcome.tally.operations as f64 / seconds / 1e6,
-            hit: workload.hit(),
-            skew: workload.skew(),
-            offered_mops: measurement.offered_mops,
-            p50_ns: 0,
-            p99_ns: 0,
-            p999_ns: 0,
-            max_ns: 0,
+            ..self.row(
+                measurement,
+                table,
+                (refused, &outcome.tally),
+                outcome.end.duration_since(outcome.start).as_secs_f64(),
+            )
         };
         if let Some(latencies) = outcome.latencies {
             let within = |share| latencies.within(share);
@@ -254,6 +231,51 @@ impl<'a> Bench<'a> {
             row.max_ns = within(1.0);
         }
         Ok(Some(row))
+    }
+
+    /// Returns the row of what all threads did in this time, after so many keys had been refused.
+    pub(super) fn row(
+        &self,
+        measurement: &Measurement,
+        table: &Table,
+        (refused, tally): (u64, &Tally),
+        seconds: f64,
+    ) -> Row {
+        let workload = &measurement.workload;
+        Row {
+            experiment: self.experiment.name.clone(),
+            subject: measurement.subject.clone(),
+            workload: workload.label(),
+            threads: measurement.threads,
+            frozen: measurement.frozen,
+            round: measurement.round,
+            oversubscribed: false,
+            pinned: true,
+            load_factor: workload.load(),
+            keys: self.keys.residents() as u64,
+            slots: table.subject.slots() as u64,
+            memory_bytes: table.subject.memory_bytes() as u64,
+            operations: tally.operations,
+            refused: refused + tally.refused,
+            seconds,
+            mops: tally.operations as f64 / seconds / 1e6,
+            hit: workload.hit(),
+            skew: workload.skew(),
+            offered_mops: measurement.offered_mops,
+            p50_ns: 0,
+            p99_ns: 0,
+            p999_ns: 0,
+            max_ns: 0,
+            simulated: String::new(),
+        }
+    }
+
+    /// Creates a table as a measurement begins with it.
+    pub(super) fn fresh_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
+        match workload.changes_the_table() {
+            true => self.empty_table(entry, workload),
+            false => self.filled_table(entry, workload),
+        }
     }
 
     /// Creates an empty table, sized so that the resident keys make up the workload's load factor.
@@ -467,7 +489,7 @@ impl<'a> Bench<'a> {
 
     /// Prepares a thread's part of the table. Returns what the thread is to do, and how many keys
     /// were refused.
-    fn prepare(
+    pub(super) fn prepare(
         &self,
         thread: usize,
         subject: &dyn Measured,
@@ -576,8 +598,30 @@ impl<'a> Bench<'a> {
         (Phase::Window(window), (mine.len() - live) as u64)
     }
 
+    /// Checks the answers, if the subject gives any.
+    pub(super) fn check(
+        &self,
+        entry: &Entry,
+        tally: &Tally,
+        table: &Table,
+        refused: u64,
+        measurement: &Measurement,
+    ) -> Result<()> {
+        if !entry.holds_keys || entry.operations.missing(Operations::INSERT).is_some() {
+            return Ok(());
+        }
+        self.check_answers(tally, table, refused, &measurement.workload)
+            .with_context(|| complaint(measurement))
+    }
+
     /// Checks the answers against what is known: all accepted keys are there, and hardly any other.
-    fn check(&self, tally: &Tally, table: &Table, refused: u64, workload: &Workload) -> Result<()> {
+    fn check_answers(
+        &self,
+        tally: &Tally,
+        table: &Table,
+        refused: u64,
+        workload: &Workload,
+    ) -> Result<()> {
         let residents = self.keys.residents() as u64;
         let found = || {
             table

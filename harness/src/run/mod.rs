@@ -3,11 +3,13 @@
 //! [`resume`] continues after an interruption. The gate lets threads start together, and [`ending`]
 //! is how a command ends.
 
-mod bench;
+pub(crate) mod bench;
 pub mod ending;
 pub mod estimate;
 pub(crate) mod gate;
 pub mod plan;
 pub mod resume;
 pub mod runner;
+#[cfg(feature = "simulation")]
+pub mod simulated;
 mod stall;

@@ -82,6 +82,9 @@ pub struct Run {
     /// Which operations were timed one by one, if any, and what the timing cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
+    /// The machines that were simulated, one line each; nothing was measured then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub simulated: Vec<String>,
     /// Load average of the system at the start, over 1, 5 and 15 minutes: what else the machine was
     /// doing. Empty if the system does not report it.
     #[serde(default)]
@@ -120,6 +123,7 @@ impl Run {
             keys,
             pinning,
             latency: None,
+            simulated: Vec::new(),
             load_average: load.unwrap_or_default(),
             resumed: Vec::new(),
             rounds: Vec::new(),

@@ -32,6 +32,23 @@ pub(crate) const BOUNDS: [&str; 4] = [
     Null::NAME,
 ];
 
+/// The subjects that can be simulated: all that they share between threads comes through the doors
+/// of [`kcas::sync`] and [`subject::sync`].
+#[cfg(feature = "simulation")]
+pub(crate) const SIMULATED: [&str; 11] = [
+    LockFree::NAME,
+    LockFreeFitted::NAME,
+    WordLock::NAME,
+    SegmentLock::NAME,
+    StripedTimestamps::NAME,
+    Optimistic::NAME,
+    GlobalLock::NAME,
+    TwoPhase::NAME,
+    AblationDcss::NAME,
+    Roofline::NAME,
+    UpdateRoofline::NAME,
+];
+
 #[cfg(test)]
 mod tests {
     use std::ops::Range;

@@ -347,6 +347,23 @@ impl Workload {
         }
     }
 
+    /// Returns how many lookups, inserts and removes an operation makes, on average.
+    #[cfg(feature = "simulation")]
+    pub fn shares(&self) -> [f64; 3] {
+        let percent = |lookups: u8, updates: u8| [lookups, updates, updates].map(f64::from);
+        let shares = match *self {
+            Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. } => [100.0, 0.0, 0.0],
+            Self::Insert { .. } => [0.0, 100.0, 0.0],
+            Self::Remove { .. } => [0.0, 0.0, 100.0],
+            Self::Mix { lookup, insert, .. } => percent(lookup, insert),
+            Self::Ycsb { mix: Ycsb::F, .. } => percent(100, 50),
+            Self::Ycsb { mix, .. } => percent(mix.lookup(), 100 - mix.lookup()),
+            Self::Window { lookup, .. } => percent(lookup, 100 - lookup),
+            Self::Grow { insert, lookup, .. } => [lookup.into(), insert.into(), 0.0],
+        };
+        shares.map(|share: f64| share / 100.0)
+    }
+
     /// Checks every value, so that what runs is what the experiment states.
     ///
     /// # Errors

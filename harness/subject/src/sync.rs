@@ -82,6 +82,22 @@ mod simulated {
                     self.before(Access::Exchange).fetch_or(value, order)
                 }
 
+                /// [`compare_exchange`](Self::compare_exchange), which may fail for no reason.
+                ///
+                /// # Errors
+                ///
+                /// With the value that it holds instead.
+                #[inline]
+                pub fn compare_exchange_weak(
+                    &self,
+                    current: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.compare_exchange(current, new, success, failure)
+                }
+
                 /// Replaces the value by `new` if it is `current`; returns the old one.
                 ///
                 /// # Errors

@@ -16,12 +16,13 @@
 pub mod theory;
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use filter::FixedState;
 use kcas::steps::step;
 use subject::layout::{FALSE_POSITIVE_RATE, slots, zeroed};
+use subject::sync::AtomicU64;
 use subject::{Operations, Subject};
 
 use crate::double_hashing::DoubleHashing;

@@ -39,7 +39,7 @@
 pub mod theory;
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use arrayvec::ArrayVec;
@@ -47,6 +47,7 @@ use filter::FixedState;
 use kcas::steps::step;
 use subject::Subject;
 use subject::layout::{FALSE_POSITIVE_RATE, slots, zeroed};
+use subject::sync::AtomicU64;
 
 use crate::double_hashing::{DoubleHashing, MAX_HASHES};
 

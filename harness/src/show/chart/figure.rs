@@ -67,8 +67,12 @@ impl Figure<'_> {
 /// Describes what the run was measured with.
 pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     let (machine, run) = (&sidecar.machine, &sidecar.run);
+    let simulated = match &run.simulated[..] {
+        [] => String::new(),
+        machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
+    };
     format!(
-        "{}, {}{}{}. {}. {}. {}.",
+        "{simulated}{}, {}{}{}. {}. {}. {}.",
         machine.processor,
         counted(machine.cores, "core"),
         match machine.threads_per_core {

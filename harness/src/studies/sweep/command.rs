@@ -220,7 +220,7 @@ fn estimates(
     Ok(estimates)
 }
 
-fn describe(
+pub(super) fn describe(
     registry: &Registry,
     experiment: &Experiment,
     keys: &KeySource,

@@ -20,6 +20,10 @@ use crate::wording::{counted, noun};
 const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
 
+/// What must be said of simulated rows wherever they are shown.
+pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machine that is named, which runs the real code on \
+     simulated cores; not measured.";
+
 /// Width and height of a panel, without the names of subjects beside it.
 const PANEL: (u32, u32) = (370, 330);
 
@@ -121,7 +125,7 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     if !fixed.is_empty() {
         title += &format!(" ({})", fixed.join(", "));
     }
-    title
+    case.marked(title)
 }
 
 /// Returns the label of the horizontal axis.
@@ -129,6 +133,7 @@ fn axis_label(axis: Axis, case: &Case) -> String {
     let other = |axis| case.value(axis).filter(|&value| value > 0.0);
     match axis {
         Axis::Threads => match other(Axis::Frozen) {
+            None if !case.simulated.is_empty() => "simulated cores".into(),
             None => "threads".into(),
             Some(frozen) => format!("threads (besides {frozen} frozen)"),
         },
@@ -323,6 +328,9 @@ fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
         how += " Threads were not all pinned.";
     }
     let mut lines = vec![how];
+    if rows.iter().any(|row| !row.simulated.is_empty()) {
+        lines.push(SIMULATED.into());
+    }
     if results.timed() {
         lines.push(
             "Latency of single operations: where a rate is due, from the moment at which an operation was due, whether or \

@@ -6,6 +6,7 @@ mod figure;
 mod findings;
 pub mod numbers;
 mod one;
+pub mod simulate;
 mod table;
 
 use anyhow::Result;

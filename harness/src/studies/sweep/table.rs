@@ -2,6 +2,7 @@
 //! each other subject. Where threads were frozen, it shows the throughput that each subject has
 //! left instead, and where operations were timed one by one, latencies.
 
+use super::figure::SIMULATED;
 use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
 use crate::results::series::Comparison;
@@ -22,11 +23,15 @@ const BEST_LOCK: &str = "word-lock";
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
 pub(super) fn summary(rows: &[Row]) -> Option<Sheet> {
     let results = Results::of(rows);
-    match results.axis() {
+    let mut sheet = match results.axis() {
         _ if results.timed() => Some(latencies(&results)),
         Axis::Frozen => Some(throughputs(&results)),
         _ => ratios(&results),
+    };
+    if let (Some(sheet), true) = (&mut sheet, rows.iter().any(|row| !row.simulated.is_empty())) {
+        sheet.notes.push(SIMULATED.to_owned());
     }
+    sheet
 }
 
 /// Shows throughputs by the number of frozen threads. No ratios: those over a subject that stopped
@@ -129,7 +134,8 @@ fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = Str
         None => place.to_owned(),
     };
     let places: Vec<_> = axes.iter().map(at).collect();
-    [case.workload.clone()].into_iter().chain(places)
+    let workload = case.marked(case.workload.clone());
+    [workload].into_iter().chain(places)
 }
 
 fn throughput_of_any_size(mops: f64) -> String {
@@ -289,10 +295,10 @@ pub(super) fn named(case: &Case) -> String {
         Some(hit) if case.workload == "lookup" => format!("lookup, {hit} % hits"),
         _ => case.workload.clone(),
     };
-    match case.value(Axis::Load) {
+    case.marked(match case.value(Axis::Load) {
         Some(load) => format!("{workload} (load factor {load})"),
         None => workload,
-    }
+    })
 }
 
 /// Returns one line for each subject and case in which inserts were refused: such a throughput

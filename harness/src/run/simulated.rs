@@ -1,0 +1,171 @@
+//! Makes one measurement on a simulated machine. Tables, keys, phases and checks are those of a
+//! [bench](crate::run::bench).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, ensure};
+use simulator::{Body, Core, Limits, Model, Options, Report};
+
+use crate::results::record::Row;
+use crate::run::bench::{Bench, Sweep, Table};
+use crate::run::plan::{Measurement, Part};
+use crate::subjects::SIMULATED;
+use crate::wording::unknown;
+use crate::workload::Workload;
+use crate::workload::keys::Keys;
+use crate::workload::phase::{Phase, Tally, Watch};
+
+/// What a simulation is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The machine.
+    pub model: &'a Model,
+    /// Operations of all cores together that are timed, unless the workload itself ends; half as
+    /// many go before.
+    pub operations: u64,
+    /// The seed of the order of events.
+    pub seed: u64,
+    /// Time that an operation takes between its accesses, in ns, if it is not that of the model.
+    pub compute: Option<f64>,
+}
+
+/// Simulates the measurements of one workload.
+pub struct Simulated<'a> {
+    sweep: Sweep<'a>,
+    bench: Bench<'a>,
+    keys: Rc<Keys>,
+}
+
+/// What the cores of a run share.
+struct Shared {
+    table: Table,
+    keys: Rc<Keys>,
+    tally: RefCell<Tally>,
+}
+
+impl<'a> Simulated<'a> {
+    /// Draws the keys of a workload.
+    pub fn new(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Self {
+        let bench = Bench::new(sweep, &part.workload, stop);
+        let keys = bench.looked_up.as_ref().unwrap_or(sweep.keys.keys());
+        Self {
+            sweep: *sweep,
+            keys: Rc::new(keys.clone()),
+            bench,
+        }
+    }
+
+    /// Simulates a measurement. Returns its row, and what was observed of its accesses.
+    ///
+    /// # Errors
+    ///
+    /// If the machine has fewer cores, the subject cannot be simulated or gives a wrong answer, or
+    /// the model has no compute time for it.
+    pub fn simulate(&self, measurement: &Measurement, setting: &Setting) -> Result<(Row, Report)> {
+        let Setting { model, .. } = *setting;
+        let entry = self.sweep.registry.get(&measurement.subject)?;
+        ensure!(
+            SIMULATED.contains(&entry.name),
+            "subject {}: it cannot be simulated, as not all that it shares between threads can be \
+             observed",
+            unknown(entry.name, &SIMULATED)
+        );
+        let workload = &measurement.workload;
+        let warms_up = workload.is_time_bounded();
+        let options = Options {
+            compute: match setting.compute {
+                Some(ns) => ns,
+                None => compute(model, entry.name, workload)?,
+            },
+            limits: match warms_up {
+                true => Limits(vec![Some(setting.operations / 2), Some(setting.operations)]),
+                false => Limits::default(),
+            },
+            everywhere: !workload.changes_the_table(),
+            seed: setting.seed ^ measurement.round as u64,
+        };
+        let mut prepared = None;
+        let report = simulator::run(model, measurement.threads, &options, || {
+            let table = self.bench.fresh_table(entry, workload)?;
+            let mut refused = table.refused;
+            let shared = Rc::new(Shared {
+                table,
+                keys: Rc::clone(&self.keys),
+                tally: RefCell::default(),
+            });
+            let mut bodies = Vec::new();
+            for core in 0..measurement.threads {
+                let subject = &*shared.table.subject;
+                let (phase, more) = self.bench.prepare(core, subject, measurement);
+                refused += more;
+                bodies.push(body(Rc::clone(&shared), phase, warms_up));
+            }
+            prepared = Some((shared, refused));
+            Ok(bodies)
+        })?;
+        let (shared, refused) = prepared.context("nothing was simulated")?;
+        let Shared { table, tally, .. } = &*shared;
+        let mut tally = *tally.borrow();
+        (self.bench).check(entry, &tally, table, refused, measurement)?;
+        tally.operations = report.operations;
+        let row = Row {
+            simulated: model.name.clone(),
+            ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
+        };
+        Ok((row, report))
+    }
+}
+
+/// Returns what a core does.
+fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
+    Box::new(move |core: &Core| {
+        let watch = Watch {
+            deadline: None,
+            stop: &core.stop,
+            progress: Some(&core.operations),
+        };
+        let mut perform = || (shared.table.subject).perform(&shared.keys, &mut phase, &watch);
+        if warms_up {
+            // Wrong answers always count, refusals and what is left out only in the end.
+            let warm_up = Tally {
+                refused: 0,
+                left_out: 0,
+                ..perform()
+            };
+            shared.tally.borrow_mut().add(&warm_up);
+            core.begin_next_part();
+        }
+        let tally = perform();
+        shared.tally.borrow_mut().add(&tally);
+    })
+}
+
+/// Returns the compute time of an operation: as measured for the workload, or else the average of
+/// its kinds of operations.
+///
+/// # Errors
+///
+/// If the model does not know it.
+pub fn compute(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
+    let none = || {
+        format!(
+            "the machine {} has no compute times of {subject}; `harness calibrate` measures them",
+            model.name
+        )
+    };
+    let times = model.compute.get(subject).with_context(none)?;
+    if let Some(ns) = times.get(&workload.label()) {
+        return Ok(*ns);
+    }
+    let [lookups, inserts, removes] = workload.shares();
+    let mut sum = 0.0;
+    for (share, kind) in [(lookups, "lookup"), (inserts, "insert"), (removes, "remove")] {
+        if share > 0.0 {
+            let ns = times.get(kind).with_context(|| format!("{} ({kind})", none()))?;
+            sum += share * ns;
+        }
+    }
+    Ok(sum)
+}
