@@ -119,22 +119,19 @@ impl Memory {
     #[inline]
     fn number(&mut self, address: usize) -> u32 {
         let lines = &mut self.lines;
-        *self
-            .numbers
-            .entry(address / LINE_BYTES)
-            .or_insert_with(|| {
-                lines.push(Line {
-                    address: address / LINE_BYTES * LINE_BYTES,
-                    holders: 0,
-                    owner: None,
-                    last: None,
-                    under_way: 0,
-                    arrived: 0,
-                    queue: Vec::new(),
-                    observed: Observed::default(),
-                });
-                (lines.len() - 1) as u32
-            })
+        *self.numbers.entry(address / LINE_BYTES).or_insert_with(|| {
+            lines.push(Line {
+                address: address / LINE_BYTES * LINE_BYTES,
+                holders: 0,
+                owner: None,
+                last: None,
+                under_way: 0,
+                arrived: 0,
+                queue: Vec::new(),
+                observed: Observed::default(),
+            });
+            (lines.len() - 1) as u32
+        })
     }
 
     /// Puts lines into the last-level caches, as a program that used them before would find them;

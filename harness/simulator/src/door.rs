@@ -30,7 +30,8 @@ impl Core {
     /// moment. What was observed before is forgotten; `operations` and `stop` are back at their
     /// beginning.
     pub fn begin_next_part(&self) {
-        self.door.with(|scheduler| scheduler.await_others(self.number));
+        self.door
+            .with(|scheduler| scheduler.await_others(self.number));
         self.door.suspend(self.number);
     }
 }

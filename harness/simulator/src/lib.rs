@@ -8,8 +8,8 @@
 //!
 //! - **A core** is a coroutine with a clock. All run on one thread. The core whose clock is behind
 //!   all others' runs until its next access to shared memory. Between accesses an operation costs
-//!   *compute time*, which is measured on one thread and varies by a tenth at random. A run is
-//!   determined by its seed.
+//!   *compute time*: what it takes on one thread, less what the model charges for its accesses there.
+//!   It varies by a tenth at random. A run is determined by its seed.
 //! - **A line** of 64 bytes is had by one core alone, or by several that only read it. An access to
 //!   a line that another core has written waits for a *hand-over*, at a latency that depends on
 //!   where the two cores are. So does a write to a line that others read.
@@ -56,7 +56,7 @@ use anyhow::{Result, ensure};
 use kcas::simulation;
 
 pub use door::{Body, Core};
-pub use model::{Compute, HandOver, Level, MOST_CORES, Model, Overlap, Waiting};
+pub use model::{Alone, HandOver, Level, MOST_CORES, Model, Overlap, Waiting};
 pub use names::Contended;
 
 use coherence::Time;

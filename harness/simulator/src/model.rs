@@ -27,11 +27,12 @@ const PRESETS: [(&str, &str); 5] = [
     ("graviton-3", include_str!("../machines/graviton-3.toml")),
 ];
 
-/// Time that operations of a subject take between their accesses, by subject and workload, in ns.
-pub type Compute = BTreeMap<String, BTreeMap<String, f64>>;
+/// Time of an operation on one thread whose table is in its own caches, by subject and workload, in
+/// ns.
+pub type Alone = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// Compute times measured once, for machines whose file has none.
-const COMPUTE: &str = include_str!("../machines/compute.toml");
+/// Times measured once, for machines whose file has none.
+const ALONE: &str = include_str!("../machines/alone.toml");
 
 /// A machine. All prices are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,9 +72,9 @@ pub struct Model {
     pub overlap: Overlap,
     /// Prices of waiting.
     pub waiting: Waiting,
-    /// Time between accesses; if there is none, what was measured elsewhere is assumed.
+    /// Operations on one thread; if there is none, what was measured elsewhere is assumed.
     #[serde(default)]
-    pub compute: Compute,
+    pub alone: Alone,
 }
 
 /// See [`Model::hand_over`].
@@ -159,9 +160,9 @@ impl Model {
     /// If it is not such a text, or a value is impossible.
     pub fn parse(text: &str) -> Result<Self> {
         let mut model: Self = toml::from_str(text)?;
-        if model.compute.is_empty() {
-            model.compute = toml::from_str(COMPUTE).context("in the compute times")?;
-            model.assumed.push("compute".into());
+        if model.alone.is_empty() {
+            model.alone = toml::from_str(ALONE).context("in the times of one thread")?;
+            model.assumed.push("alone".into());
         }
         model.check()?;
         Ok(model)
@@ -194,7 +195,9 @@ impl Model {
             self.overlap.upgrades,
         ];
         ensure!(
-            overlap.iter().all(|&overlap| (1.0..=100.0).contains(&overlap)),
+            overlap
+                .iter()
+                .all(|&overlap| (1.0..=100.0).contains(&overlap)),
             "field `overlap`: values are 1 to 100"
         );
         ensure!(
@@ -202,9 +205,9 @@ impl Model {
             "field `kept`: it is a share, 0 to 1"
         );
         let possible = |ns: f64| (0.0..=1e6).contains(&ns);
-        let compute = self.compute.values().flat_map(BTreeMap::values).copied();
+        let alone = self.alone.values().flat_map(BTreeMap::values).copied();
         ensure!(
-            self.prices().into_iter().chain(compute).all(possible),
+            self.prices().into_iter().chain(alone).all(possible),
             "a price is not possible: 0 to 1,000,000 ns are"
         );
         Ok(())
@@ -276,8 +279,8 @@ impl Model {
         ] {
             *price *= factor;
         }
-        let compute = model.compute.values_mut().flat_map(BTreeMap::values_mut);
-        compute.for_each(|ns| *ns *= factor);
+        let alone = model.alone.values_mut().flat_map(BTreeMap::values_mut);
+        alone.for_each(|ns| *ns *= factor);
         model
     }
 }

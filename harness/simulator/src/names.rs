@@ -48,9 +48,10 @@ fn name(address: usize, named: &[Named], ids: &[usize]) -> String {
         }
     }
     // What was named last is what is there now.
-    let there = named.iter().rev().find(|named| {
-        named.start < end && address < named.start + named.bytes * named.len
-    });
+    let there = named
+        .iter()
+        .rev()
+        .find(|named| named.start < end && address < named.start + named.bytes * named.len);
     let Some(named) = there else {
         return "a line without a name".into();
     };

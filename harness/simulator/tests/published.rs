@@ -1,5 +1,9 @@
 //! Published throughput of one contended line, against what the model makes of published hand-over
 //! latencies. `--nocapture` prints the table.
+//!
+//! The rows are those of "A Concurrency Cost Hierarchy" (Travis Downs, 2020); the latencies, medians
+//! of nviennot/core-to-core-latency. One choice was made with these rows in view: an exchange that
+//! begins while the line is kept is completed (`Memory::access`), where it could also be refused.
 
 mod common;
 
@@ -7,6 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use common::{million_per_second, options, repeat};
 use simulator::Model;
+
+use Counter::{CasLoop, FetchAdd};
 
 /// A counter that all threads add to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,39 +56,74 @@ fn predicted(machine: &Machine, counter: Counter, threads: usize) -> f64 {
     million_per_second(&report)
 }
 
-#[test]
-fn published() {
-    use Counter::{CasLoop, FetchAdd};
-    let skylake = Machine {
-        name: "Skylake",
-        hand_over: 20.0,
-        alone: [7.0, 12.0],
-        mispredicted: 6.0,
-    };
-    let ice_lake = Machine {
-        name: "Ice Lake",
-        hand_over: 27.0,
-        alone: [6.1, 11.0],
-        mispredicted: 4.5,
-    };
-    let graviton = Machine {
-        name: "Graviton 2",
-        hand_over: 47.0,
-        alone: [5.3, 8.0],
-        mispredicted: 4.5,
-    };
-    for (machine, counter, rows) in [
-        (&skylake, FetchAdd, &[(2, 45.0), (4, 41.0)][..]),
-        (&ice_lake, FetchAdd, &[(2, 61.0), (4, 58.0)]),
-        (&graviton, FetchAdd, &[(2, 118.0), (8, 105.0), (16, 106.0)]),
-        (&skylake, CasLoop, &[(2, 18.0), (4, 12.0)]),
-        (&ice_lake, CasLoop, &[(2, 19.0), (4, 15.0)]),
-        (&graviton, CasLoop, &[(2, 38.0), (8, 25.0), (16, 25.0)]),
-    ] {
-        for &(threads, measured) in rows {
-            let predicted = predicted(machine, counter, threads);
+/// Rows of one counter on one machine: threads, and millions of increments per second.
+type Rows<'a> = (&'a Machine, Counter, &'a [(usize, f64)]);
+
+const SKYLAKE: Machine = Machine {
+    name: "Skylake",
+    hand_over: 20.0, // i7-6700K
+    alone: [7.0, 12.0],
+    mispredicted: 6.0,
+};
+
+const ICE_LAKE: Machine = Machine {
+    name: "Ice Lake",
+    hand_over: 27.0, // i7-1165G7, Tiger Lake: there is none of an Ice Lake with four cores
+    alone: [6.1, 11.0],
+    mispredicted: 4.5,
+};
+
+const GRAVITON_2: Machine = Machine {
+    name: "Graviton 2",
+    hand_over: 47.0,
+    alone: [5.3, 8.0],
+    mispredicted: 4.5,
+};
+
+fn check(rows: &[Rows], within: impl Fn(f64) -> bool) {
+    for (machine, counter, rows) in rows {
+        for &(threads, measured) in *rows {
+            let predicted = predicted(machine, *counter, threads);
             let (name, ratio) = (machine.name, predicted / measured);
-            println!("{name:11} {counter:?} {threads:2}: {predicted:6.1} {measured:6.1} {ratio:.2}");
+            println!(
+                "{name:11} {counter:?} {threads:2}: {predicted:6.1} {measured:6.1} {ratio:.2}"
+            );
+            assert!(within(ratio), "{name} {counter:?} {threads}: {ratio}");
         }
     }
+}
+
+#[test]
+fn published_rows_are_within_a_quarter() {
+    let rows: [Rows; 4] = [
+        (&SKYLAKE, FetchAdd, &[(2, 45.0), (4, 41.0)]),
+        (&SKYLAKE, CasLoop, &[(2, 18.0), (4, 12.0)]),
+        (&ICE_LAKE, FetchAdd, &[(2, 61.0)]),
+        (&GRAVITON_2, CasLoop, &[(8, 25.0), (16, 25.0)]),
+    ];
+    check(&rows, |ratio| (0.75..=1.25).contains(&ratio));
+}
+
+/// What the model gets wrong, so that nobody takes it to be right there.
+///
+/// - Ice Lake: the hand-over is that of another machine. Its four threads add almost as often as
+///   the model says, but their compare-and-swap loops fail less often: a real core seems to hold on
+///   to a line until the loop that loaded it has exchanged it.
+/// - Graviton 2 adds in the interconnect and not in the core's cache (far atomics), which the model
+///   does not have.
+#[test]
+fn these_published_rows_are_missed() {
+    let rows: [Rows; 4] = [
+        (&ICE_LAKE, FetchAdd, &[(4, 58.0)]),
+        (&ICE_LAKE, CasLoop, &[(2, 19.0), (4, 15.0)]),
+        (
+            &GRAVITON_2,
+            FetchAdd,
+            &[(2, 118.0), (8, 105.0), (16, 106.0)],
+        ),
+        (&GRAVITON_2, CasLoop, &[(2, 38.0)]),
+    ];
+    check(&rows, |ratio| {
+        !(0.75..=1.25).contains(&ratio) && (0.4..2.5).contains(&ratio)
+    });
 }

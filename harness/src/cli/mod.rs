@@ -10,7 +10,7 @@ use crate::machine::Program;
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
 use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, memory};
+use crate::studies::{self, calibration, memory};
 use crate::subjects::registry::Registry;
 
 mod check;
@@ -71,6 +71,14 @@ enum Command {
         #[command(flatten)]
         options: simulate::Options,
     },
+    /// Measure this machine, and write a file that `simulate --machine FILE` takes.
+    ///
+    /// Measures the hand-over of a cache line between each pair of cores, hits by level of the
+    /// caches, how many misses overlap, what waiting costs, and the operations of each subject on
+    /// one thread: about a minute. Needs the cores to itself, two of them at least, and a build
+    /// without the features `steps` and `simulation`. All cores are taken to be equally far from one
+    /// another, at the median of the hand-overs.
+    Calibrate(calibration::Options),
     /// Redraw the figure of a CSV file.
     Plot {
         /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
@@ -198,7 +206,7 @@ impl Command {
     fn leaves_files(&self) -> bool {
         match self {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
-            Self::Simulate { .. } => true,
+            Self::Simulate { .. } | Self::Calibrate(_) => true,
             Self::Study(study) => study.leaves_files(),
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
@@ -251,6 +259,7 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
             experiments,
             options,
         } => simulate::simulate(registry, &experiments, &options),
+        Command::Calibrate(options) => calibration::calibrate(registry, &options),
         Command::Plot { csv, out } => plot::plot(&csv, out),
         Command::Reproduce {
             quick: _,

@@ -122,6 +122,15 @@ pub struct Case {
 }
 
 impl Case {
+    /// Returns whether this is the same as the other case, but simulated.
+    pub fn is_prediction_of(&self, measured: &Self) -> bool {
+        let unmarked = Self {
+            simulated: String::new(),
+            ..self.clone()
+        };
+        !self.simulated.is_empty() && unmarked == *measured
+    }
+
     /// Adds to a name that the rows are simulated, and on which machine, if they are.
     pub fn marked(&self, name: String) -> String {
         match &*self.simulated {

@@ -2,6 +2,7 @@
 //! [bench](crate::run::bench).
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,8 +15,14 @@ use crate::run::plan::{Measurement, Part};
 use crate::subjects::SIMULATED;
 use crate::wording::unknown;
 use crate::workload::Workload;
-use crate::workload::keys::Keys;
+use crate::workload::keys::{KeySource, Keys};
 use crate::workload::phase::{Phase, Tally, Watch};
+
+/// Distinct keys in the tables of which `calibrate` takes the times of one thread.
+pub const ALONE_KEYS: usize = 60_000;
+
+/// Operations from which the model's price of accesses on one thread is taken.
+const ALONE_OPERATIONS: u64 = 40_000;
 
 /// What a simulation is made with.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +34,6 @@ pub struct Setting<'a> {
     pub operations: u64,
     /// The seed of the order of events.
     pub seed: u64,
-    /// Time that an operation takes between its accesses, in ns, if it is not that of the model.
-    pub compute: Option<f64>,
 }
 
 /// Simulates the measurements of one workload.
@@ -36,6 +41,8 @@ pub struct Simulated<'a> {
     sweep: Sweep<'a>,
     bench: Bench<'a>,
     keys: Rc<Keys>,
+    /// Compute times by subject and machine, once they are known.
+    compute: RefCell<HashMap<(String, String), f64>>,
 }
 
 /// What the cores of a run share.
@@ -54,7 +61,42 @@ impl<'a> Simulated<'a> {
             sweep: *sweep,
             keys: Rc::new(keys.clone()),
             bench,
+            compute: RefCell::default(),
         }
+    }
+
+    /// Returns the time that an operation takes between its accesses, in ns: what it takes on one
+    /// thread, less what the model charges for its accesses there.
+    fn compute(&self, measurement: &Measurement, model: &Model) -> Result<f64> {
+        let key = (measurement.subject.clone(), model.name.clone());
+        if let Some(known) = self.compute.borrow().get(&key) {
+            return Ok(*known);
+        }
+        let alone = alone(model, &measurement.subject, &measurement.workload)?;
+        let (keys, stop) = (KeySource::generated(ALONE_KEYS, 1), AtomicBool::new(false));
+        let sweep = Sweep {
+            keys: &keys,
+            ..self.sweep
+        };
+        let part = Part {
+            workload: measurement.workload.clone(),
+            subjects: Vec::new(),
+            points: Vec::new(),
+        };
+        let one = Measurement {
+            threads: 1,
+            ..measurement.clone()
+        };
+        let setting = Setting {
+            model,
+            operations: ALONE_OPERATIONS,
+            seed: 1,
+        };
+        let (_, report) = Simulated::new(&sweep, &part, &stop).run(&one, &setting, 0.0)?;
+        let accesses = report.seconds * 1e9 / report.operations as f64;
+        let compute = (alone - accesses).max(0.0);
+        self.compute.borrow_mut().insert(key, compute);
+        Ok(compute)
     }
 
     /// Simulates a measurement. Returns its row, and what was observed of its accesses.
@@ -62,8 +104,18 @@ impl<'a> Simulated<'a> {
     /// # Errors
     ///
     /// If the machine has fewer cores, the subject cannot be simulated or gives a wrong answer, or
-    /// the model has no compute time for it.
+    /// the model has no time of one thread for it.
     pub fn simulate(&self, measurement: &Measurement, setting: &Setting) -> Result<(Row, Report)> {
+        let compute = self.compute(measurement, setting.model)?;
+        self.run(measurement, setting, compute)
+    }
+
+    fn run(
+        &self,
+        measurement: &Measurement,
+        setting: &Setting,
+        compute: f64,
+    ) -> Result<(Row, Report)> {
         let Setting { model, .. } = *setting;
         let entry = self.sweep.registry.get(&measurement.subject)?;
         ensure!(
@@ -75,10 +127,7 @@ impl<'a> Simulated<'a> {
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
         let options = Options {
-            compute: match setting.compute {
-                Some(ns) => ns,
-                None => compute(model, entry.name, workload)?,
-            },
+            compute,
             limits: match warms_up {
                 true => Limits(vec![Some(setting.operations / 2), Some(setting.operations)]),
                 false => Limits::default(),
@@ -142,28 +191,34 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
     })
 }
 
-/// Returns the compute time of an operation: as measured for the workload, or else the average of
-/// its kinds of operations.
+/// Returns the time of an operation on one thread whose table is in its own caches: as measured for
+/// the workload, or else the average of its kinds of operations.
 ///
 /// # Errors
 ///
 /// If the model does not know it.
-pub fn compute(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
+fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {
         format!(
-            "the machine {} has no compute times of {subject}; `harness calibrate` measures them",
+            "the machine {} lacks the time of {subject} on one thread; `harness calibrate` measures it",
             model.name
         )
     };
-    let times = model.compute.get(subject).with_context(none)?;
+    let times = model.alone.get(subject).with_context(none)?;
     if let Some(ns) = times.get(&workload.label()) {
         return Ok(*ns);
     }
     let [lookups, inserts, removes] = workload.shares();
     let mut sum = 0.0;
-    for (share, kind) in [(lookups, "lookup"), (inserts, "insert"), (removes, "remove")] {
+    for (share, kind) in [
+        (lookups, "lookup"),
+        (inserts, "insert"),
+        (removes, "remove"),
+    ] {
         if share > 0.0 {
-            let ns = times.get(kind).with_context(|| format!("{} ({kind})", none()))?;
+            let ns = times
+                .get(kind)
+                .with_context(|| format!("{} ({kind})", none()))?;
             sum += share * ns;
         }
     }

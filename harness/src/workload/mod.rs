@@ -352,7 +352,9 @@ impl Workload {
     pub fn shares(&self) -> [f64; 3] {
         let percent = |lookups: u8, updates: u8| [lookups, updates, updates].map(f64::from);
         let shares = match *self {
-            Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. } => [100.0, 0.0, 0.0],
+            Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. } => {
+                [100.0, 0.0, 0.0]
+            }
             Self::Insert { .. } => [0.0, 100.0, 0.0],
             Self::Remove { .. } => [0.0, 0.0, 100.0],
             Self::Mix { lookup, insert, .. } => percent(lookup, insert),

@@ -12,5 +12,6 @@ mod numbers;
 mod place;
 mod plot;
 mod reproduce;
+mod simulate;
 mod sweep;
 mod theory;

@@ -9,9 +9,9 @@ use kcas::sync::AtomicU64;
 use simulator::{Body, Core, Limits, Model, Options, Report, run};
 
 /// Words, each on a line of its own.
-pub type Words = Rc<[CachePadded<AtomicU64>]>;
+pub(crate) type Words = Rc<[CachePadded<AtomicU64>]>;
 
-pub fn options(operations: u64) -> Options {
+pub(crate) fn options(operations: u64) -> Options {
     Options {
         compute: 0.0,
         limits: Limits(vec![Some(operations / 4), Some(operations)]),
@@ -22,7 +22,7 @@ pub fn options(operations: u64) -> Options {
 
 /// Runs `operation` again and again on each core; it gets the words, the core and the number of the
 /// operation.
-pub fn repeat(
+pub(crate) fn repeat(
     model: &Model,
     cores: usize,
     words: usize,
@@ -54,6 +54,6 @@ pub fn repeat(
     report.unwrap()
 }
 
-pub fn million_per_second(report: &Report) -> f64 {
+pub(crate) fn million_per_second(report: &Report) -> f64 {
     report.operations as f64 / report.seconds / 1e6
 }

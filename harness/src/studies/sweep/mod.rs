@@ -6,6 +6,8 @@ mod figure;
 mod findings;
 pub mod numbers;
 mod one;
+#[cfg(feature = "simulation")]
+mod prediction;
 pub mod simulate;
 mod table;
 

@@ -45,6 +45,11 @@ pub struct Options {
     /// and the lines that cores contend for.
     #[arg(long)]
     explain: bool,
+    /// Also compare with what `sweep` measured: the NAME.csv of this directory.
+    ///
+    /// Prints predicted and measured throughput, their ratio and a summary of the errors.
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
@@ -83,7 +88,7 @@ mod simulating {
     use crate::experiment::threads::{Count, Threads};
     use crate::experiment::{self, Experiment};
     use crate::machine::{self, pinning::Cores};
-    use crate::results::record::Row;
+    use crate::results::record::{self, Row};
     use crate::run::bench::Sweep;
     use crate::run::ending::{Ending, stop_on_ctrl_c};
     use crate::run::plan::{Part, Plan};
@@ -93,7 +98,7 @@ mod simulating {
     use crate::show::progress;
     use crate::show::sidecar::Sidecar;
     use crate::studies::study::Shown;
-    use crate::studies::sweep::command;
+    use crate::studies::sweep::{command, prediction};
     use crate::subjects::SIMULATED;
     use crate::subjects::registry::Registry;
     use crate::wording::counted;
@@ -105,6 +110,8 @@ mod simulating {
         plan: Plan,
         models: Vec<Model>,
         sidecar: Sidecar,
+        /// What a sweep measured, to compare with.
+        measured: Option<Vec<Row>>,
     }
 
     /// See the other build.
@@ -175,9 +182,18 @@ mod simulating {
                 cannot.join(", ")
             );
         }
+        let measured = match &options.against {
+            Some(directory) => Some(record::read(
+                &directory.join(format!("{}.csv", experiment.name)),
+            )?),
+            None => None,
+        };
         experiment.name = format!("simulated-{}", experiment.name);
         experiment.title = format!("{} (simulated)", experiment.title);
-        let mut counts: Vec<usize> = models.iter().flat_map(|model| cores(model, options)).collect();
+        let mut counts: Vec<usize> = models
+            .iter()
+            .flat_map(|model| cores(model, options))
+            .collect();
         counts.sort_unstable();
         counts.dedup();
         ensure!(
@@ -199,12 +215,15 @@ mod simulating {
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
-        sidecar.experiment.insert("machine".into(), described.into());
+        sidecar
+            .experiment
+            .insert("machine".into(), described.into());
         Ok(Prepared {
             experiment,
             plan,
             models: models.to_vec(),
             sidecar,
+            measured,
         })
     }
 
@@ -233,6 +252,7 @@ mod simulating {
             plan,
             models,
             mut sidecar,
+            measured,
         } = prepared;
         let keys = KeySource::generated(experiment.keys, experiment.seed);
         let sweep = Sweep {
@@ -266,7 +286,6 @@ mod simulating {
                             model,
                             operations: options.operations as u64,
                             seed: options.seed,
-                            compute: None,
                         };
                         let (row, report) = simulated.simulate(&measurement, &setting)?;
                         let counts = report.counts;
@@ -285,6 +304,9 @@ mod simulating {
             counted(rows.len(), "row"),
             begun.elapsed().as_secs_f64()
         );
+        if let Some(sheet) = measured.and_then(|measured| prediction::sheet(&rows, &measured)) {
+            say!("\n{sheet}");
+        }
         sidecar.run.rows = Some(steps);
         if rows.len() == steps {
             sidecar.run.ended = Some(machine::now());

@@ -61,8 +61,8 @@ use filter::hashing::Location;
 use filter::length::Length;
 use filter::path::Step;
 use kcas::steps::step;
-use subject::sync::{AtomicU64, Backoff};
 use subject::layout::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
+use subject::sync::{AtomicU64, Backoff};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use super::chain::{CAME, WENT, counted, find_chain};

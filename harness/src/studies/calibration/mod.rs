@@ -1,0 +1,301 @@
+//! The `calibrate` command: measures the machine at hand, and writes what `simulate` needs to know
+//! of it.
+
+mod probes;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::Serialize;
+
+use crate::experiment::Experiment;
+use crate::machine::Machine;
+use crate::machine::pinning::Cores;
+use crate::results::bootstrap::median;
+use crate::run::ending::Ending;
+use crate::run::plan::Plan;
+use crate::run::runner::{self, Event, Sweep};
+use crate::show::outputs;
+use crate::show::print::{note, say};
+use crate::subjects::registry::Registry;
+use crate::workload::keys::KeySource;
+use probes::Update;
+
+/// Takes the times of one thread.
+const ALONE: &str = include_str!("alone.toml");
+
+/// Where Linux describes the caches of a core.
+const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
+
+/// Where the machine file goes.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Name of the machine in results: lower-case letters, digits and hyphens.
+    #[arg(long, default_value = "calibrated")]
+    name: String,
+    /// The file to write; by default NAME.toml in this directory. An existing file is not
+    /// overwritten.
+    #[arg(long, value_name = "FILE.toml")]
+    out: Option<PathBuf>,
+}
+
+/// A machine file, as `simulator::Model` reads it.
+#[derive(Serialize)]
+struct File {
+    name: String,
+    description: String,
+    sockets: usize,
+    cores_per_socket: usize,
+    cores_per_group: usize,
+    llc_of_group: bool,
+    assumed: Vec<&'static str>,
+    memory: f64,
+    exchange: f64,
+    mispredicted: f64,
+    kept: f64,
+    hand_over: BTreeMap<&'static str, f64>,
+    l1: Level,
+    l2: Level,
+    llc: Level,
+    overlap: BTreeMap<&'static str, f64>,
+    waiting: BTreeMap<&'static str, f64>,
+    alone: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Level {
+    kib: usize,
+    ways: usize,
+    ns: f64,
+}
+
+/// Measures this machine: hand-over of a line between each pair of cores, hits by level, overlap of
+/// misses, waiting, and the time of each subject's operations on one thread.
+///
+/// # Errors
+///
+/// In a build that observes accesses, or on a machine of one core; if the system does not describe
+/// its caches, or the file cannot be written.
+pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
+    ensure!(
+        !cfg!(any(feature = "simulation", feature = "steps")),
+        "this build observes every access, which makes them slower: calibrate with \
+         `cargo run --release -p harness -- calibrate`"
+    );
+    let is_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    ensure!(
+        !options.name.is_empty() && options.name.bytes().all(is_name),
+        "option --name: {:?} must be lower-case letters, digits and hyphens",
+        options.name
+    );
+    let out = options.out.clone();
+    let out = out.unwrap_or_else(|| PathBuf::from(format!("{}.toml", options.name)));
+    ensure!(!out.exists(), "{} exists already", out.display());
+    let cores = Cores::detect();
+    ensure!(cores.count() >= 2, "a hand-over needs two cores");
+    let mut file = measure(&options.name, &cores)?;
+    file.alone = alone(registry, &cores)?;
+    let text = format!(
+        "# Written by `harness calibrate`.\n\n{}",
+        toml::to_string(&file)?
+    );
+    outputs::write(&out, &text)?;
+    say!("{}", out.display());
+    Ok(Ending::Complete)
+}
+
+fn measure(name: &str, cores: &Cores) -> Result<File> {
+    let [mut l1, mut l2, mut llc] = caches(Path::new(CACHES))?;
+    note!("Measuring hand-overs between cores ...");
+    let count = cores.count();
+    let mut pairs = Vec::new();
+    for one in 0..count {
+        for other in one + 1..count {
+            let ns = probes::hand_over(cores, [one, other]);
+            note!("  cores {one} and {other}: {ns:.1} ns");
+            pairs.push(ns);
+        }
+    }
+    let hand_over = median(&mut pairs);
+    note!("Measuring hits and misses ...");
+    cores.pin(0);
+    l1.ns = probes::dependent_loads(l1.kib * 1024 / 2);
+    l2.ns = probes::dependent_loads(l2.kib * 1024 / 2);
+    let between = (l2.kib * 4).min(llc.kib / 2) * 1024;
+    llc.ns = probes::dependent_loads(between);
+    let memory = probes::dependent_loads((llc.kib * 8 * 1024).min(1 << 29));
+    let loads = llc.ns / probes::independent_loads(between);
+    let exchange = probes::exchange();
+    note!("Measuring exchanges of two cores ...");
+    let small = l2.kib * 1024 / 8;
+    // Half of the words were last written by the other core.
+    let half = hand_over / 2.0;
+    let exchanges = half / probes::shared_updates(cores, small, Update::Exchange);
+    let both = probes::shared_updates(cores, small, Update::LoadThenExchange);
+    let upgrades = half / (both - half / clamped(loads));
+    // Exchanges that a core makes for one hand-over, the first of which comes with it.
+    let in_a_row = hand_over / probes::contended_exchange(cores);
+    let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
+    note!("Measuring pauses and sleep ...");
+    let [wake, awake] = probes::wake(cores);
+    let overlap = [loads, exchanges, upgrades].map(clamped);
+    let machine = Machine::describe()?;
+    Ok(File {
+        name: name.to_owned(),
+        description: format!("{}, {count} cores, as calibrated", machine.processor),
+        sockets: 1,
+        cores_per_socket: count,
+        cores_per_group: count,
+        llc_of_group: false,
+        assumed: vec!["mispredicted", "waiting.park"],
+        memory: tenth(memory),
+        exchange: tenth(exchange),
+        mispredicted: 5.0,
+        kept: (kept * 1e3).round() / 1e3,
+        hand_over: ["group", "socket", "other_socket"]
+            .map(|where_to| (where_to, tenth(hand_over)))
+            .into(),
+        l1: l1.rounded(),
+        l2: l2.rounded(),
+        llc: llc.rounded(),
+        overlap: [
+            ("loads", tenth(overlap[0])),
+            ("exchanges", tenth(overlap[1])),
+            ("upgrades", tenth(overlap[2])),
+        ]
+        .into(),
+        waiting: [
+            ("pause", tenth(probes::pause())),
+            ("give", tenth(probes::give())),
+            ("park", tenth(wake)),
+            ("wake", tenth(wake)),
+            ("awake", tenth(awake)),
+        ]
+        .into(),
+        alone: BTreeMap::new(),
+    })
+}
+
+/// Overlap is 1 at least; what is too fast to be measured overlaps without limit.
+fn clamped(overlap: f64) -> f64 {
+    match overlap > 0.0 {
+        true => overlap.clamp(1.0, 100.0),
+        false => 100.0,
+    }
+}
+
+fn tenth(ns: f64) -> f64 {
+    (ns * 10.0).round() / 10.0
+}
+
+impl Level {
+    fn rounded(self) -> Self {
+        Self {
+            ns: tenth(self.ns),
+            ..self
+        }
+    }
+}
+
+/// Returns sizes and ways of the three levels of data caches.
+fn caches(directory: &Path) -> Result<[Level; 3]> {
+    let mut levels = [None; 3];
+    for index in 0..10 {
+        let index = directory.join(format!("index{index}"));
+        let read = |file: &str| fs::read_to_string(index.join(file)).unwrap_or_default();
+        let kib = read("size").trim().trim_end_matches('K').parse().ok();
+        let ways = read("ways_of_associativity").trim().parse().ok();
+        let level: usize = read("level").trim().parse().unwrap_or_default();
+        if let (Some(kib), Some(ways), 1..=3, false) =
+            (kib, ways, level, read("type").starts_with("Instruction"))
+        {
+            levels[level - 1] = Some(Level { kib, ways, ns: 0.0 });
+        }
+    }
+    let [Some(l1), Some(l2), Some(llc)] = levels else {
+        anyhow::bail!(
+            "{} does not describe three levels of caches: write the machine file by hand, after one in \
+             harness/simulator/machines",
+            directory.display()
+        );
+    };
+    Ok([l1, l2, llc])
+}
+
+/// Measures the operations of each subject on one thread, with a table in its own caches.
+fn alone(registry: &Registry, cores: &Cores) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+    let experiment = Experiment::parse(ALONE).context("in the experiment of one thread")?;
+    note!(
+        "Measuring {} subjects on one thread ...",
+        experiment.subjects.len()
+    );
+    let plan = Plan::of(&experiment, registry, cores)?;
+    let keys = KeySource::generated(experiment.keys, experiment.seed);
+    let sweep = Sweep {
+        experiment: &experiment,
+        registry,
+        keys: &keys,
+        plan: &plan,
+        cores,
+        made: &[],
+    };
+    let mut times: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+    runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
+        if let Event::Made(row) = event {
+            let of_subject = times.entry(row.subject).or_default();
+            // The least: see `probes`.
+            let least = of_subject.entry(row.workload).or_insert(f64::INFINITY);
+            *least = least.min(tenth(1e3 / row.mops));
+        }
+        Ok(())
+    })?;
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_read_as_linux_describes_them() {
+        let directory = tempfile::tempdir().unwrap();
+        for (index, level, kind, size, ways) in [
+            (0, 1, "Data", "48K", 12),
+            (1, 1, "Instruction", "32K", 8),
+            (2, 2, "Unified", "1024K", 8),
+            (3, 3, "Unified", "32768K", 16),
+        ] {
+            let index = directory.path().join(format!("index{index}"));
+            fs::create_dir(&index).unwrap();
+            let write = |name: &str, text: String| fs::write(index.join(name), text).unwrap();
+            write("level", format!("{level}\n"));
+            write("type", format!("{kind}\n"));
+            write("size", format!("{size}\n"));
+            write("ways_of_associativity", format!("{ways}\n"));
+        }
+        let levels = caches(directory.path()).unwrap();
+        let sizes = levels.map(|level| (level.kib, level.ways));
+        assert_eq!(sizes, [(48, 12), (1024, 8), (32_768, 16)]);
+        let none = caches(&directory.path().join("none")).err().unwrap();
+        assert!(none.to_string().contains("by hand"), "{none}");
+    }
+
+    #[test]
+    fn overlap_has_limits() {
+        assert_eq!([0.5, 7.0, 1e9, -1.0].map(clamped), [1.0, 7.0, 100.0, 100.0]);
+    }
+
+    /// What `simulate` can simulate is measured on one thread, under the same names, with tables of
+    /// the size from which it subtracts the model's share.
+    #[cfg(feature = "simulation")]
+    #[test]
+    fn what_can_be_simulated_is_measured() {
+        let experiment = Experiment::parse(ALONE).unwrap();
+        assert_eq!(experiment.subjects, crate::subjects::SIMULATED);
+        assert_eq!(experiment.keys, crate::run::simulated::ALONE_KEYS);
+    }
+}

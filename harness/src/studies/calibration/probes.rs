@@ -1,0 +1,222 @@
+//! Small measurements of the machine at hand, none of which runs a subject.
+
+use std::hint::{self, black_box};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use crossbeam_utils::CachePadded;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::machine::pinning::Cores;
+
+/// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
+const TIMES: usize = 40;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Repeats a measurement, and returns the least.
+fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
+    (0..TIMES).map(measure).fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the nanoseconds that each of so many calls takes.
+fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
+    let start = Instant::now();
+    (0..times).for_each(&mut action);
+    start.elapsed().as_secs_f64() * 1e9 / times as f64
+}
+
+/// Runs `action` on two cores, numbered 0 and 1, from the same moment on. Returns the average of
+/// what they return.
+fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync) -> f64 {
+    let barrier = Barrier::new(2);
+    let run = |number: usize| {
+        cores.pin(pair[number]);
+        barrier.wait();
+        action(number)
+    };
+    thread::scope(|scope| {
+        let threads = [0, 1].map(|number| scope.spawn(move || run(number)));
+        let results = threads.map(|thread| thread.join().expect("a probe does not panic"));
+        (results[0] + results[1]) / 2.0
+    })
+}
+
+/// How long it takes until a core sees what another one has exchanged.
+pub(super) fn hand_over(cores: &Cores, pair: [usize; 2]) -> f64 {
+    const TRIPS: usize = 2_000;
+    repeated(|_| {
+        let ball = CachePadded::new(AtomicU64::new(0));
+        on_both(cores, pair, |me| {
+            let (from, to) = (me as u64, 1 - me as u64);
+            let exchange = || {
+                // All orderings of these probes: nothing else is published.
+                (ball.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)).is_ok()
+            };
+            each(TRIPS, |_| while !exchange() {}) / 2.0
+        })
+    })
+}
+
+/// How long a load takes whose address depends on the one before, in a table of this size.
+pub(super) fn dependent_loads(bytes: usize) -> f64 {
+    let chain = chain(bytes / LINE);
+    let mut at = 0;
+    let mut walk = |steps| each(steps, |_| at = black_box(chain[at * LINE / 8] as usize));
+    walk(chain.len() / 8);
+    repeated(|_| walk(50_000))
+}
+
+/// A walk that visits each line once, in random order.
+fn chain(lines: usize) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..lines).collect();
+    order.shuffle(&mut SmallRng::seed_from_u64(1));
+    let mut chain = vec![0; lines * LINE / 8];
+    for (place, &line) in order.iter().enumerate() {
+        chain[line * LINE / 8] = order[(place + 1) % lines] as u64;
+    }
+    chain
+}
+
+/// How long a load takes whose address depends on nothing, in a table of this size.
+pub(super) fn independent_loads(bytes: usize) -> f64 {
+    let table = vec![1_u64; bytes / 8];
+    let mut random = SmallRng::seed_from_u64(1);
+    let places: Vec<u32> = (0..1 << 16)
+        .map(|_| random.random_range(0..table.len() as u32))
+        .collect();
+    let mut sum = 0;
+    let measured = repeated(|_| {
+        each(100_000, |step| {
+            sum += table[places[step % places.len()] as usize];
+        })
+    });
+    black_box(sum);
+    measured
+}
+
+/// What threads do with random words of a table that they share.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Update {
+    /// An exchange alone.
+    Exchange,
+    /// A load, and an exchange that depends on it.
+    LoadThenExchange,
+}
+
+/// How much longer an update of a random word takes when two threads do it instead of one.
+pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64 {
+    const STEPS: usize = 50_000;
+    let table: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
+    let run = |me: usize| {
+        let mut random = SmallRng::seed_from_u64(me as u64);
+        each(STEPS, |_| {
+            let word = &table[random.random_range(0..table.len())];
+            match update {
+                Update::Exchange => {
+                    word.fetch_add(1, Ordering::Relaxed);
+                }
+                Update::LoadThenExchange => {
+                    let seen = word.load(Ordering::Relaxed);
+                    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+                    let _ = word.compare_exchange(seen, seen + 1, success, failure);
+                }
+            }
+        })
+    };
+    cores.pin(0);
+    run(0);
+    let alone = repeated(|_| run(0));
+    repeated(|_| on_both(cores, [0, 1], run)) - alone
+}
+
+/// How long an exchange of a word in the nearest cache takes, by one core.
+pub(super) fn exchange() -> f64 {
+    let word = AtomicU64::new(0);
+    repeated(|_| {
+        each(100_000, |_| {
+            word.fetch_add(1, Ordering::Relaxed);
+        })
+    })
+}
+
+/// How long an exchange of one word takes, on average, when two cores do nothing else.
+pub(super) fn contended_exchange(cores: &Cores) -> f64 {
+    let word = CachePadded::new(AtomicU64::new(0));
+    repeated(|_| {
+        on_both(cores, [0, 1], |_| {
+            each(20_000, |_| {
+                word.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+    }) / 2.0
+}
+
+/// How long a pause instruction takes.
+pub(super) fn pause() -> f64 {
+    repeated(|_| each(10_000, |_| hint::spin_loop()))
+}
+
+/// How long it takes to give the core away when nobody wants it.
+pub(super) fn give() -> f64 {
+    repeated(|_| each(1_000, |_| thread::yield_now()))
+}
+
+/// How long it takes to wake a sleeper, and from then until it runs.
+pub(super) fn wake(cores: &Cores) -> [f64; 2] {
+    const TRIPS: usize = 200;
+    let mut least = [f64::INFINITY; 2];
+    for _ in 0..TIMES {
+        let turn = AtomicU64::new(0);
+        let main = thread::current();
+        cores.pin(0);
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                cores.pin(1);
+                for trip in 0..TRIPS as u64 {
+                    // Acquire pairs with the Release of the other thread.
+                    while turn.load(Ordering::Acquire) != 2 * trip + 1 {
+                        thread::park();
+                    }
+                    turn.store(2 * trip + 2, Ordering::Release);
+                    main.unpark();
+                }
+            });
+            let mut waking = 0.0;
+            let trip = each(TRIPS, |trip| {
+                turn.store(2 * trip as u64 + 1, Ordering::Release);
+                let start = Instant::now();
+                other.thread().unpark();
+                waking += start.elapsed().as_secs_f64() * 1e9;
+                while turn.load(Ordering::Acquire) != 2 * trip as u64 + 2 {
+                    thread::park();
+                }
+            });
+            let wake = waking / TRIPS as f64;
+            let awake = (trip / 2.0 - wake).max(0.0);
+            least = [least[0].min(wake), least[1].min(awake)];
+        });
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_visits_each_line_once() {
+        let chain = chain(100);
+        let (mut at, mut seen) = (0, vec![false; 100]);
+        for _ in 0..100 {
+            at = chain[at * LINE / 8] as usize;
+            assert!(!std::mem::replace(&mut seen[at], true));
+        }
+        assert_eq!(at, 0);
+    }
+}

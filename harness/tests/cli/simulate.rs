@@ -1,0 +1,135 @@
+//! Tests of `simulate` and `calibrate`.
+
+use predicates::str::contains;
+
+use crate::place::{Place, TINY};
+
+#[cfg(not(feature = "simulation"))]
+#[test]
+fn an_ordinary_build_says_which_one_simulates() {
+    let place = Place::new();
+    place.write("tiny.toml", TINY);
+    place
+        .run(&["simulate", "tiny.toml"])
+        .code(1)
+        .stderr(contains("--features simulation -- simulate"));
+}
+
+#[cfg(any(feature = "simulation", feature = "steps"))]
+#[test]
+fn a_build_that_observes_accesses_does_not_calibrate() {
+    let place = Place::new();
+    place
+        .run(&["calibrate"])
+        .code(1)
+        .stderr(contains("cargo run --release -p harness -- calibrate"));
+    assert!(!place.path("calibrated.toml").exists());
+}
+
+#[cfg(feature = "simulation")]
+mod simulated {
+    use super::*;
+
+    fn simulate(place: &Place, out: &str, more: &[&str]) -> assert_cmd::assert::Assert {
+        let options = [
+            "simulate",
+            "tiny.toml",
+            "--cores",
+            "1,4",
+            "--operations",
+            "2000",
+        ];
+        let options = [&options[..], &["--rounds", "2", "--out", out], more].concat();
+        place.write("tiny.toml", TINY).run(&options)
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes_and_every_result_says_that_it_is_simulated() {
+        let place = Place::new();
+        let mark = "simulated on ice-lake-8375c";
+        simulate(&place, "one", &[])
+            .success()
+            .stdout(contains(mark));
+        simulate(&place, "two", &[]).success();
+        simulate(&place, "other", &["--seed", "2"]).success();
+        let csv = |out: &str| place.text(&format!("{out}/simulated-tiny.csv"));
+        assert_eq!(csv("one"), csv("two"));
+        assert_ne!(csv("one"), csv("other"));
+        // lookup-hit has three subjects, insert two.
+        assert_eq!(csv("one").matches(",ice-lake-8375c\n").count(), 2 * 2 * 5);
+        let svg = place.text("one/simulated-tiny.svg");
+        assert!(
+            svg.contains(mark) && svg.contains("simulated cores"),
+            "{svg}"
+        );
+
+        // Drawn again without its description, it still says so.
+        std::fs::remove_file(place.path("one/simulated-tiny.machine.toml")).unwrap();
+        place.run(&["plot", "one/simulated-tiny.csv"]).success();
+        let svg = place.text("one/simulated-tiny.svg");
+        assert!(svg.contains(mark) && svg.contains("not measured"), "{svg}");
+        place.run(&["report", "two"]).success();
+        let page = place.text("two/report.html");
+        assert!(
+            page.contains(mark) && page.contains("Simulated: ice-lake-8375c"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn an_explanation_names_what_cores_contend_for() {
+        simulate(&Place::new(), "results", &["--explain"])
+            .success()
+            .stdout(contains("stripe "))
+            .stdout(contains("hand-overs of lines"));
+    }
+
+    #[test]
+    fn predictions_are_compared_with_what_was_measured() {
+        let place = Place::new();
+        place
+            .write("tiny.toml", TINY)
+            .run(&["sweep", "tiny.toml"])
+            .success();
+        simulate(&place, "results", &["--against", "results"])
+            .success()
+            .stdout(contains("5 rows; the error is"));
+        simulate(&place, "results", &["--against", "nowhere"])
+            .code(1)
+            .stderr(contains("nowhere/tiny.csv"));
+    }
+
+    #[test]
+    fn impossible_machines_and_cores_are_refused() {
+        let place = Place::new();
+        simulate(&place, "results", &["--machine", "pdp-11"])
+            .code(1)
+            .stderr(contains("machines are ice-lake-8375c"));
+        place.write("bad.toml", "name = 'bad'");
+        simulate(&place, "results", &["--machine", "bad.toml"])
+            .code(1)
+            .stderr(contains("in the machine file bad.toml"));
+        place
+            .run(&["simulate", "tiny.toml", "--cores", "99"])
+            .code(1)
+            .stderr(contains("option --cores"));
+        assert!(!place.path("results").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_observed_is_left_out() {
+        let place = Place::new();
+        let text = TINY.replace("\"roofline\"", "\"null\"");
+        place
+            .write("null.toml", &text)
+            .run(&["simulate", "null.toml", "--cores", "1"])
+            .success()
+            .stderr(contains("null"));
+        let none = TINY.replace("\"lock-free\", \"segment-lock\", \"roofline\"", "\"null\"");
+        place
+            .write("none.toml", &none)
+            .run(&["simulate", "none.toml"])
+            .code(1)
+            .stderr(contains("none of them can be simulated"));
+    }
+}
