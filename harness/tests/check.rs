@@ -127,6 +127,7 @@ const SETTINGS: Settings = Settings {
     seed: 1,
     round: None,
     perturb: perturbation::AVAILABLE,
+    simulate: false,
 };
 
 fn run<const FLAW: Flaw, const NAMED: bool>(settings: &Settings) -> Result<Report> {
@@ -243,6 +244,53 @@ fn it_ends_when_the_time_is_over() {
     let report = run::<SLOW, true>(&settings).unwrap();
     assert_eq!((report.found, report.totals.rounds), (None, 1));
     assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[cfg(feature = "simulation")]
+const SIMULATED: Settings = Settings {
+    perturb: false,
+    simulate: true,
+    ..SETTINGS
+};
+
+#[cfg(feature = "simulation")]
+#[test]
+fn simulated_cores_find_races_and_nothing_where_nothing_is_wrong() {
+    for report in [
+        run::<MOVES, true>(&SIMULATED),
+        run::<TAKES_TWICE, true>(&SIMULATED),
+    ] {
+        let found = report.unwrap().found.expect("the flaw is found");
+        assert!(found.history.contains("<- no order is left"));
+    }
+    let settings = Settings {
+        time: Duration::from_secs(2),
+        ..SIMULATED
+    };
+    let Report { totals, found } = run::<NONE, true>(&settings).unwrap();
+    assert_eq!(found, None);
+    assert!(totals.rounds > 0 && totals.undecided == 0, "{totals:?}");
+}
+
+/// Repeated, a round finds the same at once.
+#[cfg(feature = "simulation")]
+#[test]
+fn a_simulated_round_is_the_same_each_time() {
+    let first = run::<MOVES, true>(&SIMULATED).unwrap();
+    let again = run::<MOVES, true>(&SIMULATED).unwrap();
+    let calls = |report: &Report| (report.totals.rounds, report.totals.calls());
+    assert_eq!(calls(&first), calls(&again));
+}
+
+#[cfg(not(feature = "simulation"))]
+#[test]
+fn an_ordinary_build_simulates_no_cores() {
+    let settings = Settings {
+        simulate: true,
+        ..SETTINGS
+    };
+    let error = run::<NONE, true>(&settings).unwrap_err().to_string();
+    assert!(error.contains("--features simulation"), "{error}");
 }
 
 #[test]

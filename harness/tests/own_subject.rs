@@ -27,6 +27,7 @@ fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
         seed: 1,
         round: None,
         perturb: perturbation::AVAILABLE,
+        simulate: false,
     };
     let entry = registry.get("sharded-map").unwrap();
     let report = check::run(

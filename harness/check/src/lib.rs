@@ -14,12 +14,14 @@ pub mod judge;
 pub mod perturbation;
 pub mod recorder;
 pub mod scenario;
+#[cfg(feature = "simulation")]
+mod simulated;
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -35,7 +37,7 @@ use subject::{Operations, SLOTS_PER_BUCKET};
 use crate::judge::{OfKey, Verdict, judge};
 use crate::perturbation::Part;
 use crate::recorder::Log;
-use crate::scenario::{Action, Key, MOST_REPEATS, Scenario, Scenarios, Script};
+use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
 
 /// Maximum number of threads: the checker can handle this many overlapping calls.
 pub const MAX_THREADS: usize = 64;
@@ -53,6 +55,9 @@ pub struct Settings {
     pub round: Option<u64>,
     /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
+    /// Whether threads are simulated cores, if the build supports it. They are disturbed in their own
+    /// way.
+    pub simulate: bool,
 }
 
 /// What was done so far.
@@ -119,10 +124,16 @@ pub fn run(
         let scenario = scenarios.of_round(round)?;
         let run_begun = Instant::now();
         // A repetition is disturbed differently.
-        let disturbance = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
-        let disturbance = settings.perturb.then_some(disturbance);
+        let seed = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
+        let disturbance = settings.perturb.then_some(seed);
         let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
-        let run = AssertUnwindSafe(|| run_scenario(candidate, &scenario, disturbance, &is_over));
+        let run = AssertUnwindSafe(|| {
+            #[cfg(feature = "simulation")]
+            if settings.simulate {
+                return simulated::run_scenario(candidate, &scenario, seed);
+            }
+            run_scenario(candidate, &scenario, disturbance, &is_over)
+        });
         let calls = panic::catch_unwind(run)
             .map_err(|_| anyhow!("{:?} panicked in round {round}", candidate.name))??;
         totals.running += run_begun.elapsed();
@@ -174,6 +185,10 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
         settings.threads
     );
     ensure!(
+        cfg!(feature = "simulation") || !settings.simulate,
+        "this build cannot simulate cores; build it with `--features simulation`"
+    );
+    ensure!(
         perturbation::AVAILABLE || !settings.perturb,
         "this build has no steps to perturb; build it with `--features steps`"
     );
@@ -217,46 +232,18 @@ fn run_scenario(
     disturbance: Option<u64>,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Call<OfKey>>> {
-    let table = candidate.build(scenario.buckets)?;
-    let (epoch, threads) = (Instant::now(), scenario.scripts.len());
-    let repeated = |script: &Script| if script.repeats { MOST_REPEATS } else { 1 };
-    let once_only = scenario.scripts.iter().filter(|script| !script.repeats);
-    let others = &AtomicUsize::new(once_only.count());
-    let worker = |thread, calls| Worker {
-        table: &*table,
-        log: Log::new(thread, epoch, calls),
-        own: scenario.groups[0].class.is_none().then(HashMap::new),
-    };
-    let copies = scenario.buckets * SLOTS_PER_BUCKET + candidate.stash;
-    let keys: usize = scenario.groups.iter().map(|group| group.keys.len()).sum();
-    let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
-    for &key in &scenario.residents {
-        keeper.insert(key);
-    }
-
+    let Staff { keeper, workers } = Staff::of(candidate, scenario)?;
+    let threads = workers.len();
+    let others = &AtomicUsize::new(scenario.once_only());
     let barrier = Barrier::new(threads);
     let workers: Vec<_> = thread::scope(|scope| {
-        let scripts = scenario.scripts.iter().enumerate();
+        let scripts = scenario.scripts.iter().zip(workers).enumerate();
         let running: Vec<_> = scripts
-            .map(|(thread, script)| {
-                // A renewal is two calls.
-                let mut worker = worker(thread, 2 * script.actions.len() * repeated(script));
+            .map(|(thread, (script, mut worker))| {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     barrier.wait();
-                    let mut act = || {
-                        for _ in 0..repeated(script) {
-                            for some in script.actions.chunks(AT_ONCE) {
-                                if is_over() {
-                                    return;
-                                }
-                                some.iter().for_each(|&action| worker.act(action));
-                            }
-                            if others.load(Ordering::Relaxed) == 0 {
-                                return;
-                            }
-                        }
-                    };
+                    let mut act = || worker.follow(script, others, is_over);
                     match disturbance {
                         Some(seed) => {
                             let part = Part {
@@ -279,34 +266,108 @@ fn run_scenario(
             .collect()
     });
 
-    let mut calls = Vec::new();
-    for worker in workers {
-        keeper.inherit(worker.own);
-        calls.extend(worker.log.into_calls());
+    Ok(keeper.finish(candidate, scenario, workers))
+}
+
+/// A thread for each script, and the keeper, who fills the table before them and empties it after
+/// them.
+struct Staff {
+    keeper: Worker,
+    workers: Vec<Worker>,
+}
+
+impl Staff {
+    /// Builds a table, and fills it.
+    fn of(candidate: &Candidate, scenario: &Scenario) -> Result<Self> {
+        let table: Arc<dyn Calls> = candidate.build(scenario.buckets)?.into();
+        let (epoch, threads) = (Instant::now(), scenario.scripts.len());
+        let worker = |thread, calls| Worker {
+            table: Arc::clone(&table),
+            log: Log::new(thread, epoch, calls),
+            own: scenario.groups[0].class.is_none().then(HashMap::new),
+        };
+        let keys: usize = scenario.groups.iter().map(|group| group.keys.len()).sum();
+        let copies = copies(candidate, scenario);
+        let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
+        for &key in &scenario.residents {
+            keeper.insert(key);
+        }
+        let scripts = scenario.scripts.iter().enumerate();
+        // A renewal is two calls.
+        let calls = |script: &Script| 2 * script.actions.len() * script.times();
+        let workers = scripts.map(|(thread, script)| worker(thread, calls(script)));
+        Ok(Self {
+            workers: workers.collect(),
+            keeper,
+        })
     }
-    let copies = if candidate.grows {
-        scenario.residents.len() + calls.len()
-    } else {
-        copies
-    };
-    keeper.clear(scenario, copies);
-    calls.extend(keeper.log.into_calls());
-    Ok(calls)
+}
+
+/// Returns the most copies that the table of a scenario holds.
+fn copies(candidate: &Candidate, scenario: &Scenario) -> usize {
+    scenario.buckets * SLOTS_PER_BUCKET + candidate.stash
+}
+
+/// Lets others go on.
+fn rest() {
+    #[cfg(feature = "simulation")]
+    if kcas::simulation::pause(kcas::simulation::Pause::Yield) {
+        return;
+    }
+    thread::yield_now();
 }
 
 /// Number of actions of a script between two looks at the clock.
 const AT_ONCE: usize = 32;
 
 /// One thread at work on a table, or the keeper, who works before and after them.
-struct Worker<'a> {
-    table: &'a dyn Calls,
+struct Worker {
+    table: Arc<dyn Calls>,
     log: Log<OfKey>,
     /// If classes are unknown, how often it inserted each key without removing it: it removes no
     /// others.
     own: Option<HashMap<Key, usize>>,
 }
 
-impl Worker<'_> {
+impl Worker {
+    /// Follows a script to its end, or until `is_over`. `others` counts the workers whose scripts do
+    /// not repeat; one that repeats ends after them.
+    fn follow(&mut self, script: &Script, others: &AtomicUsize, is_over: &dyn Fn() -> bool) {
+        for _ in 0..script.times() {
+            for some in script.actions.chunks(AT_ONCE) {
+                if is_over() {
+                    return;
+                }
+                some.iter().for_each(|&action| self.act(action));
+            }
+            if others.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Empties the table; returns the calls of these workers and its own.
+    fn finish(
+        mut self,
+        candidate: &Candidate,
+        scenario: &Scenario,
+        workers: Vec<Self>,
+    ) -> Vec<Call<OfKey>> {
+        let mut calls = Vec::new();
+        for worker in workers {
+            self.inherit(worker.own);
+            calls.extend(worker.log.into_calls());
+        }
+        let copies = if candidate.grows {
+            scenario.residents.len() + calls.len()
+        } else {
+            copies(candidate, scenario)
+        };
+        self.clear(scenario, copies);
+        calls.extend(self.log.into_calls());
+        calls
+    }
+
     fn call(&mut self, operation: Operation, key: Key) -> Event {
         let Self { table, log, .. } = self;
         perturbation::call_begins(operation);
@@ -356,7 +417,7 @@ impl Worker<'_> {
                     self.remove(remove);
                 }
             }
-            Action::Rest => thread::yield_now(),
+            Action::Rest => rest(),
         }
     }
 

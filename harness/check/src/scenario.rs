@@ -169,7 +169,19 @@ pub struct Scenario {
     pub scripts: Vec<Script>,
 }
 
+impl Script {
+    /// Returns how often it is run at most.
+    pub fn times(&self) -> usize {
+        if self.repeats { MOST_REPEATS } else { 1 }
+    }
+}
+
 impl Scenario {
+    /// Counts the scripts that are run once.
+    pub fn once_only(&self) -> usize {
+        self.scripts.iter().filter(|script| !script.repeats).count()
+    }
+
     /// Returns all keys.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let groups = self.groups.iter().enumerate();

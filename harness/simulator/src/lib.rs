@@ -84,6 +84,9 @@ pub struct Options {
     /// Whether all cores begin with the table in their own caches, as after they have read it;
     /// otherwise only the last level has it.
     pub everywhere: bool,
+    /// The longest delay of a core before an access, in ns; each eighth access is delayed. It has no
+    /// counterpart in a machine: it makes rare orders of accesses likelier.
+    pub delay: f64,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -153,19 +156,13 @@ pub fn run(
         model.name,
         model.cores()
     );
-    let Options {
-        compute,
-        limits,
-        everywhere,
-        seed,
-    } = options;
-    let scheduler = Scheduler::new(model, cores, *compute, limits.clone(), *seed);
+    let scheduler = Scheduler::new(model, cores, options);
     let door = Door::new(scheduler, cores);
     let machine = Rc::clone(&door);
     simulation::within(machine, || {
         let bodies = prepare()?;
         ensure!(bodies.len() == cores, "each core runs one body");
-        door.with(|scheduler| scheduler.warm(*everywhere));
+        door.with(|scheduler| scheduler.warm(options.everywhere));
         let mut ids = Ids(Vec::new());
         for _ in 0..cores {
             ids.0.push(simulation::claim_id()?);

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::coherence::{Memory, Step, Time, time};
 use crate::model::{Model, Waiting};
-use crate::{Counts, Limits, Part};
+use crate::{Counts, Limits, Options, Part};
 
 /// Compute times vary by this share, evenly, so that cores do not march in step.
 const VARIATION: f64 = 0.1;
@@ -42,6 +42,8 @@ pub(crate) struct Scheduler {
     mispredicted: Time,
     /// Compute time of an operation.
     compute: f64,
+    /// The longest delay before an access.
+    delay: Time,
     cores: Vec<State>,
     ready: BinaryHeap<Reverse<(Time, usize)>>,
     /// Cores that wait for all others.
@@ -57,13 +59,8 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(
-        model: &Model,
-        cores: usize,
-        compute: f64,
-        limits: Limits,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(model: &Model, cores: usize, options: &Options) -> Self {
+        let seed = options.seed;
         let mut random = SmallRng::seed_from_u64(seed);
         // They do not begin at exactly the same moment.
         let ready = (0..cores).map(|core| Reverse((random.random_range(0..1_000), core)));
@@ -71,12 +68,13 @@ impl Scheduler {
             memory: Memory::new(model, cores, seed ^ 1),
             waiting: model.waiting,
             mispredicted: time(model.mispredicted),
-            compute,
+            compute: options.compute,
+            delay: time(options.delay),
             cores: (0..cores).map(|_| State::default()).collect(),
             ready: ready.collect(),
             together: Vec::new(),
             asleep: BTreeMap::new(),
-            limits,
+            limits: options.limits.clone(),
             part: Part::default(),
             began: 0,
             random,
@@ -141,6 +139,9 @@ impl Scheduler {
     /// The core waits until no other one is behind it.
     pub(crate) fn take_turn(&mut self, core: usize) -> Next {
         self.pay(core);
+        if self.delay > 0 && self.random.random_ratio(1, 8) {
+            self.cores[core].clock += self.random.random_range(0..self.delay);
+        }
         let clock = self.cores[core].clock;
         match self.ready.peek() {
             Some(Reverse((other, _))) if *other < clock => {

@@ -49,6 +49,10 @@ pub(super) struct Options {
     /// do.
     #[arg(long)]
     no_perturb: bool,
+    /// Run threads as simulated cores, which are delayed at random before their accesses. Needs a
+    /// build with the feature `simulation`. A round of a seed is the same each time.
+    #[arg(long)]
+    simulated: bool,
 }
 
 fn threads(text: &str) -> Result<usize> {
@@ -67,8 +71,15 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         // 32 bits, short enough to type.
         seed: options.seed.unwrap_or_else(|| rand::random::<u32>().into()),
         round: options.round,
-        perturb: perturbation::AVAILABLE && !options.no_perturb,
+        perturb: perturbation::AVAILABLE && !options.no_perturb && !options.simulated,
+        simulate: options.simulated,
     };
+    #[cfg(feature = "simulation")]
+    anyhow::ensure!(
+        !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
+        "subject {:?} cannot be simulated: not all that it shares between threads can be observed",
+        entry.name
+    );
     check::validate(entry.candidate(), &settings)?;
     announce(entry, &settings)?;
 
@@ -105,6 +116,7 @@ fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
     note!(
         "  {}",
         match (perturbation::AVAILABLE, settings.perturb) {
+            _ if settings.simulate => "threads are simulated cores, delayed before their accesses",
             (true, true) => "this build has steps: threads are stopped in the middle of calls",
             (true, false) => "this build has steps, but threads are not disturbed",
             (false, _) =>
@@ -162,9 +174,14 @@ fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 
     move |round| {
         let Settings { threads, seed, .. } = settings;
         let round = settings.round.unwrap_or(round);
+        let simulated = if settings.simulate {
+            " --simulated"
+        } else {
+            ""
+        };
         format!(
             "  {program} check --subject {name} --threads {threads} --seed {seed} --round {round} \
-             --seconds 60"
+             --seconds 60{simulated}"
         )
     }
 }
@@ -312,6 +329,7 @@ mod tests {
             round: None,
             patience: Duration::from_secs(60),
             no_perturb: false,
+            simulated: false,
         };
         let error = check(&registry, &options).unwrap_err().to_string();
         assert_eq!(error, "forgetful is not linearizable");

@@ -36,6 +36,14 @@ const FULL: &[&str] = &[
 ];
 /// The experiment that needs a build that can freeze threads.
 const STALLS: &str = "stalls";
+/// The results of `simulate`, which needs a build that observes every access.
+const SIMULATED: &str = "simulated-machines";
+
+/// The machines that are simulated.
+const MACHINES: &str = "ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3";
+
+/// Number of rounds that are simulated: the fewest that give an interval.
+const SIMULATED_ROUNDS: &str = "5";
 
 /// Number of rounds for K-CAS: the fewest that give an interval.
 const KCAS_ROUNDS: &str = "5";
@@ -49,7 +57,18 @@ struct Step {
     minutes: u32,
 }
 
-const STEPS: [Step; 4] = [
+impl Step {
+    /// Returns the feature of the build that this step needs.
+    fn feature(&self) -> Option<&'static str> {
+        match self.name {
+            STALLS => Some("steps"),
+            SIMULATED => Some("simulation"),
+            _ => None,
+        }
+    }
+}
+
+const STEPS: [Step; 5] = [
     Step {
         name: "layouts",
         minutes: 2,
@@ -64,6 +83,10 @@ const STEPS: [Step; 4] = [
     },
     Step {
         name: STALLS,
+        minutes: 6,
+    },
+    Step {
+        name: SIMULATED,
         minutes: 6,
     },
 ];
@@ -91,14 +114,15 @@ pub(super) fn reproduce(
     let mut failed = Vec::new();
     if full {
         for step in &STEPS {
-            // A sweep decides for itself what --resume skips.
-            if options.resume && step.name != STALLS && is_complete(&options.out, step.name)? {
+            // What another build has made, it has to judge itself: a sweep decides what --resume
+            // skips, and a simulation begins again.
+            if options.resume && step.feature().is_none() && is_complete(&options.out, step.name)? {
                 note!("{}: complete", step.name);
                 continue;
             }
             note!("{}: about {} min", step.name, step.minutes);
             let arguments = arguments(step.name, directory, options);
-            match command(step.name)?.args(arguments).status() {
+            match command(step)?.args(arguments).status() {
                 Ok(status) if status.success() => {}
                 Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
                     note!("To continue from there, run the same command with --resume.");
@@ -125,16 +149,20 @@ pub(super) fn reproduce(
     Ok(ending)
 }
 
-/// Returns this program, or for stalls cargo, which builds it with the feature that they need.
-fn command(step: &str) -> Result<Command> {
-    if step != STALLS || cfg!(feature = "steps") {
+/// Returns this program, or cargo, which builds it with the feature that the step needs.
+fn command(step: &Step) -> Result<Command> {
+    let has = |feature: &str| match feature {
+        "steps" => cfg!(feature = "steps"),
+        _ => cfg!(feature = "simulation"),
+    };
+    let Some(feature) = step.feature().filter(|feature| !has(feature)) else {
         return Ok(Command::new(
             env::current_exe().context("cannot find this program")?,
         ));
-    }
+    };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["run", "--release", "--features", "steps"]);
+    command.args(["run", "--release", "--features", feature]);
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     command.arg("--manifest-path").arg(manifest).arg("--");
     Ok(command)
@@ -147,6 +175,12 @@ fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
             arguments.push("sweep".into());
             arguments.push(directory.join(STALLS).with_extension("toml").into());
             arguments.extend(options.resume.then(|| "--resume".into()));
+        }
+        SIMULATED => {
+            arguments.push("simulate".into());
+            arguments.push(directory.join("machines.toml").into());
+            let options = ["--machine", MACHINES, "--rounds", SIMULATED_ROUNDS];
+            arguments.extend(options.map(OsString::from));
         }
         "kcas" => {
             let threads = Threads::Auto.counts(Cores::detect().count());

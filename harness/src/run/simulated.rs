@@ -133,6 +133,7 @@ impl<'a> Simulated<'a> {
                 false => Limits::default(),
             },
             everywhere: !workload.changes_the_table(),
+            delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
         };
         let mut prepared = None;

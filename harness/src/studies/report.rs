@@ -13,7 +13,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "quick",
     "full",
     "full-large",
@@ -34,6 +34,7 @@ const ORDER: [&str; 20] = [
     "theory",
     "cuckoo-hashing",
     "growth",
+    "simulated-machines",
 ];
 
 /// A page that was written.

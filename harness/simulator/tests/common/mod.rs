@@ -16,6 +16,7 @@ pub(crate) fn options(operations: u64) -> Options {
         compute: 0.0,
         limits: Limits(vec![Some(operations / 4), Some(operations)]),
         everywhere: false,
+        delay: 0.0,
         seed: 1,
     }
 }

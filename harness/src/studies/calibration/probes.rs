@@ -12,6 +12,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::machine::pinning::Cores;
+use crate::results::bootstrap::median;
 
 /// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
 const TIMES: usize = 40;
@@ -22,6 +23,12 @@ const LINE: usize = 64;
 /// Repeats a measurement, and returns the least.
 fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
     (0..TIMES).map(measure).fold(f64::INFINITY, f64::min)
+}
+
+/// Repeats a measurement of threads that disturb each other, and returns the median: the least would
+/// be that of threads which did not run at the same time.
+fn repeated_together(measure: impl FnMut(usize) -> f64) -> f64 {
+    median(&mut (0..TIMES).map(measure).collect::<Vec<_>>())
 }
 
 /// Returns the nanoseconds that each of so many calls takes.
@@ -132,7 +139,7 @@ pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64
     cores.pin(0);
     run(0);
     let alone = repeated(|_| run(0));
-    repeated(|_| on_both(cores, [0, 1], run)) - alone
+    repeated_together(|_| on_both(cores, [0, 1], run)) - alone
 }
 
 /// How long an exchange of a word in the nearest cache takes, by one core.
@@ -148,7 +155,7 @@ pub(super) fn exchange() -> f64 {
 /// How long an exchange of one word takes, on average, when two cores do nothing else.
 pub(super) fn contended_exchange(cores: &Cores) -> f64 {
     let word = CachePadded::new(AtomicU64::new(0));
-    repeated(|_| {
+    repeated_together(|_| {
         on_both(cores, [0, 1], |_| {
             each(20_000, |_| {
                 word.fetch_add(1, Ordering::Relaxed);

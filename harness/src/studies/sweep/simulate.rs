@@ -271,9 +271,9 @@ mod simulating {
         };
         let steps: usize = plan.parts.iter().map(steps).sum();
         let simulated = progress::with(steps as u64, stop, |progress| {
-            for part in &plan.parts {
-                let simulated = Simulated::new(&sweep, part, stop);
-                for model in &models {
+            for model in &models {
+                for part in &plan.parts {
+                    let simulated = Simulated::new(&sweep, part, stop);
                     let counts = cores(model, options);
                     let of_round = |round| part.round(round);
                     let measurements = (1..=options.rounds).flat_map(of_round);

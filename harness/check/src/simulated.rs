@@ -1,0 +1,58 @@
+//! Runs a scenario on simulated cores. The scheduler orders accesses by time, and delays cores at
+//! random before them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result};
+use filter::history::Call;
+use simulator::{Body, Core, Limits, Model, Options};
+
+use crate::candidate::Candidate;
+use crate::judge::OfKey;
+use crate::scenario::Scenario;
+use crate::{Staff, Worker};
+
+/// The machine: one with as many cores as a check may have threads.
+const MACHINE: &str = "ice-lake-8375c-2s";
+
+/// The longest delay before an access, in ns: that of some hundred accesses.
+const DELAY: f64 = 2_000.0;
+
+/// As [`run_scenario`](crate::run_scenario), always to its end.
+pub(crate) fn run_scenario(
+    candidate: &Candidate,
+    scenario: &Scenario,
+    seed: u64,
+) -> Result<Vec<Call<OfKey>>> {
+    let options = Options {
+        compute: 0.0,
+        limits: Limits::default(),
+        everywhere: false,
+        delay: DELAY,
+        seed,
+    };
+    let ended: Rc<RefCell<Vec<Worker>>> = Rc::default();
+    let mut keeper = None;
+    let model = Model::named_or_read(MACHINE)?;
+    simulator::run(&model, scenario.scripts.len(), &options, || {
+        let staff = Staff::of(candidate, scenario)?;
+        keeper = Some(staff.keeper);
+        let others = Arc::new(AtomicUsize::new(scenario.once_only()));
+        let scripts = scenario.scripts.iter().cloned().zip(staff.workers);
+        let body = |(script, mut worker): (_, Worker)| {
+            let (ended, others) = (Rc::clone(&ended), Arc::clone(&others));
+            Box::new(move |_: &Core| {
+                worker.follow(&script, &others, &|| false);
+                others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);
+                ended.borrow_mut().push(worker);
+            }) as Body
+        };
+        Ok(scripts.map(body).collect())
+    })?;
+    let keeper = keeper.context("nothing was simulated")?;
+    let workers = ended.take();
+    Ok(keeper.finish(candidate, scenario, workers))
+}
