@@ -106,13 +106,11 @@ fn new_chunk((): ()) -> Chunk {
     std::array::from_fn(|_| CachePadded::new(Record::new()))
 }
 
-/// Returns the addresses of a thread's record, if it has been made.
+/// Returns the addresses of a thread's record.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn addresses(thread: usize) -> Option<std::ops::Range<usize>> {
-    let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get()?;
-    let record = &*chunk[thread % RECORDS_PER_CHUNK];
-    let start = std::ptr::from_ref(record).addr();
-    Some(start..start + size_of::<Record>())
+pub(crate) fn addresses(thread: usize) -> std::ops::Range<usize> {
+    let start = std::ptr::from_ref(Record::of(thread)).addr();
+    start..start + size_of::<Record>()
 }
 
 impl Record {

@@ -193,9 +193,9 @@ mod observed {
         thread_id::swap(id)
     }
 
-    /// Returns the addresses of the record that descriptors under an id are kept in, if it has been
-    /// made.
-    pub fn record(id: usize) -> Option<Range<usize>> {
+    /// Returns the addresses of the record that descriptors under an id are kept in, which is made if
+    /// there is none.
+    pub fn record(id: usize) -> Range<usize> {
         descriptor::addresses(id)
     }
 }

@@ -4,15 +4,13 @@
 //! machine's latency; the next one begins when the last has arrived, so that a fight for one line is
 //! serial. Uncontended accesses of one core overlap. The crate's docs explain the model.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use kcas::simulation::Access;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::caches::{Cache, LINE_BYTES};
+use crate::caches::Cache;
 use crate::model::Model;
+use crate::regions::Regions;
 
 /// A moment or a duration, in picoseconds.
 pub(crate) type Time = u64;
@@ -50,9 +48,8 @@ struct Waiter {
     since: Time,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Line {
-    address: usize,
     /// One bit for each core whose caches have it.
     holders: u128,
     /// The core that alone may write it.
@@ -67,29 +64,11 @@ struct Line {
     observed: Observed,
 }
 
-/// Addresses are already spread: one multiplication is enough.
-#[derive(Debug, Default)]
-struct LineHasher(u64);
-
-impl Hasher for LineHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only numbers are hashed");
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.0 = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
 /// All lines of a machine, and its caches.
 #[derive(Debug)]
 pub(crate) struct Memory {
     model: Model,
-    numbers: HashMap<usize, u32, BuildHasherDefault<LineHasher>>,
+    pub(crate) regions: Regions,
     lines: Vec<Line>,
     l1: Vec<Cache>,
     l2: Vec<Cache>,
@@ -104,7 +83,7 @@ impl Memory {
         let domains = model.llc_of(cores - 1) + 1;
         let caches = |level, count: usize| (0..count).map(|_| Cache::new(level)).collect();
         Self {
-            numbers: HashMap::default(),
+            regions: Regions::default(),
             lines: Vec::new(),
             l1: caches(&model.l1, cores),
             l2: caches(&model.l2, cores),
@@ -115,30 +94,21 @@ impl Memory {
         }
     }
 
-    /// Returns the number of an address's line: lines are numbered as they are first used.
+    /// Returns the number of an address's line.
     #[inline]
     fn number(&mut self, address: usize) -> u32 {
-        let lines = &mut self.lines;
-        *self.numbers.entry(address / LINE_BYTES).or_insert_with(|| {
-            lines.push(Line {
-                address: address / LINE_BYTES * LINE_BYTES,
-                holders: 0,
-                owner: None,
-                last: None,
-                under_way: 0,
-                arrived: 0,
-                queue: Vec::new(),
-                observed: Observed::default(),
-            });
-            (lines.len() - 1) as u32
-        })
+        let number = self.regions.number(address);
+        if self.lines.len() < self.regions.lines() {
+            self.lines.resize_with(self.regions.lines(), Line::default);
+        }
+        number
     }
 
-    /// Puts lines into the last-level caches, as a program that used them before would find them;
+    /// Puts all that has this name into the last-level caches, as a program that used them before would find them;
     /// and into all cores' own caches, if everyone only reads them.
-    pub(crate) fn warm(&mut self, addresses: impl Iterator<Item = usize>, everywhere: bool) {
-        for address in addresses {
-            let line = self.number(address);
+    pub(crate) fn warm(&mut self, what: &str, everywhere: bool) {
+        self.lines.resize_with(self.regions.lines(), Line::default);
+        for line in self.regions.called(what) {
             self.llc.iter_mut().for_each(|cache| {
                 cache.touch(line);
             });
@@ -376,9 +346,9 @@ impl Memory {
         self.lines.iter_mut().for_each(forget);
     }
 
-    /// Returns the address of each line, and what was observed there.
-    pub(crate) fn observed(&self) -> impl Iterator<Item = (usize, Observed)> {
-        self.lines.iter().map(|line| (line.address, line.observed))
+    /// Returns what was observed of each line, in the order of their numbers.
+    pub(crate) fn observed(&self) -> impl Iterator<Item = Observed> {
+        self.lines.iter().map(|line| line.observed)
     }
 }
 

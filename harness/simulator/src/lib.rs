@@ -48,12 +48,13 @@ mod coherence;
 mod door;
 mod model;
 mod names;
+mod regions;
 mod scheduler;
 
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
-use kcas::simulation;
+use kcas::simulation::{self, Named};
 
 pub use door::{Body, Core};
 pub use model::{Alone, HandOver, Level, MOST_CORES, Model, Overlap, Waiting};
@@ -165,7 +166,18 @@ pub fn run(
         door.with(|scheduler| scheduler.warm(options.everywhere));
         let mut ids = Ids(Vec::new());
         for _ in 0..cores {
-            ids.0.push(simulation::claim_id()?);
+            let id = simulation::claim_id()?;
+            ids.0.push(id);
+            let record = simulation::record(id);
+            door.with(|scheduler| {
+                scheduler.name(Named {
+                    what: "descriptor",
+                    start: record.start,
+                    bytes: record.len(),
+                    len: 1,
+                    first: id,
+                });
+            });
         }
         ensure!(
             door.run(bodies, &ids.0),
@@ -185,7 +197,7 @@ impl Drop for Ids {
 }
 
 fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
-    let (part, duration, memory, named) = scheduler.result();
+    let (part, duration, memory) = scheduler.result();
     let mut report = Report {
         operations: part.operations,
         seconds: duration as f64 / 1e12,
@@ -193,9 +205,9 @@ fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
         transfers: 0,
         waiting: 0.0,
         moving: 0.0,
-        contended: names::contended(memory, named, ids),
+        contended: names::contended(memory, ids),
     };
-    for (_, observed) in memory.observed() {
+    for observed in memory.observed() {
         report.transfers += observed.transfers;
         report.waiting += observed.waiting as f64 / 1e3;
         report.moving += observed.moving as f64 / 1e3;

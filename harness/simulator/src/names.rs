@@ -1,8 +1,5 @@
-//! The names of lines that cores contend for.
+//! The lines that cores contend for, by name.
 
-use kcas::simulation::{self, Named};
-
-use crate::caches::LINE_BYTES;
 use crate::coherence::{Memory, Observed};
 
 /// The most lines that are named.
@@ -20,49 +17,31 @@ pub struct Contended {
 }
 
 /// Returns the lines for which cores waited longest, or which moved most often if they waited for
-/// none.
-pub(crate) fn contended(memory: &Memory, named: &[Named], ids: &[usize]) -> Vec<Contended> {
-    let mut lines: Vec<(usize, Observed)> = memory
-        .observed()
+/// none. Cores have these thread ids.
+pub(crate) fn contended(memory: &Memory, ids: &[usize]) -> Vec<Contended> {
+    let mut lines: Vec<(u32, Observed)> = (0..)
+        .zip(memory.observed())
         .filter(|(_, observed)| observed.transfers > 0)
         .collect();
-    // Where two are equal, in the order in which they were first used: addresses differ from run to
-    // run.
     lines.sort_by_key(|(_, of)| std::cmp::Reverse((of.waiting, of.transfers)));
     lines.truncate(MOST);
-    let contended = |(address, observed): (usize, Observed)| Contended {
-        name: name(address, named, ids),
+    let contended = |(line, observed): (u32, Observed)| Contended {
+        name: name(memory, line, ids),
         transfers: observed.transfers,
         waiting: observed.waiting as f64 / 1e3,
     };
     lines.into_iter().map(contended).collect()
 }
 
-/// Names the line at this address.
-fn name(address: usize, named: &[Named], ids: &[usize]) -> String {
-    let end = address + LINE_BYTES;
-    for (core, &id) in ids.iter().enumerate() {
-        let record = simulation::record(id).unwrap_or_default();
-        if record.start < end && address < record.end {
-            return format!("descriptor of core {core}");
-        }
-    }
-    // What was named last is what is there now.
-    let there = named
-        .iter()
-        .rev()
-        .find(|named| named.start < end && address < named.start + named.bytes * named.len);
-    let Some(named) = there else {
-        return "a line without a name".into();
+fn name(memory: &Memory, line: u32, ids: &[usize]) -> String {
+    let Some((what, first, last)) = memory.regions.of_line(line) else {
+        return "a word without a name".into();
     };
-    let place = |at: usize| at.saturating_sub(named.start) / named.bytes;
-    let (first, last) = (place(address), place(end - 1).min(named.len - 1));
-    let (first, last) = (named.first + first, named.first + last);
-    match named.what {
-        // Counters are numbered by thread ids.
-        "counter" => match ids.iter().position(|&id| id == first) {
-            Some(core) => format!("counter of core {core}"),
-            None => format!("counter of thread id {first}"),
+    match what {
+        // These are numbered by thread ids.
+        "counter" | "descriptor" => match ids.iter().position(|&id| id == first) {
+            Some(core) => format!("{what} of core {core}"),
+            None => format!("{what} of thread id {first}"),
         },
         what if first == last => format!("{what} {first}"),
         what => format!("{what}s {first} to {last}"),

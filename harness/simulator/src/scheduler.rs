@@ -54,7 +54,6 @@ pub(crate) struct Scheduler {
     part: Part,
     began: Time,
     random: SmallRng,
-    named: Vec<Named>,
     passed_on: Vec<(Time, usize)>,
 }
 
@@ -78,7 +77,6 @@ impl Scheduler {
             part: Part::default(),
             began: 0,
             random,
-            named: Vec::new(),
             passed_on: Vec::new(),
         }
     }
@@ -91,17 +89,14 @@ impl Scheduler {
     }
 
     pub(crate) fn name(&mut self, named: Named) {
-        self.named.push(named);
+        if named.len > 0 {
+            self.memory.regions.name(named);
+        }
     }
 
-    /// See [`Memory::warm`]: the tables of the subject, by their names.
+    /// See [`Memory::warm`]: the table of the subject.
     pub(crate) fn warm(&mut self, everywhere: bool) {
-        let tables = self.named.iter().filter(|named| named.what == "bucket");
-        let lines = tables.flat_map(|named| {
-            let end = named.start + named.bytes * named.len;
-            (named.start..end).step_by(crate::caches::LINE_BYTES)
-        });
-        self.memory.warm(lines, everywhere);
+        self.memory.warm("bucket", everywhere);
     }
 
     /// Returns the core that runs next, at its time; `None` if none can.
@@ -247,11 +242,11 @@ impl Scheduler {
     }
 
     /// Returns the last part of the run, with its duration, and what was observed of lines.
-    pub(crate) fn result(&self) -> (Part, Time, &Memory, &[Named]) {
+    pub(crate) fn result(&self) -> (Part, Time, &Memory) {
         let latest = self.cores.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
-        (self.part.clone(), duration, &self.memory, &self.named)
+        (self.part.clone(), duration, &self.memory)
     }
 }
 
