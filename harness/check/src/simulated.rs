@@ -32,6 +32,7 @@ pub(crate) fn run_scenario(
         limits: Limits::default(),
         everywhere: false,
         delay: DELAY,
+        slice: None,
         seed,
     };
     let ended: Rc<RefCell<Vec<Worker>>> = Rc::default();

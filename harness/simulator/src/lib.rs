@@ -24,6 +24,8 @@
 //!   buffer is empty.
 //! - **Caches**: two levels for each core and a shared last level, set-associative, in which the line
 //!   used longest ago makes room.
+//! - **Time slices**, as an option: threads share cores, take turns, and lose them wherever they are,
+//!   also while they hold a lock. Without them each thread has a core of its own.
 //! - **Waiting**: pause instructions, yields, and the sleep and wake-up of a mutex have prices.
 //!
 //! # What it leaves out
@@ -37,7 +39,7 @@
 //! | translation of addresses | tables past the caches are too fast, most so on one core |
 //! | the order of loads and stores beyond one line | none is found wrong: cores see one order of all accesses |
 //! | placement of memory on sockets | all memory is equally far |
-//! | interrupts and the system's scheduler | no thread loses its core |
+//! | interrupts, and the system's scheduler but for time slices | threads lose their cores less often |
 //! | predicted branches that depend on contention | retries are too cheap |
 //!
 //! Three modules: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
@@ -88,6 +90,9 @@ pub struct Options {
     /// The longest delay of a core before an access, in ns; each eighth access is delayed. It has no
     /// counterpart in a machine: it makes rare orders of accesses likelier.
     pub delay: f64,
+    /// How long a thread runs while others wait for its core, in ns. Without it there are no more
+    /// threads than cores.
+    pub slice: Option<f64>,
     /// The seed of everything random.
     pub seed: u64,
 }
@@ -139,33 +144,40 @@ pub struct Report {
     pub contended: Vec<Contended>,
 }
 
-/// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share, on the
-/// machine but at no cost, and returns the bodies.
+/// The most threads of a run.
+pub const MOST_THREADS: usize = 1_024;
+
+/// Runs bodies as threads on the cores of a machine, one on each, or several in
+/// [slices](Options::slice). `prepare` builds what they share, on the machine but at no cost, and
+/// returns the bodies.
 ///
 /// # Errors
 ///
-/// If the machine has fewer cores, `prepare` fails, or cores wait for each other for ever.
+/// If there are too many threads, `prepare` fails, or threads wait for each other for ever.
 pub fn run(
     model: &Model,
-    cores: usize,
+    threads: usize,
     options: &Options,
     prepare: impl FnOnce() -> Result<Vec<Body>>,
 ) -> Result<Report> {
+    let most = match options.slice {
+        Some(_) => MOST_THREADS,
+        None => model.cores(),
+    };
     ensure!(
-        (1..=model.cores()).contains(&cores),
-        "the machine {} has 1 to {} cores, not {cores}",
+        (1..=most).contains(&threads),
+        "the machine {} can run 1 to {most} threads, not {threads}",
         model.name,
-        model.cores()
     );
-    let scheduler = Scheduler::new(model, cores, options);
-    let door = Door::new(scheduler, cores);
+    let scheduler = Scheduler::new(model, threads, options);
+    let door = Door::new(scheduler, threads);
     let machine = Rc::clone(&door);
     simulation::within(machine, || {
         let bodies = prepare()?;
-        ensure!(bodies.len() == cores, "each core runs one body");
+        ensure!(bodies.len() == threads, "each thread runs one body");
         door.with(|scheduler| scheduler.warm(options.everywhere));
         let mut ids = Ids(Vec::new());
-        for _ in 0..cores {
+        for _ in 0..threads {
             let id = simulation::claim_id()?;
             ids.0.push(id);
             let record = simulation::record(id);
@@ -181,13 +193,13 @@ pub fn run(
         }
         ensure!(
             door.run(bodies, &ids.0),
-            "simulated cores wait for each other for ever"
+            "simulated threads wait for each other for ever"
         );
         Ok(door.with(|scheduler| report(scheduler, &ids.0)))
     })
 }
 
-/// The thread ids of the cores, given back in the end.
+/// The ids of the threads, given back in the end.
 struct Ids(Vec<usize>);
 
 impl Drop for Ids {

@@ -1,4 +1,7 @@
-//! The scheduler: the core whose clock is behind all others' runs next.
+//! The scheduler: the thread whose clock is behind all others' runs next.
+//!
+//! Each thread has a core of its own, or shares one with others in time slices. A thread that waits
+//! for a line keeps its core; one that sleeps, or gives its core away, does not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -13,17 +16,27 @@ use crate::coherence::{Memory, Step, Time, time};
 use crate::model::{Model, Waiting};
 use crate::{Counts, Limits, Options, Part};
 
-/// Compute times vary by this share, evenly, so that cores do not march in step.
+/// Compute times vary by this share, evenly, so that threads do not march in step.
 const VARIATION: f64 = 0.1;
 
-/// Whether the code of a core goes on.
+/// Whether the code of a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     GoOn,
     Wait,
 }
 
-/// A core.
+/// A core, and the threads that share it.
+#[derive(Clone, Debug, Default)]
+struct Shift {
+    running: Option<usize>,
+    /// Those that could run, the next one first.
+    waiting: VecDeque<usize>,
+    /// When the running one has to let another one run.
+    over: Time,
+}
+
+/// A thread.
 #[derive(Debug, Default)]
 struct State {
     clock: Time,
@@ -44,11 +57,14 @@ pub(crate) struct Scheduler {
     compute: f64,
     /// The longest delay before an access.
     delay: Time,
-    cores: Vec<State>,
+    threads: Vec<State>,
+    cores: Vec<Shift>,
+    /// How long a thread runs while others wait for its core.
+    slice: Time,
     ready: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Cores that wait for all others.
+    /// Threads that wait for all others.
     together: Vec<usize>,
-    /// Sleeping cores, by the address at which they sleep.
+    /// Sleeping threads, by the address at which they sleep.
     asleep: BTreeMap<usize, VecDeque<usize>>,
     limits: Limits,
     part: Part,
@@ -58,33 +74,91 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(model: &Model, cores: usize, options: &Options) -> Self {
+    pub(crate) fn new(model: &Model, threads: usize, options: &Options) -> Self {
+        let cores = threads.min(model.cores());
         let seed = options.seed;
-        let mut random = SmallRng::seed_from_u64(seed);
-        // They do not begin at exactly the same moment.
-        let ready = (0..cores).map(|core| Reverse((random.random_range(0..1_000), core)));
-        Self {
+        let mut scheduler = Self {
             memory: Memory::new(model, cores, seed ^ 1),
             waiting: model.waiting,
             mispredicted: time(model.mispredicted),
             compute: options.compute,
             delay: time(options.delay),
-            cores: (0..cores).map(|_| State::default()).collect(),
-            ready: ready.collect(),
+            threads: (0..threads).map(|_| State::default()).collect(),
+            cores: vec![Shift::default(); cores],
+            slice: time(options.slice.unwrap_or_default()),
+            ready: BinaryHeap::new(),
             together: Vec::new(),
             asleep: BTreeMap::new(),
             limits: options.limits.clone(),
             part: Part::default(),
             began: 0,
-            random,
+            random: SmallRng::seed_from_u64(seed),
             passed_on: Vec::new(),
+        };
+        (0..threads).for_each(|thread| scheduler.begin(thread));
+        scheduler
+    }
+
+    /// A thread begins a part of the run; not all do at exactly the same moment.
+    fn begin(&mut self, thread: usize) {
+        let at = self.began + self.random.random_range(0..1_000);
+        self.make_ready(thread, at);
+        // Nor are the first slices of all cores over at the same moment.
+        if self.slice > 0 {
+            let over = at + self.random.random_range(0..self.slice);
+            let core = self.core_of(thread);
+            self.cores[core].over = over;
         }
     }
 
-    pub(crate) fn counts(&self, core: usize) -> (Arc<AtomicU64>, Arc<AtomicBool>) {
+    fn core_of(&self, thread: usize) -> usize {
+        thread % self.cores.len()
+    }
+
+    /// A thread can run from this time on: at once, if its core is free.
+    fn make_ready(&mut self, thread: usize, at: Time) {
+        let slice = self.slice;
+        self.threads[thread].clock = at;
+        let core = self.core_of(thread);
+        let core = &mut self.cores[core];
+        match core.running {
+            Some(_) => core.waiting.push_back(thread),
+            None => {
+                core.running = Some(thread);
+                core.over = at + slice;
+                self.ready.push(Reverse((at, thread)));
+            }
+        }
+    }
+
+    /// A thread leaves its core to the next one.
+    fn leave_core(&mut self, thread: usize) {
+        let now = self.threads[thread].clock;
+        let core = self.core_of(thread);
+        let core = &mut self.cores[core];
+        core.running = core.waiting.pop_front();
+        if let Some(next) = core.running {
+            let at = self.threads[next].clock.max(now + time(self.waiting.give));
+            core.over = at + self.slice;
+            self.ready.push(Reverse((at, next)));
+        }
+    }
+
+    /// A thread lets the others of its core run before it.
+    fn let_others_run(&mut self, thread: usize) {
+        let core = self.core_of(thread);
+        self.cores[core].waiting.push_back(thread);
+        self.leave_core(thread);
+    }
+
+    fn others_wait(&self, thread: usize) -> bool {
+        !self.cores[self.core_of(thread)].waiting.is_empty()
+    }
+
+    pub(crate) fn counts(&self, thread: usize) -> (Arc<AtomicU64>, Arc<AtomicBool>) {
         let State {
             operations, stop, ..
-        } = &self.cores[core];
+        } = &self.threads[thread];
         (Arc::clone(operations), Arc::clone(stop))
     }
 
@@ -99,17 +173,17 @@ impl Scheduler {
         self.memory.warm("bucket", everywhere);
     }
 
-    /// Returns the core that runs next, at its time; `None` if none can.
+    /// Returns the thread that runs next, at its time; `None` if none can.
     pub(crate) fn next(&mut self) -> Option<usize> {
-        let Reverse((at, core)) = self.ready.pop()?;
-        self.cores[core].clock = at;
-        Some(core)
+        let Reverse((at, thread)) = self.ready.pop()?;
+        self.threads[thread].clock = at;
+        Some(thread)
     }
 
-    /// Charges the operations that a core has done since it was last asked.
-    fn pay(&mut self, core: usize) {
-        let state = &mut self.cores[core];
-        // Relaxed: all cores run on one thread.
+    /// Charges the operations that a thread has done since it was last asked.
+    fn pay(&mut self, thread: usize) {
+        let state = &mut self.threads[thread];
+        // Relaxed: all threads are simulated by one.
         let done = state.operations.load(Ordering::Relaxed);
         let more = done - state.paid;
         if more == 0 {
@@ -118,132 +192,149 @@ impl Scheduler {
         state.paid = done;
         let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
         state.clock += time(self.compute * more as f64 * vary);
-        let is_over = self.part.stopped.is_some();
-        if !is_over {
-            self.part.operations += more;
-            let limit = self.limits.of(self.part.number);
-            if limit.is_some_and(|limit| self.part.operations >= limit) {
-                self.part.stopped = Some(self.cores[core].clock - self.began);
-                for state in &self.cores {
-                    state.stop.store(true, Ordering::Relaxed);
-                }
+        if self.part.stopped.is_some() {
+            return;
+        }
+        self.part.operations += more;
+        let limit = self.limits.of(self.part.number);
+        if limit.is_some_and(|limit| self.part.operations >= limit) {
+            self.part.stopped = Some(state.clock - self.began);
+            for state in &self.threads {
+                state.stop.store(true, Ordering::Relaxed);
             }
         }
     }
 
-    /// The core waits until no other one is behind it.
-    pub(crate) fn take_turn(&mut self, core: usize) -> Next {
-        self.pay(core);
+    /// The thread waits until no other one is behind it, or while others have its core.
+    pub(crate) fn take_turn(&mut self, thread: usize) -> Next {
+        self.pay(thread);
         if self.delay > 0 && self.random.random_ratio(1, 8) {
-            self.cores[core].clock += self.random.random_range(0..self.delay);
+            self.threads[thread].clock += self.random.random_range(0..self.delay);
         }
-        let clock = self.cores[core].clock;
+        let clock = self.threads[thread].clock;
+        if self.others_wait(thread) && clock >= self.cores[self.core_of(thread)].over {
+            self.let_others_run(thread);
+            return Next::Wait;
+        }
         match self.ready.peek() {
             Some(Reverse((other, _))) if *other < clock => {
-                self.ready.push(Reverse((clock, core)));
+                self.ready.push(Reverse((clock, thread)));
                 Next::Wait
             }
             _ => Next::GoOn,
         }
     }
 
-    /// The core, whose turn it is, makes an access, or waits for its line.
-    pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> Next {
+    /// The thread, whose turn it is, makes an access, or waits for its line.
+    pub(crate) fn access(&mut self, thread: usize, address: usize, access: Access) -> Next {
         self.part.counts.count(access);
-        let clock = self.cores[core].clock;
+        let (core, clock) = (self.core_of(thread), self.threads[thread].clock);
         match self.memory.access(core, address, access, clock) {
             Step::Done(at) => {
-                self.cores[core].clock = at;
+                self.threads[thread].clock = at;
                 Next::GoOn
             }
             Step::Arrives(at) => {
-                self.ready.push(Reverse((at, core)));
+                self.ready.push(Reverse((at, thread)));
                 Next::Wait
             }
             Step::Queued => Next::Wait,
         }
     }
 
-    /// The line that a core waited for is there.
-    pub(crate) fn arrived(&mut self, core: usize, address: usize, access: Access) {
-        let now = self.cores[core].clock;
+    /// The line that a thread waited for is there.
+    pub(crate) fn arrived(&mut self, thread: usize, address: usize, access: Access) {
+        let (core, now) = (self.core_of(thread), self.threads[thread].clock);
         let mut next = std::mem::take(&mut self.passed_on);
-        self.cores[core].clock = self.memory.arrived(core, address, access, now, &mut next);
-        self.ready.extend(next.drain(..).map(Reverse));
+        self.threads[thread].clock = self.memory.arrived(core, address, access, now, &mut next);
+        for (at, core) in next.drain(..) {
+            // A core that waits for a line still has the thread that wants it.
+            let waiting = self.cores[core].running;
+            self.ready
+                .extend(waiting.map(|thread| Reverse((at, thread))));
+        }
         self.passed_on = next;
     }
 
-    /// An exchange has failed, which the core did not expect.
-    pub(crate) fn failed(&mut self, core: usize) {
+    /// An exchange has failed, which the thread did not expect.
+    pub(crate) fn failed(&mut self, thread: usize) {
         self.part.counts.failed += 1;
-        self.cores[core].clock += self.mispredicted;
+        self.threads[thread].clock += self.mispredicted;
     }
 
-    pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> Next {
+    pub(crate) fn pause(&mut self, thread: usize, pause: Pause) -> Next {
         let cost = match pause {
+            Pause::Yield if self.others_wait(thread) => {
+                self.let_others_run(thread);
+                return Next::Wait;
+            }
             Pause::Spin(times) => self.waiting.pause * f64::from(times),
             Pause::Yield => self.waiting.give,
         };
         self.part.counts.paused += time(cost);
-        self.cores[core].clock += time(cost);
-        self.take_turn(core)
+        self.threads[thread].clock += time(cost);
+        self.take_turn(thread)
     }
 
-    pub(crate) fn park(&mut self, core: usize, address: usize) {
+    pub(crate) fn park(&mut self, thread: usize, address: usize) {
         self.part.counts.parked += 1;
-        self.cores[core].clock += time(self.waiting.park);
-        self.asleep.entry(address).or_default().push_back(core);
+        self.threads[thread].clock += time(self.waiting.park);
+        self.asleep.entry(address).or_default().push_back(thread);
+        self.leave_core(thread);
     }
 
-    pub(crate) fn wake(&mut self, core: usize, address: usize) {
-        self.cores[core].clock += time(self.waiting.wake);
+    pub(crate) fn wake(&mut self, thread: usize, address: usize) {
+        self.threads[thread].clock += time(self.waiting.wake);
         let sleepers = self.asleep.get_mut(&address);
         if let Some(sleeper) = sleepers.and_then(VecDeque::pop_front) {
-            let awake = self.cores[core].clock + time(self.waiting.awake);
-            let at = awake.max(self.cores[sleeper].clock);
-            self.ready.push(Reverse((at, sleeper)));
+            let awake = self.threads[thread].clock + time(self.waiting.awake);
+            self.make_ready(sleeper, awake.max(self.threads[sleeper].clock));
         }
     }
 
-    /// The core waits until all others wait here or have ended.
-    pub(crate) fn await_others(&mut self, core: usize) {
-        self.pay(core);
-        self.together.push(core);
+    /// The thread waits until all others wait here or have ended.
+    pub(crate) fn await_others(&mut self, thread: usize) {
+        self.pay(thread);
+        self.together.push(thread);
+        self.leave_core(thread);
         self.begin_part_if_all_wait();
     }
 
-    pub(crate) fn end(&mut self, core: usize) {
-        self.pay(core);
-        self.cores[core].has_ended = true;
+    pub(crate) fn end(&mut self, thread: usize) {
+        self.pay(thread);
+        self.threads[thread].has_ended = true;
+        self.leave_core(thread);
         self.begin_part_if_all_wait();
     }
 
     fn begin_part_if_all_wait(&mut self) {
-        let running = self.cores.iter().filter(|state| !state.has_ended).count();
+        let running = self.threads.iter().filter(|state| !state.has_ended).count();
         if running == 0 || self.together.len() < running {
             return;
         }
         let together = std::mem::take(&mut self.together);
-        let latest = together.iter().map(|&core| self.cores[core].clock).max();
+        let latest = together
+            .iter()
+            .map(|&thread| self.threads[thread].clock)
+            .max();
         self.began = latest.unwrap_or_default();
         self.part = Part {
             number: self.part.number + 1,
             ..Part::default()
         };
         self.memory.forget();
-        for core in together {
-            let state = &mut self.cores[core];
+        for thread in together {
+            let state = &mut self.threads[thread];
             state.paid = 0;
             state.operations.store(0, Ordering::Relaxed);
             state.stop.store(false, Ordering::Relaxed);
-            let at = self.began + self.random.random_range(0..1_000);
-            self.ready.push(Reverse((at, core)));
+            self.begin(thread);
         }
     }
 
     /// Returns the last part of the run, with its duration, and what was observed of lines.
     pub(crate) fn result(&self) -> (Part, Time, &Memory) {
-        let latest = self.cores.iter().map(|state| state.clock).max();
+        let latest = self.threads.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
         (self.part.clone(), duration, &self.memory)

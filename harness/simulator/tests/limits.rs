@@ -114,11 +114,32 @@ fn the_seed_determines_everything() {
     assert_ne!(run(1).seconds, run(2).seconds);
 }
 
+/// Four times as many threads as cores do as much as one for each, and take turns: each of them has
+/// its share of the slices.
+#[test]
+fn threads_that_share_cores_share_their_time() {
+    let model = model();
+    let sliced = simulator::Options {
+        slice: Some(1_000.0),
+        ..options(400_000)
+    };
+    let own_lines = |threads| {
+        repeat(&model, threads, threads, &sliced, |words, thread, _| {
+            words[thread].fetch_sub(1, Relaxed);
+        })
+    };
+    let one = million_per_second(&own_lines(32));
+    let four = million_per_second(&own_lines(128));
+    // Each change of threads costs what giving a core away costs.
+    let lost = 1.0 - 1_000.0 / (1_000.0 + model.waiting.give);
+    assert!(near(four, one * (1.0 - lost), 0.05), "{four}, {one}");
+}
+
 #[test]
 fn a_machine_has_no_more_cores_than_it_has() {
     let error = simulator::run(&model(), 33, &options(1), || Ok(Vec::new())).unwrap_err();
     assert!(
-        error.to_string().contains("1 to 32 cores, not 33"),
+        error.to_string().contains("1 to 32 threads, not 33"),
         "{error}"
     );
 }

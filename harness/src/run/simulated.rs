@@ -32,6 +32,9 @@ pub struct Setting<'a> {
     /// Operations of all cores together that are timed, unless the workload itself ends; half as
     /// many go before.
     pub operations: u64,
+    /// How long a thread runs while others wait for its core, in ns. Without it there are no more
+    /// threads than cores.
+    pub slice: Option<f64>,
     /// The seed of the order of events.
     pub seed: u64,
 }
@@ -90,6 +93,7 @@ impl<'a> Simulated<'a> {
         let setting = Setting {
             model,
             operations: ALONE_OPERATIONS,
+            slice: None,
             seed: 1,
         };
         let (_, report) = Simulated::new(&sweep, &part, &stop).run(&one, &setting, 0.0)?;
@@ -103,7 +107,7 @@ impl<'a> Simulated<'a> {
     ///
     /// # Errors
     ///
-    /// If the machine has fewer cores, the subject cannot be simulated or gives a wrong answer, or
+    /// If the machine cannot run so many threads, the subject cannot be simulated or gives a wrong answer, or
     /// the model has no time of one thread for it.
     pub fn simulate(&self, measurement: &Measurement, setting: &Setting) -> Result<(Row, Report)> {
         let compute = self.compute(measurement, setting.model)?;
@@ -134,6 +138,7 @@ impl<'a> Simulated<'a> {
             },
             everywhere: !workload.changes_the_table(),
             delay: 0.0,
+            slice: setting.slice,
             seed: setting.seed ^ measurement.round as u64,
         };
         let mut prepared = None;
@@ -162,6 +167,7 @@ impl<'a> Simulated<'a> {
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),
+            oversubscribed: measurement.threads > model.cores(),
             ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
         };
         Ok((row, report))
@@ -224,4 +230,150 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
         }
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hash;
+
+    use subject::Subject;
+
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::machine::pinning::Cores;
+    use crate::run::plan::Plan;
+    use crate::subjects::LockFree;
+    use crate::subjects::registry::Registry;
+
+    /// Denies one key in eight, under the name of a subject that can be simulated.
+    struct Denies(LockFree);
+
+    impl Subject for Denies {
+        const NAME: &'static str = LockFree::NAME;
+        const DESCRIPTION: &'static str = "denies keys";
+        const GUARANTEES: &'static str = "none";
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            LockFree::with_buckets(buckets).map(Self)
+        }
+
+        fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.0.insert(key)
+        }
+
+        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            let class = Subject::class(&self.0, key);
+            self.0.contains(key) && class.is_none_or(|class| class.fingerprint % 8 != 0)
+        }
+
+        fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            self.0.remove(key)
+        }
+
+        fn slots(&self) -> usize {
+            Subject::slots(&self.0)
+        }
+
+        fn memory_bytes(&self) -> usize {
+            Subject::memory_bytes(&self.0)
+        }
+    }
+
+    const WORKLOADS: [&str; 4] = [
+        "kind = 'lookup-hit'",
+        "kind = 'mix'\nlookup = 90\ninsert = 5\nremove = 5",
+        "kind = 'insert'",
+        "kind = 'ycsb'\nmix = 'a'",
+    ];
+
+    /// Simulates every subject under a workload on three cores.
+    fn simulate(registry: &Registry, workload: &str) -> Result<Vec<Row>> {
+        let text = format!(
+            "name = 'tiny'\ntitle = 'A tiny simulation'\nsubjects = {:?}\nthreads = [3]\nrounds = 1\n\
+             seconds = 0.01\nkeys = 1000\nseed = 1\n[[workload]]\n{workload}\nload = 0.9",
+            registry.names()
+        );
+        let experiment = Experiment::parse(&text)?;
+        let cores = Cores::detect();
+        let sweep = Sweep {
+            plan: &Plan::of(&experiment, registry, &cores)?,
+            keys: &KeySource::generated(experiment.keys, experiment.seed),
+            cores: &cores,
+            made: &[],
+            experiment: &experiment,
+            registry,
+        };
+        let stop = AtomicBool::new(false);
+        let mut rows = Vec::new();
+        for part in &sweep.plan.parts {
+            let setting = Setting {
+                model: &Model::named_or_read("graviton-3")?,
+                operations: 2_000,
+                slice: None,
+                seed: 1,
+            };
+            for measurement in part.round(1) {
+                let simulated = Simulated::new(&sweep, part, &stop);
+                let (row, report) = simulated.simulate(&measurement, &setting)?;
+                assert!(report.counts.loads > 0, "{row:?} was not observed");
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Each subject that can be simulated is observed, its answers are checked, and its rows are
+    /// like those of a sweep.
+    #[test]
+    fn all_that_can_be_simulated_are() {
+        let registry = Registry::standard().only(&SIMULATED);
+        for workload in WORKLOADS {
+            let all = simulate(&registry, workload).unwrap();
+            assert!(all.len() >= 9, "{workload}: {}", all.len());
+            for row in all {
+                crate::results::rows::Record::validate(&row).unwrap();
+                assert_eq!(row.simulated, "graviton-3");
+                assert!(row.operations >= 900, "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_ends_the_simulation() {
+        let mut registry = Registry::new();
+        registry.add::<Denies>();
+        for workload in WORKLOADS {
+            let error = format!("{:#}", simulate(&registry, workload).unwrap_err());
+            assert!(error.contains("it lost a key"), "{workload}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_is_refused() {
+        let mut registry = Registry::new();
+        registry.add::<crate::subjects::Null>();
+        let error = simulate(&registry, WORKLOADS[0]).unwrap_err().to_string();
+        assert!(error.contains("cannot be simulated"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_workload_takes_the_average_of_its_operations() {
+        let mut model = Model::named_or_read("graviton-3").unwrap();
+        let times = [("lookup", 1.0), ("insert", 10.0), ("remove", 20.0)];
+        let times = times.map(|(kind, ns)| (kind.to_owned(), ns));
+        model.alone = [("lock-free".to_owned(), times.into())].into();
+        let mix = Workload::Mix {
+            lookup: 80,
+            insert: 10,
+            remove: 10,
+            hit: 50,
+            load: 0.9,
+        };
+        let ns = alone(&model, "lock-free", &mix).unwrap();
+        assert!((ns - 3.8).abs() < 1e-9, "{ns}");
+        let insert = Workload::Insert { load: 0.9 };
+        assert_eq!(alone(&model, "lock-free", &insert).unwrap(), 10.0);
+        let error = alone(&model, "optimistic", &mix).unwrap_err().to_string();
+        assert!(error.contains("harness calibrate"), "{error}");
+    }
 }

@@ -112,6 +112,13 @@ impl Registry {
         registry
     }
 
+    /// Returns the subjects with these names.
+    #[cfg(all(test, feature = "simulation"))]
+    pub(crate) fn only(mut self, names: &[&str]) -> Self {
+        self.entries.retain(|entry| names.contains(&entry.name));
+        self
+    }
+
     /// Adds a subject; one of the same name is replaced.
     pub fn add<S: Subject>(&mut self) {
         self.entries.retain(|entry| entry.name != S::NAME);

@@ -17,6 +17,7 @@ pub(crate) fn options(operations: u64) -> Options {
         limits: Limits(vec![Some(operations / 4), Some(operations)]),
         everywhere: false,
         delay: 0.0,
+        slice: None,
         seed: 1,
     }
 }
