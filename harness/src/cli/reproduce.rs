@@ -44,6 +44,8 @@ const MACHINES: &str = "ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3"
 
 /// Number of rounds that are simulated: the fewest that give an interval.
 const SIMULATED_ROUNDS: &str = "5";
+/// Operations of a row: with ten times as many, throughputs differ by 2 %.
+const SIMULATED_OPERATIONS: &str = "20000";
 
 /// Number of rounds for K-CAS: the fewest that give an interval.
 const KCAS_ROUNDS: &str = "5";
@@ -180,7 +182,8 @@ fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
             arguments.push("simulate".into());
             arguments.push(directory.join("machines.toml").into());
             let options = ["--machine", MACHINES, "--rounds", SIMULATED_ROUNDS];
-            arguments.extend(options.map(OsString::from));
+            let operations = ["--operations", SIMULATED_OPERATIONS];
+            arguments.extend(options.into_iter().chain(operations).map(OsString::from));
         }
         "kcas" => {
             let threads = Threads::Auto.counts(Cores::detect().count());
@@ -229,6 +232,27 @@ mod tests {
             let passed_on = arguments(STALLS, Path::new("."), &options);
             assert_eq!(passed_on.contains(&"--resume".into()), resume);
         }
+    }
+
+    /// The simulation runs in a build of its own, for machines that are known.
+    #[test]
+    fn the_simulation_names_its_machines() {
+        let given = ["harness", "reproduce", "--full"];
+        let Command::Reproduce { options, .. } = Cli::parse_from(given).command else {
+            unreachable!()
+        };
+        let passed_on = arguments(SIMULATED, Path::new("experiments"), &options);
+        let Ok(cli) = Cli::try_parse_from([OsString::from("harness")].into_iter().chain(passed_on))
+        else {
+            panic!("it is a command line of this program");
+        };
+        assert!(matches!(cli.command, Command::Simulate { .. }));
+        #[cfg(feature = "simulation")]
+        for machine in MACHINES.split(',') {
+            simulator::Model::named_or_read(machine).unwrap();
+        }
+        let step = STEPS.iter().find(|step| step.name == SIMULATED);
+        assert_eq!(step.and_then(Step::feature), Some("simulation"));
     }
 
     #[test]

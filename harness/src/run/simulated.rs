@@ -13,7 +13,6 @@ use crate::results::record::Row;
 use crate::run::bench::{Bench, Sweep, Table};
 use crate::run::plan::{Measurement, Part};
 use crate::subjects::SIMULATED;
-use crate::wording::unknown;
 use crate::workload::Workload;
 use crate::workload::keys::{KeySource, Keys};
 use crate::workload::phase::{Phase, Tally, Watch};
@@ -110,6 +109,13 @@ impl<'a> Simulated<'a> {
     /// If the machine cannot run so many threads, the subject cannot be simulated or gives a wrong answer, or
     /// the model has no time of one thread for it.
     pub fn simulate(&self, measurement: &Measurement, setting: &Setting) -> Result<(Row, Report)> {
+        ensure!(
+            SIMULATED.contains(&&*measurement.subject),
+            "subject {:?} cannot be simulated, as not all that it shares between threads can be \
+             observed; {} can",
+            measurement.subject,
+            SIMULATED.join(", ")
+        );
         let compute = self.compute(measurement, setting.model)?;
         self.run(measurement, setting, compute)
     }
@@ -122,12 +128,6 @@ impl<'a> Simulated<'a> {
     ) -> Result<(Row, Report)> {
         let Setting { model, .. } = *setting;
         let entry = self.sweep.registry.get(&measurement.subject)?;
-        ensure!(
-            SIMULATED.contains(&entry.name),
-            "subject {}: it cannot be simulated, as not all that it shares between threads can be \
-             observed",
-            unknown(entry.name, &SIMULATED)
-        );
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
         let options = Options {

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
+use sysinfo::System;
 
 use crate::experiment::Experiment;
 use crate::machine::Machine;
@@ -22,6 +23,7 @@ use crate::run::runner::{self, Event, Sweep};
 use crate::show::outputs;
 use crate::show::print::{note, say};
 use crate::subjects::registry::Registry;
+use crate::wording::counted;
 use crate::workload::keys::KeySource;
 use probes::Update;
 
@@ -97,6 +99,14 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
     ensure!(!out.exists(), "{} exists already", out.display());
     let cores = Cores::detect();
     ensure!(cores.count() >= 2, "a hand-over needs two cores");
+    let busy = System::load_average().map_or(0.0, |load| load.one);
+    if busy > cores.count() as f64 / 4.0 {
+        note!(
+            "note: the load average is {busy:.1} on {}: where others run, two threads of a measurement \
+             hardly ever run at the same time, and what they do to each other is not seen",
+            counted(cores.count(), "core")
+        );
+    }
     let mut file = measure(&options.name, &cores)?;
     file.alone = alone(registry, &cores)?;
     let text = format!(
