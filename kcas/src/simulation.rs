@@ -207,6 +207,7 @@ mod tests {
 
     use super::*;
     use crate::sync::{AtomicU64, Ordering};
+    use crate::thread_id;
 
     /// Notes what it is told.
     #[derive(Default)]
@@ -266,6 +267,6 @@ mod tests {
         assert_eq!(of_now(), ids[1]);
         swap_id(own);
         assert_ne!(ids[0], ids[1]);
-        ids.map(give_back_id);
+        ids.into_iter().for_each(give_back_id);
     }
 }

@@ -3,7 +3,7 @@
 //! [`resume`] continues after an interruption. The gate lets threads start together, and [`ending`]
 //! is how a command ends.
 
-pub(crate) mod bench;
+mod bench;
 pub mod ending;
 pub mod estimate;
 pub(crate) mod gate;

@@ -18,6 +18,7 @@ use crate::run::plan::{Measurement, Part};
 use crate::workload::Workload;
 
 /// A report of a run's progress.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Debug)]
 pub enum Event<'a> {
     /// This measurement comes next.

@@ -98,9 +98,9 @@ mod simulating {
     use crate::experiment::{self, Experiment};
     use crate::machine::{self, pinning::Cores};
     use crate::results::record::{self, Row};
-    use crate::run::bench::Sweep;
     use crate::run::ending::{Ending, stop_on_ctrl_c};
     use crate::run::plan::{Part, Plan};
+    use crate::run::runner::Sweep;
     use crate::run::simulated::{Setting, Simulated};
     use crate::show::outputs::{self, Outputs};
     use crate::show::print::{note, say};
