@@ -60,6 +60,8 @@ struct Line {
     under_way: usize,
     /// When the last hand-over ended.
     arrived: Time,
+    /// To whom it was, and when the one before it ended.
+    reached: Option<(usize, Time)>,
     queue: Vec<Waiter>,
     observed: Observed,
 }
@@ -222,7 +224,14 @@ impl Memory {
         // How long before its turn the core asks for the line: it reads ahead.
         let ahead = time(latency - latency / overlap);
         let line = &mut self.lines[number as usize];
-        let begin = now.saturating_sub(ahead).max(line.arrived);
+        // A core that has just loaded the line asks for the right to write it as early: it waits for
+        // no hand-over but its own.
+        let others = match line.reached {
+            Some((last, before)) if upgrade && last == core => before,
+            _ => line.arrived,
+        };
+        let begin = now.saturating_sub(ahead).max(others);
+        line.reached = Some((core, others));
         let arrives = begin + time(latency);
         line.observed.transfers += 1;
         line.observed.waiting += begin.saturating_sub(now);
@@ -230,7 +239,7 @@ impl Memory {
         let kept = begin + time(latency * self.model.kept);
         let at_once = access == Access::Store || (begin < now && kept <= now);
         line.last = (line.owner == Some(from) && !at_once).then_some((from, kept));
-        line.arrived = arrives;
+        line.arrived = line.arrived.max(arrives);
         line.under_way = usize::from(!at_once);
         self.take(core, number, writes);
         match access {
@@ -284,6 +293,7 @@ impl Memory {
             line.observed.waiting += now - waiter.since;
             line.observed.moving += time(latency);
             line.under_way += 1;
+            line.reached = None;
             line.arrived = line.arrived.max(now + time(latency));
             self.take(waiter.core, number, waiter.writes);
             next.push((now + time(latency), waiter.core));
