@@ -61,7 +61,7 @@ check_histories() {
 # Plants one bug after another in one copy, and removes it again, so that only the crate it touches
 # is rebuilt. Prints a line for each: `caught`, `SURVIVED`, `left out` or `BROKEN`.
 plant() { # LANE PATCH ...
-    local lane=$1 patch bug name suite why log start
+    local lane=$1 patch bug name suite why log start built
     shift
     copy="$target/$lane/copy"
     copy_to "$copy"
@@ -88,18 +88,20 @@ plant() { # LANE PATCH ...
             suite=histories name=""
         fi
         git apply -p1 "$root/$patch"
+        start=$SECONDS
         if [ "$suite" = histories ]; then
             build_histories >"$log" 2>&1 || { broken "$patch does not compile: update the patch"; return; }
         else
             check "$suite" "$name" --no-run >"$log" 2>&1 || { broken "$patch does not compile: update the patch"; return; }
         fi
+        built=$((SECONDS - start))
         start=$SECONDS
         if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$name" -- "$name" --nocapture; fi \
             >>"$log" 2>&1; then
             printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
         # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
         elif grep -q "panicked at\|^VIOLATION\|^STUCK" "$log"; then
-            printf 'caught    %-34s by %s %s in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start))
+            printf 'caught    %-34s by %s %s in %d s, built in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start)) "$built"
         else
             broken "$patch: $name neither passed nor failed"
             return

@@ -336,6 +336,16 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         lookup::contains(&self.buckets, self.locate_hash(hash))
     }
 
+    /// [`contains_batch`](CuckooFilter::contains_batch) for keys with these
+    /// [hashes](CuckooFilter::hash).
+    ///
+    /// # Panics
+    /// When `found` and `hashes` differ in length.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes, found);
+        batch::contains(&self.buckets, hashes, found, |&hash| self.locate_hash(hash));
+    }
+
     /// [`remove`](CuckooFilter::remove) for a key with this [`hash`](CuckooFilter::hash).
     ///
     /// # Panics

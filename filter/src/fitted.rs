@@ -448,6 +448,14 @@ impl<S> FittedFilter<S> {
         }
     }
 
+    /// [`CuckooFilter::contains_hash_batch`].
+    ///
+    /// # Panics
+    /// As for the typed filter.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        each!(&self.filter, filter => filter.contains_hash_batch(hashes, found));
+    }
+
     #[cold]
     fn contains_slowly(&self, hash: u64) -> bool {
         each!(&self.filter, filter => filter.contains_hash(hash))

@@ -251,8 +251,10 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
             FittedFilter::read_from(&bytes[..]).unwrap(),
         ] {
             assert_eq!((loaded.layout(), loaded.len()), (filter.layout(), 100));
-            let mut found = vec![false; 100];
-            loaded.contains_batch(&keys[..100], &mut found);
+            let mut found = vec![false; 200];
+            loaded.contains_batch(&keys[..100], &mut found[..100]);
+            let hashes: Vec<u64> = keys[..100].iter().map(|key| loaded.hash(key)).collect();
+            loaded.contains_hash_batch(&hashes, &mut found[100..]);
             assert!(found.iter().all(|&found| found));
             assert_eq!(loaded.class(&7), filter.class(&7));
         }

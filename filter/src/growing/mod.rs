@@ -510,6 +510,19 @@ impl<S> GrowingCuckooFilter<S> {
         self.contains_under(hash, &pin())
     }
 
+    /// [`contains_batch`](GrowingCuckooFilter::contains_batch) for keys with these
+    /// [hashes](GrowingCuckooFilter::hash).
+    ///
+    /// # Panics
+    /// When `found` and `hashes` differ in length.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        crate::cuckoo::assert_same_length(hashes, found);
+        let pinned = pin();
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = self.contains_under(hash, &pinned);
+        }
+    }
+
     #[inline(always)]
     fn contains_under(&self, hash: u64, pinned: &Pinned) -> bool {
         let tables = self.tables.load(pinned);
