@@ -242,7 +242,7 @@
 mod batch;
 mod buckets;
 mod cuckoo;
-mod fitted;
+mod dyn_filter;
 pub mod growing;
 pub mod hashing;
 pub mod history;
@@ -259,7 +259,7 @@ pub mod specification;
 mod update;
 
 pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
-pub use fitted::{FitError, FittedBuilder, FittedFilter};
+pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
 pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;
 pub use saved::{LoadError, SaveError};

@@ -84,7 +84,7 @@
 //! which nothing is under way need no id.
 //!
 //! A thread has one record: a signal handler that runs or helps a K-CAS destroys the K-CAS that it
-//! interrupted on its thread. It may call [`load`](WordArray::load) and [`peek`](WordArray::peek).
+//! interrupted on its thread. It may call [`load`](WordArray::load) and [`load_raw`](WordArray::load_raw).
 //!
 //! # Orderings
 //!
@@ -118,9 +118,9 @@ mod commit_models;
 mod descriptor;
 #[cfg(all(test, kcas_loom))]
 mod descriptor_models;
+mod entry;
 #[cfg(kcas_loom)]
 pub mod model;
-mod op;
 pub mod steps;
 pub mod sync;
 mod tagged;
@@ -129,5 +129,5 @@ pub mod thread_id;
 mod thread_id_models;
 mod words;
 
-pub use op::{Op, Ops};
-pub use words::{Error, OutOfMemory, WordArray, ascending};
+pub use entry::{Entries, Entry};
+pub use words::{Error, OutOfMemory, WordArray, sort_entries};

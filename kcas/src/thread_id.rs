@@ -89,7 +89,7 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
 /// [`with`] in a thread that holds no id.
 #[cold]
 fn with_new<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
-    let id = ThreadId::claim()?;
+    let id = ThreadId::acquire()?;
     HELD_HERE.with(|held| held.set(Some(id.index)));
     let kept = keep_until_the_end();
     let _for_one_call = (!kept).then(|| GiveBack);
@@ -141,7 +141,7 @@ impl ThreadId {
         self.index
     }
 
-    pub(crate) fn claim() -> Result<ThreadId, TooManyThreads> {
+    pub(crate) fn acquire() -> Result<ThreadId, TooManyThreads> {
         promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::{Op, OutOfMemory, WordArray};
+use kcas::{Entry, OutOfMemory, WordArray};
 
 use super::schedule::{Format, PAIRING_BITS};
 use crate::buckets::{BucketTable, Buckets};
@@ -25,7 +25,7 @@ const FROZEN: u64 = 1 << 61;
 /// Bits of a word that belong neither to the slots nor to the timestamp.
 const FLAGS: u64 = MIGRATED | FROZEN;
 
-/// Set while an operation is under way on the word ([`WordArray::peek`]).
+/// Set while an operation is under way on the word ([`WordArray::load_raw`]).
 const TAG: u64 = 1 << WordArray::VALUE_BITS;
 
 /// Marks a word that was read from the older table: [`WordArray::load`] never returns this bit set.
@@ -270,10 +270,10 @@ impl Table {
     #[inline]
     pub(crate) fn look_twice(&self, location: Location, among: Among) -> (bool, [u64; 2]) {
         let words = self.words();
-        let wraps = words.peek(self.wraps_at());
-        let [first, second] = lookup::peek(words, location);
-        let changed = words.peek(location.first) ^ first;
-        let wrapped = words.peek(self.wraps_at()) ^ wraps;
+        let wraps = words.load_raw(self.wraps_at());
+        let [first, second] = lookup::load_both(words, location);
+        let changed = words.load_raw(location.first) ^ first;
+        let wrapped = words.load_raw(self.wraps_at()) ^ wraps;
         let counting = [first, second].map(|word| word ^ among.counting);
         // No count reaches a flag.
         let under_way = (counting[0] | counting[1] | wraps) & (TAG | FROZEN | among.counting);
@@ -596,15 +596,15 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     /// timestamp is turned over instead, at the same moment at which the table's number of wraps
     /// advances, which lookups check; and the caller must read the bucket again.
     #[inline]
-    fn stored(&self, op: Op) -> Option<Op> {
-        if (op.expected ^ op.new) & Self::CARRY != 0 {
-            self.turn_over(op.index, op.expected);
+    fn stored(&self, entry: Entry) -> Option<Entry> {
+        if (entry.expected ^ entry.new) & Self::CARRY != 0 {
+            self.turn_over(entry.index, entry.expected);
             return None;
         }
-        Some(Op {
-            expected: op.expected | self.migrated,
-            new: op.new | self.migrated,
-            ..op
+        Some(Entry {
+            expected: entry.expected | self.migrated,
+            new: entry.new | self.migrated,
+            ..entry
         })
     }
 
@@ -615,12 +615,12 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         let wraps = words.load(wraps_at);
         // If it fails, another thread has changed one of them.
         self.buckets.commit(&[
-            Op {
+            Entry {
                 index: bucket,
                 expected: word | self.migrated,
                 new: word & !Self::TIMESTAMP | self.migrated,
             },
-            Op {
+            Entry {
                 index: wraps_at,
                 expected: wraps,
                 new: wraps + 1,
@@ -646,13 +646,13 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
         self.ensure_migrated(bucket);
-        let op = Op {
+        let entry = Entry {
             index: bucket,
             expected: current,
             new,
         };
-        self.stored(op)
-            .is_some_and(|op| self.buckets.replace(bucket, op.expected, op.new))
+        self.stored(entry)
+            .is_some_and(|entry| self.buckets.replace(bucket, entry.expected, entry.new))
     }
 
     /// With this many copies of each class, the table can be filled well: at least half of its
@@ -674,11 +674,13 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS>
         }
     }
 
-    fn commit(&self, ops: &[Op]) -> bool {
-        ops.iter().for_each(|op| self.ensure_migrated(op.index));
-        let stored: Option<ArrayVec<Op, { WordArray::MAX_OPS }>> =
-            ops.iter().map(|&op| self.stored(op)).collect();
-        stored.is_some_and(|ops| self.buckets.commit(&ops))
+    fn commit(&self, entries: &[Entry]) -> bool {
+        entries
+            .iter()
+            .for_each(|entry| self.ensure_migrated(entry.index));
+        let stored: Option<ArrayVec<Entry, { WordArray::MAX_ENTRIES }>> =
+            entries.iter().map(|&entry| self.stored(entry)).collect();
+        stored.is_some_and(|entries| self.buckets.commit(&entries))
     }
 }
 

@@ -32,7 +32,7 @@ pub use candidate::Candidate;
 use subject::calls::{Calls, Operation};
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use crate::judge::{OfKey, Verdict, judge};
+use crate::judge::{Judgement, OfKey, judge};
 use crate::perturbation::Part;
 use crate::recorder::Log;
 use crate::scenario::{Action, Key, MOST_REPEATS, Scenario, Scenarios, Script};
@@ -133,8 +133,8 @@ pub fn run(
             (!candidate.grows).then_some(candidate.stash),
             &calls,
         ) {
-            Verdict::Explained { undecided } => totals.undecided += undecided as u64,
-            Verdict::Violation(history) => {
+            Judgement::Explained { undecided } => totals.undecided += undecided as u64,
+            Judgement::Violation(history) => {
                 found = Some(Found {
                     round,
                     scenario: describe(&scenario),
