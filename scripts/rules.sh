@@ -23,6 +23,10 @@ if code '(std|core|loom)::sync::atomic' | grep -vE '^kcas/src/(sync|model)\.rs:'
     fail "atomics must come from kcas::sync, or the model checker does not see them"
 fi
 
+if git grep -nE '^(<{7}|>{7}) '; then
+    fail "a merge was left unfinished: resolve the conflict"
+fi
+
 for patch in {kcas,filter}/tests/planted/*.patch; do
     git apply --check "$patch" || fail "$patch no longer fits the code: update the patch"
     check=$(sed -n 's/^Caught by: \([^ ]*\).*/\1/p' "$patch")
