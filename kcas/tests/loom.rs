@@ -156,6 +156,31 @@ fn compare_only_entries() {
     });
 }
 
+/// An operation compares word 0 and writes word 1, while another thread writes word 0 and then reads
+/// word 1. If the comparison succeeded, it came before the write, and so must the operation's own
+/// write: the reader sees it. (A reader does not help. So comparing a word again just before the
+/// decision is not enough: the word must be held until then.)
+#[test]
+fn a_comparison_against_a_writer_that_then_reads() {
+    explore("a_comparison_against_a_writer_that_then_reads", 3, 11_200, || {
+        let words = array(&[0, 0]);
+        let other = {
+            let words = Arc::clone(&words);
+            spawn(move || {
+                let written = words.compare_exchange(0, 0, 5);
+                assert_eq!(written, Ok(0), "nobody else writes it");
+                words.load(1)
+            })
+        };
+        let mine = words.kcas(&[entry(0, 0, 0), entry(1, 0, 1)]);
+        match (mine, other.join().unwrap()) {
+            (Ok(()), 1) => assert_eq!(contents(&words), [5, 1]),
+            (Err(Error::Mismatch), 0) => assert_eq!(contents(&words), [5, 0]),
+            results => panic!("no order of the operations explains {results:?}"),
+        }
+    });
+}
+
 /// An operation is decided and has released its first word; the next operation takes that word
 /// before it meets the first one's tag in the second word. Helping must release that word, not wait
 /// for the owner of the first word, which is the helper itself. (Found by the model: both
