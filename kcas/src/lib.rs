@@ -68,7 +68,7 @@
 //! more just before the decision, and to write nothing. But readers do not help: between that
 //! comparison and the decision, another thread could write the compared word and still read the
 //! expected value of a word that the operation then changes. No order of the calls explains that
-//! (`a_comparison_against_a_writer_that_then_reads`).
+//! (`a_comparison_and_a_writer_that_reads`).
 //!
 //! **Readers do not help.** The logical value of a word that holds a tag follows from the record
 //! and the table above; an installation stands for whatever the word it replaces stands for.

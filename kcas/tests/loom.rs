@@ -161,8 +161,8 @@ fn compare_only_entries() {
 /// write: the reader sees it. (A reader does not help. So comparing a word again just before the
 /// decision is not enough: the word must be held until then.)
 #[test]
-fn a_comparison_against_a_writer_that_then_reads() {
-    explore("a_comparison_against_a_writer_that_then_reads", 3, 11_200, || {
+fn a_comparison_and_a_writer_that_reads() {
+    explore("a_comparison_and_a_writer_that_reads", 3, 11_200, || {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
