@@ -4,12 +4,11 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 
-use crate::cuckoo::{Size, buckets_for};
+use crate::builder::{Size, buckets_for};
 use crate::hashing::{self, FixedState, MAX_BUCKETS, Mixed};
 use crate::layout::{Layout, Shape};
 use crate::lookup;
-use crate::saved::{Header, LoadError, SaveError};
-use crate::snapshot::SnapshotError;
+use crate::save::{Header, LoadError, SaveError, SnapshotError};
 use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.

@@ -23,7 +23,7 @@ use crate::layout::Layout;
 ///
 /// If strangers choose the keys, seed a hasher at random instead
 /// ([`Builder::hasher`](crate::Builder::hasher)): if they know the seeds, they can choose keys that
-/// collide. If the filter is to be saved, keep the seeds ([`saved`](crate::saved#hashers)).
+/// collide. If the filter is to be saved, keep the seeds ([`save`](crate::save#hashers)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 

@@ -24,8 +24,8 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use filter::history::Call;
-use filter::specification::Event;
+use filter::internals::history::Call;
+use filter::internals::specification::Event;
 
 pub use candidate::Candidate;
 

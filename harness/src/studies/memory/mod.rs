@@ -13,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
-use filter::specification::Event;
+use filter::internals::specification::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};

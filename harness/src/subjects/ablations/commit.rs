@@ -1,7 +1,7 @@
 //! Ways to carry out an eviction path that a search has found.
 
 use arrayvec::ArrayVec;
-use filter::path::{MAX_CHAIN, Step};
+use filter::internals::path::{MAX_CHAIN, Step};
 use kcas::Entry;
 use subject::layout::Layout;
 

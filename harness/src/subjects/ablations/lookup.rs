@@ -3,7 +3,7 @@
 //! The counter is the timestamp of [`Layout`]. A relocation advances those of both its buckets
 //! under every protocol; whether an insert does depends on the protocol.
 
-use filter::hashing::Location;
+use filter::internals::Location;
 use kcas::WordArray;
 use subject::layout::{FINGERPRINT_BITS, Layout};
 

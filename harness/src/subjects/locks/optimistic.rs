@@ -40,7 +40,7 @@ use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crossbeam_utils::Backoff;
-use filter::hashing::Location;
+use filter::internals::Location;
 use kcas::steps::step;
 use subject::layout::Layout;
 use subject::spin::Spin;

@@ -24,7 +24,7 @@
 use std::hint::{black_box, select_unpredictable};
 
 use crossbeam_utils::Backoff;
-use filter::hashing::Location;
+use filter::internals::Location;
 use subject::layout::Layout;
 use subject::spin::SpinLock;
 
