@@ -228,8 +228,8 @@ impl<S> DynBuilder<S> {
     /// builds the filter.
     ///
     /// # Errors
-    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1, or when
-    /// the size is missing, zero or too large.
+    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1, or
+    /// when the size is missing, zero or too large.
     pub fn build(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
         if self.rate < 1.0 {
             self.build_smallest()

@@ -16,10 +16,10 @@ use crate::{batch, lookup, update};
 /// certain no, or with a yes that has a small chance of being wrong; and keys can be removed again.
 ///
 /// For each key it stores a fingerprint of `BITS` bits, in one of two buckets of `SLOTS` slots each
-/// ([`Layout`](crate::layout::Layout)). It represents a *multiset over classes*: a class is the set of all keys with the
-/// same fingerprint and buckets, and the filter counts copies per class. [`insert`](Self::insert)
-/// adds one copy, [`remove`](Self::remove) takes one, [`contains`](Self::contains) asks whether
-/// there are any.
+/// ([`layout`](crate::layout)). It represents a *multiset over classes*: a class is the set of all
+/// keys with the same fingerprint and buckets, and the filter counts copies per class.
+/// [`insert`](Self::insert) adds one copy, [`remove`](Self::remove) takes one,
+/// [`contains`](Self::contains) asks whether there are any.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free: a thread that stops
 /// anywhere stops nobody else. Lookups write nothing.

@@ -231,7 +231,8 @@
 //!   specification (`specification.rs`).
 //! - `filter/tests/planted` has small changes that break the filter, each with the check that must
 //!   catch it.
-//! - The checker of histories (`history.rs`) looks for answers to real threads that no order of the calls explains.
+//! - The checker of histories (`history.rs`) looks for answers to real threads that no order of the
+//!   calls explains.
 //! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the
 //!   others go on.
 //! - [`growing`] describes the same for the growing filter.

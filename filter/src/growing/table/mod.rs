@@ -16,9 +16,9 @@ use crate::lookup;
 /// contents of the bucket are in the older table.
 const MIGRATED: u64 = 1 << 62;
 
-/// Set in a bucket's word before its contents are migrated: the word never changes again. In a table
-/// that cannot be split, set when the bucket is sealed: nothing is added to it any more, but copies
-/// are still removed.
+/// Set in a bucket's word before its contents are migrated: the word never changes again. In a
+/// table that cannot be split, set when the bucket is sealed: nothing is added to it any more, but
+/// copies are still removed.
 const FROZEN: u64 = 1 << 61;
 
 /// Bits of a word that belong neither to the slots nor to the timestamp.
@@ -216,7 +216,7 @@ impl Table {
     /// trusted. They can if all count, no operation is under way on them, nothing was or is still
     /// to be migrated, and the first word, and after it the number of wraps, were the same when
     /// read again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look_twice(&self, location: Location, among: Among) -> (bool, [u64; 2]) {
         let words = self.words();
         let wraps = words.load_raw(self.wraps_at());
