@@ -11,8 +11,8 @@
 
 use std::fmt;
 
-use filter::internals::history::{self, Call, Failure, Specification, Violation};
-use filter::internals::specification::{Event, OfClass, OneClass, WholeTable};
+use filter::internals::history::{self, Call, Failure, Violation};
+use filter::internals::specification::{Event, OfClass, OneClass, Specification, WholeTable};
 use rayon::prelude::*;
 use subject::SLOTS_PER_BUCKET;
 
