@@ -1,17 +1,19 @@
 //! A block of a vector quotient filter: a cache line of atomics, with a lock that counts.
 //!
 //! The last word of tags has room for 16 bits more: the *version*, which is odd while the block is
-//! held and grows by two each time (a *sequence lock*). Who changes the block holds it. A lookup
-//! notes the version, reads the block, and starts again if the version has changed meanwhile.
+//! held and grows by two each time (a *sequence lock*). A thread that changes the block holds it. A
+//! lookup notes the version, reads the block, and starts again if the version has changed meanwhile.
 //!
 //! # Orderings
 //!
 //! - *Taking* acquires, which pairs with the store that frees: the holder sees what the last holder
 //!   wrote. The release fence after it pairs with the acquire fence between a lookup's reads and
-//!   its second look at the version: who reads a word written under a version also sees it odd.
+//!   its second look at the version: a lookup that reads a word written by a holder also sees that
+//!   the version is odd, or a later one.
 //! - *Freeing* is a SeqCst store, and both looks at the version are SeqCst loads. Any two of them
 //!   have one order for all threads. So an insert that has returned is seen by all later lookups:
-//!   of two threads that each insert a key and then look up the other's, one finds it.
+//!   of two threads that each insert a key and then look up the other's, one finds it. (No test
+//!   shows this: with a release store, none of ours has failed.)
 //! - *The other accesses* are relaxed: those above order them.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
