@@ -13,7 +13,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "quick",
     "full",
     "full-large",
@@ -21,6 +21,7 @@ const ORDER: [&str; 20] = [
     "latency",
     "stalls",
     "rivals",
+    "rivals-large",
     "relatives",
     "load-factor",
     "hits",
