@@ -6,6 +6,10 @@
 #
 #   scripts/planted.sh [PATCH ...]              all of them by default, models and suites side by side
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
+#   scripts/planted.sh --refit [PATCH ...]      rewrites patches whose surroundings have changed, so that they fit again
+#
+# The bugs are patches and not switches in the code, so that whoever reads the protocol does not read
+# past eighty wrong branches. `scripts/rules.sh` finds a patch that no longer fits, within a second.
 #
 # A bug that no history on this kind of machine shows says so in its patch ("Not in histories:
 # REASON").
@@ -14,13 +18,40 @@ cd "$(dirname "$0")/.."
 root=$PWD
 target="${CARGO_TARGET_DIR:-$root/target}/planted"
 
-histories=""
-if [ "${1:-}" = --histories ]; then
-    histories=yes
-    shift
-fi
+histories="" refit=""
+case ${1:-} in
+    --histories) histories=yes; shift ;;
+    --refit) refit=yes; shift ;;
+esac
 patches=("$@")
 [ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch filter/tests/planted/*.patch)
+
+# Applies a patch as far as a line around each change tells where it belongs, and writes it anew.
+refit() { # PATCH
+    local patch=$1 copy="$target/refit" file
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    while read -r file; do
+        mkdir -p "$copy"/{a,b}/"$(dirname "$file")"
+        cp "$file" "$copy/a/$file"
+        cp "$file" "$copy/b/$file"
+    done < <(sed -n 's/^+++ b\///p' "$patch")
+    export GIT_CEILING_DIRECTORIES="$copy"
+    (cd "$copy/b" && git apply -p1 -C1 "$root/$patch") || return
+    {
+        sed '/^--- a\//,$d' "$patch"
+        (cd "$copy" && git diff --no-index --no-prefix a b) | sed '/^diff --git\|^index /d'
+    } >"$copy/patch"
+    cmp -s "$copy/patch" "$patch" || { cp "$copy/patch" "$patch"; echo "rewritten: $patch"; }
+}
+
+if [ "$refit" ]; then
+    status=0
+    for patch in "${patches[@]}"; do
+        refit "$patch" || { echo "does not fit: $patch" >&2; status=1; }
+    done
+    exit $status
+fi
 
 export RUST_BACKTRACE=0
 # A model that only explores less than before has not caught anything.
@@ -61,7 +92,7 @@ check_histories() {
 # Plants one bug after another in one copy, and removes it again, so that only the crate it touches
 # is rebuilt. Prints a line for each: `caught`, `SURVIVED`, `left out` or `BROKEN`.
 plant() { # LANE PATCH ...
-    local lane=$1 patch bug name suite why log start
+    local lane=$1 patch bug name suite why log start built
     shift
     copy="$target/$lane/copy"
     copy_to "$copy"
@@ -88,18 +119,20 @@ plant() { # LANE PATCH ...
             suite=histories name=""
         fi
         git apply -p1 "$root/$patch"
+        start=$SECONDS
         if [ "$suite" = histories ]; then
             build_histories >"$log" 2>&1 || { broken "$patch does not compile: update the patch"; return; }
         else
             check "$suite" "$name" --no-run >"$log" 2>&1 || { broken "$patch does not compile: update the patch"; return; }
         fi
+        built=$((SECONDS - start))
         start=$SECONDS
         if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$name" -- "$name" --nocapture; fi \
             >>"$log" 2>&1; then
             printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
         # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
         elif grep -q "panicked at\|^VIOLATION\|^STUCK" "$log"; then
-            printf 'caught    %-34s by %s %s in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start))
+            printf 'caught    %-34s by %s %s in %d s, built in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start)) "$built"
         else
             broken "$patch: $name neither passed nor failed"
             return

@@ -23,8 +23,12 @@ if code '(std|core|loom)::sync::atomic' | grep -vE '^kcas/src/(sync|model)\.rs:'
     fail "atomics must come from kcas::sync, or the model checker does not see them"
 fi
 
+if git grep -nE '^(<{7}|>{7}) '; then
+    fail "a merge was left unfinished: resolve the conflict"
+fi
+
 for patch in {kcas,filter}/tests/planted/*.patch; do
-    git apply --check "$patch" || fail "$patch no longer fits the code: update the patch"
+    git apply --check "$patch" || fail "$patch no longer fits the code: update it (scripts/planted.sh --refit PATCH)"
     check=$(sed -n 's/^Caught by: \([^ ]*\).*/\1/p' "$patch")
     grep -rqE "fn ${check##*::}\b" {kcas,filter}/{src,tests} --include='*.rs' ||
         fail "$patch is caught by \"$check\", but there is no such test"

@@ -46,6 +46,11 @@
 //! | K-CAS inlined into its caller instead of called through a pointer | one call fewer | together with the next: churn at 0.95: 0.80 → 0.93 of `word-lock`; kept |
 //! | remove: bucket by a select, slot without a division | no mispredictions | 12.6 → 11.7 [12.1], churn at 0.95: 0.93 → 0.99 of `word-lock`; kept |
 //! | a growing table's share gathered without branches | no mispredictions | inserts from small 5.9 → 4.5 times the fixed filter's; kept |
+//! | batches of hashes, gathered first, instead of references to keys | a hash is in a register, a reference must be followed | half hits, over single calls: 0.93 → 1.19, among 8 million keys 1.04 → 1.20; kept |
+//! | K-CAS: pause 20 times before helping | fewer threads work on one operation | churn by 2 threads among 60,000 keys 1.04 (0.88–3.9), 1,000 keys 0.68 (0.37–1.14), 60 keys 1.00 (0.89–1.9) of before: lost in the noise; rejected |
+//! | `insert_unique`: the bucket that is only compared not in the K-CAS | at most 45 → 20 ns at load 0.5, 47 → 24 at 0.92, if that were free | not linearizable, whether it is compared once or again before the decision ([`kcas`]); rejected |
+//! | growing: a lookup's five loads inlined into it | no call, no struct in memory | 144 → 125 instructions through a `Reader`, of which 19 are the loop's (fixed-size: 72); 1.49–1.79 → 1.44–1.51 times the fixed filter's time; kept |
+//! | growing: pinned by the crate seize 0.5 instead of crossbeam-epoch | no fence | a pin 6.0 ns instead of 6.0; rejected |
 
 use std::time::{Duration, Instant};
 

@@ -55,7 +55,7 @@ pub(crate) fn update<T, R, const SLOTS: usize, const BITS: usize>(
         let locations: ArrayVec<Location, UPDATES> = keys.iter().map(&locate).collect();
         for &location in &locations {
             // Read only to fetch them: their contents may change before the action.
-            std::hint::black_box(lookup::peek(buckets.words(), location));
+            std::hint::black_box(lookup::load_both(buckets.words(), location));
         }
         for (location, result) in locations.into_iter().zip(results) {
             *result = action(location);

@@ -1,7 +1,7 @@
 //! A table of buckets, on top of an array of words.
 
 use arrayvec::ArrayVec;
-use kcas::{Error, Op, OutOfMemory, WordArray};
+use kcas::{Entry, Error, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
@@ -36,19 +36,19 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
 
     /// Replaces several words at one moment if each is as expected; the indices are bucket numbers,
     /// in ascending order.
-    fn commit(&self, ops: &[Op]) -> bool;
+    fn commit(&self, entries: &[Entry]) -> bool;
 
     /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the slot of
     /// the first step, all at one moment, provided that no bucket of the chain has changed since
     /// the search read it and each bucket of `unchanged` still holds this word.
     fn shift(&self, chain: &[Step], fingerprint: u64, unchanged: &[(usize, u64)]) -> bool {
         let mut arriving = fingerprint;
-        let mut ops: ArrayVec<Op, { WordArray::MAX_OPS }> = chain
+        let mut entries: ArrayVec<Entry, { WordArray::MAX_ENTRIES }> = chain
             .iter()
             .map(|step| {
                 let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
                 let placed = std::mem::replace(&mut arriving, leaving);
-                Op {
+                Entry {
                     index: step.bucket,
                     expected: step.word,
                     new: Layout::<SLOTS, BITS>::place(step.word, step.slot, placed),
@@ -56,10 +56,10 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
             })
             .collect();
         for &(index, word) in unchanged {
-            match ops.iter().find(|op| op.index == index) {
-                Some(op) if op.expected == word => {}
+            match entries.iter().find(|entry| entry.index == index) {
+                Some(entry) if entry.expected == word => {}
                 Some(_) => return false,
-                None => ops.push(Op {
+                None => entries.push(Entry {
                     index,
                     expected: word,
                     new: word,
@@ -68,13 +68,13 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
         }
         // In ascending order of index. Each entry goes where its rank says, without a branch:
         // hashes choose the buckets, so no order is likelier than another.
-        let mut sorted = [ops[0]; WordArray::MAX_OPS];
-        for op in &ops {
-            let precedes = |other: &Op| usize::from(other.index < op.index);
-            let rank: usize = ops.iter().map(precedes).sum();
-            sorted[rank] = *op;
+        let mut sorted = [entries[0]; WordArray::MAX_ENTRIES];
+        for entry in &entries {
+            let precedes = |other: &Entry| usize::from(other.index < entry.index);
+            let rank: usize = entries.iter().map(precedes).sum();
+            sorted[rank] = *entry;
         }
-        self.commit(&sorted[..ops.len()])
+        self.commit(&sorted[..entries.len()])
     }
 }
 
@@ -142,7 +142,7 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
 
     #[inline]
     fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
-        let words = buckets.map(|bucket| self.words.peek(bucket));
+        let words = buckets.map(|bucket| self.words.load_raw(bucket));
         if words.iter().fold(0, |all, word| all | word) >> WordArray::VALUE_BITS == 0 {
             words
         } else {
@@ -155,8 +155,8 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
         self.words.compare_exchange(bucket, current, new).is_ok()
     }
 
-    fn commit(&self, ops: &[Op]) -> bool {
-        match self.words.kcas(ops) {
+    fn commit(&self, entries: &[Entry]) -> bool {
+        match self.words.kcas(entries) {
             Ok(()) => true,
             Err(Error::Mismatch) => false,
             Err(error) => panic!("{error}"),
@@ -175,7 +175,7 @@ mod tests {
     /// Records what it should commit.
     struct Told {
         geometry: Geometry<4, 12>,
-        ops: RefCell<Vec<Op>>,
+        entries: RefCell<Vec<Entry>>,
     }
 
     impl BucketTable<4, 12> for Told {
@@ -191,8 +191,8 @@ mod tests {
             unreachable!("all at one moment")
         }
 
-        fn commit(&self, ops: &[Op]) -> bool {
-            self.ops.borrow_mut().extend_from_slice(ops);
+        fn commit(&self, entries: &[Entry]) -> bool {
+            self.entries.borrow_mut().extend_from_slice(entries);
             true
         }
     }
@@ -227,25 +227,25 @@ mod tests {
             });
             let told = Told {
                 geometry: Geometry::new(8),
-                ops: RefCell::default(),
+                entries: RefCell::default(),
             };
             assert!(told.shift(&steps, 99, &[(buckets[0], words[0]), root]));
-            let mut expected: Vec<Op> = (0..3)
-                .map(|at| Op {
+            let mut expected: Vec<Entry> = (0..3)
+                .map(|at| Entry {
                     index: buckets[at],
                     expected: words[at],
                     new: FourSlots::place(words[at], slots[at], arriving[at]),
                 })
                 .collect();
-            expected.push(Op {
+            expected.push(Entry {
                 index: root.0,
                 expected: root.1,
                 new: root.1,
             });
-            expected.sort_by_key(|op| op.index);
-            assert_eq!(told.ops.take(), expected, "chain of {buckets:?}");
+            expected.sort_by_key(|entry| entry.index);
+            assert_eq!(told.entries.take(), expected, "chain of {buckets:?}");
             assert!(!told.shift(&steps, 99, &[root, (buckets[0], words[1])]));
-            assert_eq!(told.ops.take(), []);
+            assert_eq!(told.entries.take(), []);
         }
     }
 }

@@ -12,6 +12,7 @@
 //! how even the result is, and how uneven it would be without mixing.
 
 use std::hash::{BuildHasher, Hasher};
+use std::hint::select_unpredictable;
 
 use ahash::RandomState;
 
@@ -23,7 +24,7 @@ use crate::layout::Layout;
 ///
 /// If strangers choose the keys, seed a hasher at random instead
 /// ([`Builder::hasher`](crate::Builder::hasher)): if they know the seeds, they can choose keys that
-/// collide. If the filter is to be saved, keep the seeds ([`saved`](crate::saved#hashers)).
+/// collide. If the filter is to be saved, keep the seeds ([`save`](crate::save#hashers)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 
@@ -235,11 +236,8 @@ fn other(fingerprint: u64, bucket: usize, buckets: usize) -> usize {
     let square = fingerprint.wrapping_mul(fingerprint);
     let spread = reduce(square.wrapping_mul(0x9e37_79b9_7f4a_7c15), buckets);
     let (difference, borrowed) = spread.overflowing_sub(bucket);
-    if borrowed {
-        difference.wrapping_add(buckets)
-    } else {
-        difference
-    }
+    // A processor could not predict this, so it must not become a branch.
+    select_unpredictable(borrowed, difference.wrapping_add(buckets), difference)
 }
 
 /// Scales a 64-bit number down to a bucket below `buckets` (Lemire 2019): evenly, if all numbers

@@ -16,24 +16,10 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::hash::Hash;
 use std::rc::Rc;
 
 use crate::hashing::FixedState;
-
-/// The sequential object against which a history is checked.
-pub trait Specification {
-    /// The contents of the object.
-    type State: Clone + Eq + Hash + fmt::Debug;
-    /// An operation together with its answer.
-    type Event: Clone + fmt::Debug;
-
-    /// Returns the state after `event`, or `None` if the object would not have answered like that.
-    fn apply(&self, state: &Self::State, event: &Self::Event) -> Option<Self::State>;
-
-    /// True if `event` leaves every state as it is.
-    fn is_read_only(&self, event: &Self::Event) -> bool;
-}
+use crate::specification::Specification;
 
 /// One call of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]

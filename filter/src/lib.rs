@@ -77,7 +77,7 @@
 //!   anyone who knows it can choose keys that are wrongly found, or that fill two buckets. If
 //!   strangers choose the keys, give [`Builder::hasher`] a hasher with random seeds, and keep the
 //!   seeds if the filter is to be saved: without them it cannot be loaded
-//!   ([`saved`](saved#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
+//!   ([`save`](save#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup or a
 //!   remove that finds nothing, a count, a refused insert and a copy could be misled if a multiple
 //!   of that number fell between two of their loads ([`layout`](layout#when-a-timestamp-wraps)).
@@ -191,10 +191,10 @@
 //! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it, and
 //! [`Builder::load`] loads one with another layout or hasher; with the feature `serde`, filters are
 //! serialized as the same bytes. The bytes include version, layout, size, a check of the hasher,
-//! and checksums ([`saved`] describes them, byte for byte): a filter that is damaged, or was built
+//! and checksums ([`save`] describes them, byte for byte): a filter that is damaged, or was built
 //! with another layout or hasher, is refused with an error that says so ([`LoadError`]). A filter
 //! whose hasher has random seeds that nobody kept, like those of std's `RandomState`, can be saved,
-//! but not loaded in another process ([`saved`](saved#hashers)).
+//! but not loaded in another process ([`save`](save#hashers)).
 //!
 //! Other threads may go on inserting and removing: whatever was in the filter throughout the call
 //! is in the copy, and whatever was in it at no moment is not. Saving takes the memory of a second
@@ -217,7 +217,7 @@
 //!   three loads, no write. An unchanged timestamp proves that nothing was added to the first
 //!   bucket meanwhile, so the key was in neither when the second was read.
 //! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a
-//!   breadth-first search ([`path`]) finds the shortest chain of fingerprints to shift, and *the
+//!   breadth-first search (`path.rs`) finds the shortest chain of fingerprints to shift, and *the
 //!   whole chain is committed by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one
 //!   change places at one moment, so no key is ever in no bucket, or in two.
 //! - **Unique inserts** use a K-CAS even when a bucket has room: it changes one bucket, or a chain,
@@ -227,10 +227,12 @@
 //! # How it is checked
 //!
 //! - `filter/tests/loom.rs` explores the hazards one by one under a model checker, memory orderings
-//!   included, and checks every thread's answers against a sequential [`specification`].
+//!   included, and checks every thread's answers against a sequential
+//!   specification (`specification.rs`).
 //! - `filter/tests/planted` has small changes that break the filter, each with the check that must
 //!   catch it.
-//! - The [`history`] checker looks for answers to real threads that no order of the calls explains.
+//! - The checker of histories (`history.rs`) looks for answers to real threads that no order of the
+//!   calls explains.
 //! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the
 //!   others go on.
 //! - [`growing`] describes the same for the growing filter.
@@ -241,33 +243,54 @@
 
 mod batch;
 mod buckets;
-mod cuckoo;
-mod fitted;
+mod builder;
+mod dyn_filter;
+mod filter;
 pub mod growing;
 pub mod hashing;
-pub mod history;
+mod history;
 pub mod layout;
 pub mod layouts;
-pub mod length;
+mod length;
 mod lookup;
-pub mod path;
-pub mod saved;
-#[cfg(feature = "serde")]
-mod serialized;
-mod snapshot;
-pub mod specification;
+mod path;
+pub mod save;
+mod specification;
 mod update;
 
-pub use cuckoo::{BuildError, Builder, Class, CuckooFilter};
-pub use fitted::{FitError, FittedBuilder, FittedFilter};
+pub use builder::{BuildError, Builder};
+pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
+pub use filter::{Class, CuckooFilter};
 pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;
-pub use saved::{LoadError, SaveError};
-pub use snapshot::SnapshotError;
+pub use save::{LoadError, SaveError, SnapshotError};
 pub use update::InsertError;
 
 #[doc(inline)]
 pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};
+
+/// What the harness and the tests of this workspace share with the filter. No promise is made about
+/// it.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::hashing::{Geometry, Location, reduce};
+    /// Histories of calls, and whether some order explains them.
+    pub mod history {
+        pub use crate::history::*;
+    }
+    /// The number of copies held.
+    pub mod length {
+        pub use crate::length::*;
+    }
+    /// The search for a chain of shifts.
+    pub mod path {
+        pub use crate::path::*;
+    }
+    /// What a filter must answer, if calls are made one after another.
+    pub mod specification {
+        pub use crate::specification::*;
+    }
+}
 
 /// The README's example is a test.
 #[cfg(doctest)]

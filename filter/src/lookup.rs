@@ -58,10 +58,10 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
 
 /// Makes the first two reads, both before either is matched, so that the cache misses overlap.
 #[inline]
-pub(crate) fn peek(words: &WordArray, location: Location) -> [u64; 2] {
+pub(crate) fn load_both(words: &WordArray, location: Location) -> [u64; 2] {
     // In this order, since the linearization point is the second read.
-    let first = words.peek(location.first);
-    let second = words.peek(location.second);
+    let first = words.load_raw(location.first);
+    let second = words.load_raw(location.second);
     [first, second]
 }
 
@@ -73,9 +73,9 @@ pub(crate) fn contains_all<const KEYS: usize, const SLOTS: usize, const BITS: us
     found: &mut [bool; KEYS],
 ) {
     let (words, shape) = (buckets.words(), Layout::<SLOTS, BITS>::SHAPE);
-    let peeked = locations.map(|location| peek(words, location));
+    let raw_words = locations.map(|location| load_both(words, location));
     let looks: [Look; KEYS] =
-        std::array::from_fn(|key| look_again(words, shape, locations[key], peeked[key]));
+        std::array::from_fn(|key| look_again(words, shape, locations[key], raw_words[key]));
     // One branch for all keys.
     if looks.iter().fold(0, |rare, look| rare | look.rare) == 0 {
         *found = looks.map(|look| look.found);
@@ -92,7 +92,7 @@ pub(crate) fn contains_at_once(
     shape: Shape,
     location: Location,
 ) -> Option<bool> {
-    let look = look_again(words, shape, location, peek(words, location));
+    let look = look_again(words, shape, location, load_both(words, location));
     (look.rare == 0).then_some(look.found)
 }
 
@@ -105,7 +105,7 @@ struct Look {
     rare: u64,
 }
 
-/// Makes the third load, after [`peek`].
+/// Makes the third load, after [`load_both`].
 ///
 /// The answer is data, and only the rare case is branched on: if half of the keys are there, a
 /// branch on the answer is mispredicted every other time. So even a copy that was found is looked
@@ -118,7 +118,7 @@ fn look_again(
     [first, second]: [u64; 2],
 ) -> Look {
     let fingerprint = location.fingerprint;
-    let changed = words.peek(location.first) ^ first;
+    let changed = words.load_raw(location.first) ^ first;
     Look {
         found: shape.contains(first, fingerprint) | shape.contains(second, fingerprint),
         rare: changed | (first | second) & !MAX_VALUE,

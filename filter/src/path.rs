@@ -10,7 +10,7 @@ use crate::hashing::Geometry;
 use crate::layout::Layout;
 
 /// Maximum number of buckets in a chain: as many as one K-CAS can change.
-pub const MAX_CHAIN: usize = WordArray::MAX_OPS;
+pub const MAX_CHAIN: usize = WordArray::MAX_ENTRIES;
 
 /// Maximum number of buckets that a search keeps; they take 16 KiB of stack. At a load factor of
 /// 0.95 one bucket in eight has an empty slot and most searches are short, but full buckets

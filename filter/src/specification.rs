@@ -8,9 +8,23 @@
 //! simple answer ([`WholeTable`]).
 
 use std::fmt;
+use std::hash::Hash;
 
-use crate::history::Specification;
 use crate::update::InsertError;
+
+/// The sequential object against which a history is checked.
+pub trait Specification {
+    /// The contents of the object.
+    type State: Clone + Eq + Hash + fmt::Debug;
+    /// An operation together with its answer.
+    type Event: Clone + fmt::Debug;
+
+    /// Returns the state after `event`, or `None` if the object would not have answered like that.
+    fn apply(&self, state: &Self::State, event: &Self::Event) -> Option<Self::State>;
+
+    /// True if `event` leaves every state as it is.
+    fn is_read_only(&self, event: &Self::Event) -> bool;
+}
 
 /// An operation on a class, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,6 +38,10 @@ proptest! {
         let contains = |asked: &[u16]| {
             let mut found = vec![false; asked.len()];
             batched.contains_batch(asked, &mut found);
+            let hashes: Vec<u64> = asked.iter().map(|key| batched.hash(key)).collect();
+            let mut found_by_hash = vec![false; asked.len()];
+            batched.contains_hash_batch(&hashes, &mut found_by_hash);
+            assert_eq!(found_by_hash, found);
             let expected: Vec<_> = asked.iter().map(|key| single.contains(key)).collect();
             (found, expected)
         };
@@ -84,6 +88,9 @@ fn results_of_another_length_change_nothing() {
     assert!(refused(|filter| filter.remove_batch(&[1], &mut [])));
     assert!(refused(
         |filter| filter.contains_batch(&[1], &mut [true, true])
+    ));
+    assert!(refused(
+        |filter| filter.contains_hash_batch(&[1], &mut [true, true])
     ));
     assert_eq!(filter.len(), 1);
 }

@@ -13,7 +13,8 @@ use std::hash::BuildHasher;
 
 use ahash::RandomState;
 use filter::FixedState;
-use filter::hashing::{Geometry, Mixed};
+use filter::hashing::Mixed;
+use filter::internals::Geometry;
 use identity::Identity;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 

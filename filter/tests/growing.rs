@@ -471,6 +471,10 @@ fn a_batch_of_lookups_answers_as_one_by_one() {
     filter.contains_batch(&keys, &mut found);
     let singly: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
     assert_eq!(found, singly);
+    let hashes: Vec<u64> = keys.iter().map(|key| filter.hash(key)).collect();
+    let mut found = vec![false; keys.len()];
+    filter.contains_hash_batch(&hashes, &mut found);
+    assert_eq!(found, singly);
 }
 
 #[test]

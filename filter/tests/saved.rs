@@ -140,6 +140,11 @@ impl BuildHasher for Plain {
 #[test]
 fn every_length_but_the_right_one_is_an_error() {
     let bytes = filter_of(500).to_bytes().unwrap();
+    assert_eq!(
+        bytes.capacity(),
+        bytes.len(),
+        "no memory is asked for twice"
+    );
     for length in 0..bytes.len() {
         match load_measured(&bytes[..length]).unwrap_err() {
             LoadError::Truncated { bytes: whole } if length >= HEADER => {

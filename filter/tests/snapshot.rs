@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use filter::hashing::Geometry;
+use filter::internals::Geometry;
 use filter::{CuckooFilter, SnapshotError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

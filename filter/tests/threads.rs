@@ -7,7 +7,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::{self, GrowingCuckooFilter};
-use filter::{CuckooFilter, FittedFilter, InsertError, MAX_THREADS, TooManyThreads};
+use filter::{CuckooFilter, DynCuckooFilter, InsertError, MAX_THREADS, TooManyThreads};
 
 /// The live threads of the whole process count, so the tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -39,7 +39,7 @@ const TOLD: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThr
 /// In all of them fingerprints are long enough that no two of the keys here are of one class.
 struct Filters {
     fixed: CuckooFilter<2, 24>,
-    fitted: FittedFilter,
+    fitted: DynCuckooFilter,
     growing: GrowingCuckooFilter,
 }
 

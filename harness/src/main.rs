@@ -3,10 +3,17 @@
 // All printing goes through `cli::print`, which knows what to do when nobody reads.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+#[cfg(feature = "huge-pages")]
+mod advised;
+
 use std::process::ExitCode;
 
 use harness::cli;
 use harness::registry::Registry;
+
+#[cfg(feature = "huge-pages")]
+#[global_allocator]
+static ALLOCATOR: advised::Advised = advised::Advised;
 
 fn main() -> ExitCode {
     cli::main(&Registry::standard(), harness::program!())

@@ -10,9 +10,9 @@ use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use filter::FixedState;
-use filter::hashing::{Geometry, Location};
-use filter::history::{self, Call, Failure};
-use filter::specification::{Event, OneClass};
+use filter::internals::history::{self, Call, Failure};
+use filter::internals::specification::{Event, OneClass};
+use filter::internals::{Geometry, Location};
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, TwoPhase,

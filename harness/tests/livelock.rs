@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use filter::FixedState;
-use filter::hashing::Geometry;
+use filter::internals::Geometry;
 use harness::subject::{SLOTS_PER_BUCKET, Subject};
 use harness::subjects::{AblationControl, AblationHopByHop, LockFree, TwoPhase};
 use kcas::steps::{Access, with_access_hook};

@@ -15,13 +15,13 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use kcas::{Op, WordArray};
+use kcas::{Entry, WordArray};
 
 /// Words per cache line.
 const LINE: usize = 8;
 
 fn words() -> WordArray {
-    WordArray::new(LINE * WordArray::MAX_OPS)
+    WordArray::new(LINE * WordArray::MAX_ENTRIES)
 }
 
 fn load(criterion: &mut Criterion) {
@@ -46,20 +46,21 @@ fn compare_exchange(criterion: &mut Criterion) {
 /// Each entry replaces the value left by the operation before it.
 fn kcas(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("kcas");
-    for entries in [1, 2, 3, 4, 8] {
+    for count in [1, 2, 3, 4, 8] {
         let words = words();
         let mut value = 0;
-        group.bench_function(BenchmarkId::from_parameter(entries), |bencher| {
+        group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
             bencher.iter(|| {
-                let mut ops = [Op {
+                let mut entries = [Entry {
                     index: 0,
                     expected: value,
                     new: value + 1,
-                }; WordArray::MAX_OPS];
-                (ops.iter_mut().enumerate()).for_each(|(entry, op)| op.index = LINE * entry);
+                }; WordArray::MAX_ENTRIES];
+                (entries.iter_mut().enumerate())
+                    .for_each(|(number, entry)| entry.index = LINE * number);
                 value += 1;
                 words
-                    .kcas(black_box(&ops[..entries]))
+                    .kcas(black_box(&entries[..count]))
                     .expect("nobody else writes");
             });
         });

@@ -3,14 +3,14 @@
 //! The crate's docs describe the protocol as a whole; the comments here say why each step is safe.
 
 use crate::descriptor::{self, Own, State};
-use crate::op::Op;
+use crate::entry::Entry;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
 
 /// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
-pub(crate) fn peek(words: &[AtomicU64], index: usize) -> u64 {
+pub(crate) fn load_raw(words: &[AtomicU64], index: usize) -> u64 {
     look(&words[index])
 }
 
@@ -29,7 +29,7 @@ fn look(word: &AtomicU64) -> u64 {
 /// load of the word.
 #[inline]
 pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
-    let raw = peek(words, index);
+    let raw = load_raw(words, index);
     if tagged::is_value(raw) {
         raw
     } else {
@@ -46,7 +46,7 @@ fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
         }
         // The record has moved on, so its tag has left the word: whoever reused it has made
         // progress.
-        raw = peek(words, index);
+        raw = load_raw(words, index);
     }
 }
 
@@ -67,7 +67,7 @@ fn meaning(index: usize, raw: u64) -> Option<u64> {
 /// Linearization point: the last load of the word.
 #[inline]
 pub(crate) fn load_helping(words: &[AtomicU64], index: usize) -> Result<u64, TooManyThreads> {
-    let raw = peek(words, index);
+    let raw = load_raw(words, index);
     if tagged::is_value(raw) {
         Ok(raw)
     } else {
@@ -80,7 +80,7 @@ pub(crate) fn load_helping(words: &[AtomicU64], index: usize) -> Result<u64, Too
 fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64, TooManyThreads> {
     while !tagged::is_value(raw) {
         thread_id::with(|me| clear(words, me, index, raw))?;
-        raw = peek(words, index);
+        raw = load_raw(words, index);
     }
     Ok(raw)
 }
@@ -126,28 +126,28 @@ impl From<TooManyThreads> for CompareExchangeError {
     }
 }
 
-/// Runs the K-CAS `ops` (one or more, ascending indices, all in range) to completion; true if it
+/// Runs the K-CAS `entries` (one or more, ascending indices, all in range) to completion; true if it
 /// succeeded.
 ///
 /// Linearization point: the decision ([`descriptor::decide`]) on success, otherwise the access that
 /// found a word to differ.
 #[inline]
-pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bool {
-    let own = descriptor::begin_kcas(me, ops);
+pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, entries: &[Entry]) -> bool {
+    let own = descriptor::begin_kcas(me, entries);
     // No other thread sees an operation whose first word differs: it needs no decision.
-    match place(words, me, own, &ops[0]) {
+    match place(words, me, own, &entries[0]) {
         Placed::Differs => false,
-        Placed::Yes | Placed::Decided => finish_own(words, me, own, ops),
+        Placed::Yes | Placed::Decided => finish_own(words, me, own, entries),
     }
 }
 
 /// Completes this thread's own K-CAS, which has its first word, and leaves its record ready for the
 /// next one.
 #[inline]
-pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> bool {
-    let state = own.decide(place_rest(words, me, own, ops));
-    for op in ops {
-        leave(&words[op.index], own.tag, state, op);
+pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, entries: &[Entry]) -> bool {
+    let state = own.decide(place_rest(words, me, own, entries));
+    for entry in entries {
+        withdraw(&words[entry.index], own.tag, state, entry);
     }
     state.succeeded()
 }
@@ -155,9 +155,9 @@ pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op
 /// Puts the owner's tag into every word but the first. Returns the verdict, which is void if a
 /// helper has decided.
 #[inline]
-fn place_rest(words: &[AtomicU64], me: &ThreadId, own: Own, ops: &[Op]) -> State {
-    for op in &ops[1..] {
-        match place(words, me, own, op) {
+fn place_rest(words: &[AtomicU64], me: &ThreadId, own: Own, entries: &[Entry]) -> State {
+    for entry in &entries[1..] {
+        match place(words, me, own, entry) {
             Placed::Yes => {}
             Placed::Differs => return State::Failed,
             Placed::Decided => break,
@@ -180,12 +180,12 @@ pub(crate) enum Placed {
 /// after a helper has decided. In that case the word was released before, and the tag stands for
 /// the value it replaced ([`State::owned`]).
 #[inline]
-pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, op: &Op) -> Placed {
+pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, entry: &Entry) -> Placed {
     loop {
         // SeqCst, both: as in `compare_exchange`. Acquire on failure: the record of what is found
         // is read next.
-        match words[op.index].compare_exchange(
-            op.expected,
+        match words[entry.index].compare_exchange(
+            entry.expected,
             own.tag.owner_raw(),
             Ordering::SeqCst,
             Ordering::SeqCst,
@@ -193,7 +193,7 @@ pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, op: &Op) -> Pl
             Ok(_) => return Placed::Yes,
             Err(raw) if tagged::is_value(raw) => return Placed::Differs,
             Err(raw) => {
-                if let Some(placed) = make_way(words, me, own, op.index, raw) {
+                if let Some(placed) = make_way(words, me, own, entry.index, raw) {
                     return placed;
                 }
             }
@@ -224,17 +224,17 @@ fn make_way(
 }
 
 /// [`kcas`] as Harris, Fraser & Pratt describe it: the owner installs by DCSS, as its helpers do.
-pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, ops: &[Op]) -> bool {
-    let own = descriptor::begin_kcas(me, ops);
-    while let Some(other) = install_and_decide(words, me, own.tag, ops) {
+pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, entries: &[Entry]) -> bool {
+    let own = descriptor::begin_kcas(me, entries);
+    while let Some(other) = install_and_decide(words, me, own.tag, entries) {
         help(words, me, other);
     }
     let state = own.state();
     if state.succeeded() {
-        release(words, own.tag, state, ops);
+        release(words, own.tag, state, entries);
     } else {
-        for op in ops {
-            leave(&words[op.index], own.tag, state, op);
+        for entry in entries {
+            withdraw(&words[entry.index], own.tag, state, entry);
         }
     }
     state.succeeded()
@@ -260,15 +260,15 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
         // If its owner has moved on, there is nothing left to help. A decided operation is
         // released, and nothing of it is installed: two helpers that put their installations over a
         // tag of its owner in turn would keep meeting and undoing each other's for ever.
-        if let Some((ops, state)) = descriptor::read_kcas(current) {
+        if let Some((entries, state)) = descriptor::read_kcas(current) {
             if state == State::Undecided
-                && let Some(other) = install_and_decide(words, me, current, &ops)
+                && let Some(other) = install_and_decide(words, me, current, &entries)
             {
                 current = other;
                 continue;
             }
             if let Some(state) = descriptor::state(current) {
-                release(words, current, state, &ops);
+                release(words, current, state, &entries);
             }
         }
         if current == met {
@@ -284,11 +284,11 @@ fn install_and_decide(
     words: &[AtomicU64],
     me: &ThreadId,
     tag: KcasTag,
-    ops: &[Op],
+    entries: &[Entry],
 ) -> Option<KcasTag> {
     let mut verdict = State::SucceededByHelper;
-    for op in ops {
-        match install(&words[op.index], me, tag, op.expected) {
+    for entry in entries {
+        match install(&words[entry.index], me, tag, entry.expected) {
             Installed::Yes => {}
             Installed::Decided => return None,
             Installed::Differs => {
@@ -346,7 +346,7 @@ pub(crate) fn install(
         }
         let mine = descriptor::begin_install(me, target, old);
         // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
-        // `finish_install`: a thread that takes a word after `leave` or `release` went over it must
+        // `finish_install`: a thread that takes a word after `withdraw` or `release` went over it must
         // read the decision that came before; so must one that takes a late tag of the owner.
         match word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes,
@@ -379,13 +379,13 @@ fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) 
 }
 
 /// Replaces the tags of a decided operation, wherever they still stand, by what the decision says.
-fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
-    for op in ops {
-        let word = &words[op.index];
+fn release(words: &[AtomicU64], tag: KcasTag, state: State, entries: &[Entry]) {
+    for entry in entries {
+        let word = &words[entry.index];
         let raw = look(word);
         let value = match Word::from(raw) {
-            Word::Kcas(found) if found == tag => state.confirmed(op.expected, op.new),
-            Word::Owner(found) if found == tag => state.owned(op.expected, op.new),
+            Word::Kcas(found) if found == tag => state.confirmed(entry.expected, entry.new),
+            Word::Owner(found) if found == tag => state.owned(entry.expected, entry.new),
             _ => continue,
         };
         // SeqCst: as in `compare_exchange`. A failure means that another thread released it, or is
@@ -424,37 +424,48 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, ops: &[Op]) {
 /// A *success* needs none of this: each word held a tag when it was decided, so every earlier
 /// installation over a value had ended, and every later one starts from the release of the word.
 #[inline]
-fn leave(word: &AtomicU64, tag: KcasTag, state: State, op: &Op) {
+fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
     if state == State::SucceededByOwner {
         // SeqCst: as in `compare_exchange`. Acquire on failure: the record of what is found is read
         // next.
-        match word.compare_exchange(tag.owner_raw(), op.new, Ordering::SeqCst, Ordering::Acquire) {
+        match word.compare_exchange(
+            tag.owner_raw(),
+            entry.new,
+            Ordering::SeqCst,
+            Ordering::Acquire,
+        ) {
             Ok(_) => {}
-            Err(raw) => leave_what_is_there(word, tag, state, op, raw),
+            Err(raw) => withdraw_what_is_there(word, tag, state, entry, raw),
         }
     } else {
         // Acquire: as in the exchange above.
-        leave_what_is_there(word, tag, state, op, word.load(Ordering::Acquire));
+        withdraw_what_is_there(word, tag, state, entry, word.load(Ordering::Acquire));
     }
 }
 
-/// The rest of [`leave`], for a word that holds anything but an owner tag placed in time.
+/// The rest of [`withdraw`], for a word that holds anything but an owner tag placed in time.
 #[cold]
-fn leave_what_is_there(word: &AtomicU64, tag: KcasTag, state: State, op: &Op, mut raw: u64) {
+fn withdraw_what_is_there(
+    word: &AtomicU64,
+    tag: KcasTag,
+    state: State,
+    entry: &Entry,
+    mut raw: u64,
+) {
     loop {
         let left = match Word::from(raw) {
-            Word::Owner(found) if found == tag => Some(state.owned(op.expected, op.new)),
-            Word::Kcas(found) if found == tag => Some(state.confirmed(op.expected, op.new)),
+            Word::Owner(found) if found == tag => Some(state.owned(entry.expected, entry.new)),
+            Word::Kcas(found) if found == tag => Some(state.confirmed(entry.expected, entry.new)),
             Word::Install(found) => match descriptor::read_install(found) {
                 Some((target, old)) if target == tag => match Word::from(old) {
                     Word::Value(value) => (state == State::Failed).then_some(value),
-                    _ => Some(state.owned(op.expected, op.new)),
+                    _ => Some(state.owned(entry.expected, entry.new)),
                 },
                 Some(_) => None,
                 // The installation has left the word, and may have left a tag of this operation
                 // there.
                 None if state != State::Failed => {
-                    // Acquire: as in `leave`.
+                    // Acquire: as in `withdraw`.
                     raw = word.load(Ordering::Acquire);
                     continue;
                 }
@@ -464,11 +475,11 @@ fn leave_what_is_there(word: &AtomicU64, tag: KcasTag, state: State, op: &Op, mu
         };
         let next = match left {
             Some(value) => value,
-            // Exchanged for itself: see `leave`. If it has changed, it is examined again.
+            // Exchanged for itself: see `withdraw`. If it has changed, it is examined again.
             None if state == State::Failed => raw,
             None => return,
         };
-        // SeqCst: as in `compare_exchange`. Acquire on failure: as in `leave`.
+        // SeqCst: as in `compare_exchange`. Acquire on failure: as in `withdraw`.
         match word.compare_exchange(raw, next, Ordering::SeqCst, Ordering::Acquire) {
             Ok(_) => return,
             Err(now) => raw = now,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::commit::{Installed, Placed, finish_own, install, place};
 use crate::descriptor::{self, Own, State};
+use crate::entry::{Entries, Entry};
 use crate::model::{explore, spawn};
-use crate::op::{Op, Ops};
 use crate::sync::Ordering;
 use crate::tagged::Word;
 use crate::thread_id::{self, ThreadId};
@@ -22,12 +22,12 @@ fn an_installation_is_finished_only_as_what_it_is() {
         2,
         13_000,
         || {
-            let (array, ops, own) = begun_in(2);
+            let (array, entries, own) = begun_in(2);
             let helpers = [(); 2].map(|()| {
                 let array = Arc::clone(&array);
                 spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
             });
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
             for helper in helpers {
                 let outcome = helper.join().unwrap();
@@ -49,7 +49,7 @@ fn an_installation_is_finished_only_as_what_it_is() {
 #[test]
 fn late_installation_and_reused_record() {
     explore("late_installation_and_reused_record", 5, 55_000, || {
-        let (array, ops, own) = begun_with_a_word_that_differs(3);
+        let (array, entries, own) = begun_with_a_word_that_differs(3);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
@@ -57,8 +57,8 @@ fn late_installation_and_reused_record() {
                 as_me(|me| install(&array.words()[1], me, own.tag, 0))
             })
         };
-        let first = as_me(|me| finish_own(array.words(), me, own, &ops));
-        let second = array.kcas(&[op(1, 0, 5), op(2, 0, 5)]);
+        let first = as_me(|me| finish_own(array.words(), me, own, &entries));
+        let second = array.kcas(&[entry(1, 0, 5), entry(2, 0, 5)]);
         helper.join().unwrap();
         let contents = [0, 1, 2].map(|index| array.load(index));
         match (first, second) {
@@ -76,17 +76,17 @@ fn late_installation_and_reused_record() {
 #[test]
 fn thread_id_is_reused() {
     explore("thread_id_is_reused", 3, 63_000, || {
-        let (array, ops, own) = begun_in(4);
+        let (array, entries, own) = begun_in(4);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
         };
-        assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         thread_id::end_of_thread();
         let successor = {
             let array = Arc::clone(&array);
-            spawn(move || [0, 1].map(|n| array.kcas(&[op(2, n, n + 1), op(3, n, n + 1)])))
+            spawn(move || [0, 1].map(|n| array.kcas(&[entry(2, n, n + 1), entry(3, n, n + 1)])))
         };
         assert_eq!(successor.join().unwrap(), [Ok(()), Ok(())]);
         helper.join().unwrap();
@@ -100,7 +100,7 @@ fn thread_id_is_reused() {
 #[test]
 fn an_owner_that_comes_late() {
     explore("an_owner_that_comes_late", 2, 16_000, || {
-        let (array, ops, own) = begun_in(3);
+        let (array, entries, own) = begun_in(3);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
@@ -108,8 +108,8 @@ fn an_owner_that_comes_late() {
                 assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
             })
         };
-        assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
-        assert_eq!(array.kcas(&[op(0, 1, 2), op(2, 0, 2)]), Ok(()));
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(array.kcas(&[entry(0, 1, 2), entry(2, 0, 2)]), Ok(()));
         helper.join().unwrap();
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
     });
@@ -121,7 +121,7 @@ fn an_owner_that_comes_late() {
 #[test]
 fn an_owner_that_is_told_of_a_success() {
     explore("an_owner_that_is_told_of_a_success", 3, 16_000, || {
-        let (array, ops, own) = begun_with_a_word_that_differs(2);
+        let (array, entries, own) = begun_with_a_word_that_differs(2);
         let helper = {
             let array = Arc::clone(&array);
             spawn(move || {
@@ -129,7 +129,7 @@ fn an_owner_that_is_told_of_a_success() {
                 array.load_helping(0)
             })
         };
-        let succeeded = as_me(|me| finish_own(array.words(), me, own, &ops));
+        let succeeded = as_me(|me| finish_own(array.words(), me, own, &entries));
         if succeeded {
             let left = array.words()[1].load(Ordering::Acquire);
             assert_ne!(Word::from(left), Word::Kcas(own.tag));
@@ -151,13 +151,13 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
         4,
         2_500,
         || {
-            let (array, ops, own) = begun_in(2);
+            let (array, entries, own) = begun_in(2);
             run_by_a_helper(&array);
             let other = {
                 let array = Arc::clone(&array);
                 spawn(move || (array.load(1), array.compare_exchange(1, 0, 5)))
             };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             assert_eq!(other.join().unwrap(), (0, Ok(0)));
             assert_eq!([0, 1].map(|index| array.load(index)), [1, 5]);
         },
@@ -173,14 +173,14 @@ fn an_installation_over_a_late_tag_of_the_owner() {
         4,
         2_800,
         || {
-            let (array, ops, own) = begun_in(3);
+            let (array, entries, own) = begun_in(3);
             run_by_a_helper(&array);
             let helper = {
                 let array = Arc::clone(&array);
                 spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
             };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
-            assert_eq!(array.kcas(&[op(0, 1, 2), op(2, 0, 2)]), Ok(()));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+            assert_eq!(array.kcas(&[entry(0, 1, 2), entry(2, 0, 2)]), Ok(()));
             let outcome = helper.join().unwrap();
             assert!(matches!(outcome, Installed::Decided));
             assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
@@ -198,8 +198,8 @@ fn an_installation_that_cannot_be_read_any_more() {
         4,
         17_000,
         || {
-            let (array, ops, own) = begun_in(3);
-            put(&array, own, &ops[1]);
+            let (array, entries, own) = begun_in(3);
+            put(&array, own, &entries[1]);
             let helper = {
                 let array = Arc::clone(&array);
                 spawn(move || {
@@ -208,8 +208,8 @@ fn an_installation_that_cannot_be_read_any_more() {
                     }
                 })
             };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
-            assert_eq!(array.kcas(&[op(0, 1, 2), op(2, 0, 2)]), Ok(()));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+            assert_eq!(array.kcas(&[entry(0, 1, 2), entry(2, 0, 2)]), Ok(()));
             helper.join().unwrap();
             assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 1, 2]);
         },
@@ -225,19 +225,19 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
         3,
         37_000,
         || {
-            let (array, ops, own) = begun_in(3);
-            put(&array, own, &ops[1]);
+            let (array, entries, own) = begun_in(3);
+            put(&array, own, &entries[1]);
             let helper = {
                 let array = Arc::clone(&array);
                 spawn(move || {
                     as_me(|me| install(&array.words()[0], me, own.tag, 0));
                     assert_eq!(array.load_helping(0), 1);
                     assert_eq!(array.compare_exchange(0, 1, 9), Ok(1));
-                    let next = array.kcas_by_dcss(&[op(0, 9, 10), op(2, 0, 2)]);
+                    let next = array.kcas_by_dcss(&[entry(0, 9, 10), entry(2, 0, 2)]);
                     assert_eq!(next, Ok(()));
                 })
             };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             helper.join().unwrap();
             assert_eq!([0, 1, 2].map(|index| array.load(index)), [10, 1, 2]);
         },
@@ -253,15 +253,15 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
         5,
         12_000,
         || {
-            let (array, ops, own) = begun_in(2);
-            put(&array, own, &ops[1]);
+            let (array, entries, own) = begun_in(2);
+            put(&array, own, &entries[1]);
             let helper = {
                 let array = Arc::clone(&array);
                 spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
             };
             own.decide(State::SucceededByOwner);
             assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             helper.join().unwrap();
             assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
         },
@@ -280,16 +280,16 @@ fn nothing_is_installed_for_a_decided_operation() {
         4,
         4_400,
         || {
-            let (array, ops, own) = begun_in(2);
-            put(&array, own, &ops[1]);
+            let (array, entries, own) = begun_in(2);
+            put(&array, own, &entries[1]);
             own.decide(State::SucceededByOwner);
             let helper = {
                 let array = Arc::clone(&array);
                 spawn(move || array.compare_exchange(0, 1, 5))
             };
-            let seen = Word::from(array.peek(0));
+            let seen = Word::from(array.load_raw(0));
             assert!(!matches!(seen, Word::Install(_)), "{seen:?}");
-            assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             assert_eq!(helper.join().unwrap(), Ok(1));
             assert_eq!([0, 1].map(|index| array.load(index)), [5, 1]);
         },
@@ -302,13 +302,13 @@ fn nothing_is_installed_for_a_decided_operation() {
 #[test]
 fn a_helper_that_comes_too_late_for_a_word() {
     explore("a_helper_that_comes_too_late_for_a_word", 3, 7_800, || {
-        let (array, ops, own) = begun_in(3);
+        let (array, entries, own) = begun_in(3);
         let other = {
             let array = Arc::clone(&array);
-            spawn(move || array.kcas(&[op(1, 0, 5), op(2, 0, 5)]))
+            spawn(move || array.kcas(&[entry(1, 0, 5), entry(2, 0, 5)]))
         };
         array.load_helping(0);
-        let mine = as_me(|me| finish_own(array.words(), me, own, &ops));
+        let mine = as_me(|me| finish_own(array.words(), me, own, &entries));
         let contents = match (mine, other.join().unwrap()) {
             (true, Err(Error::Mismatch)) => [1, 1, 0],
             (false, Ok(())) => [0, 5, 5],
@@ -326,8 +326,8 @@ fn two_writers_of_whom_one_is_helped() {
         explore("two_writers_of_whom_one_is_helped", 3, 170, move || {
             let array = Arc::new(WordArray::new(3));
             (0..3).for_each(|index| assert_eq!(array.compare_exchange(index, 0, 1), Ok(0)));
-            let ops = Ops::from_iter([op(0, 1, 2), op(1, 1, 2)]);
-            let own = begun(&array, &ops);
+            let entries = Entries::from_iter([entry(0, 1, 2), entry(1, 1, 2)]);
+            let own = begun(&array, &entries);
             if confirmed {
                 let installed = as_me(|me| install(&array.words()[0], me, own.tag, 1));
                 assert!(matches!(installed, Installed::Yes));
@@ -339,7 +339,7 @@ fn two_writers_of_whom_one_is_helped() {
                     array.load(0)
                 })
             };
-            let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &ops)));
+            let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             if confirmed {
                 finish();
             } else {
@@ -354,8 +354,8 @@ fn two_writers_of_whom_one_is_helped() {
     }
 }
 
-fn op(index: usize, expected: u64, new: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
         index,
         expected,
         new,
@@ -363,10 +363,10 @@ fn op(index: usize, expected: u64, new: u64) -> Op {
 }
 
 /// Starts a K-CAS of the current thread, up to having its first word.
-fn begun(array: &WordArray, ops: &[Op]) -> Own {
+fn begun(array: &WordArray, entries: &[Entry]) -> Own {
     as_me(|me| {
-        let own = descriptor::begin_kcas(me, ops);
-        let first = place(array.words(), me, own, &ops[0]);
+        let own = descriptor::begin_kcas(me, entries);
+        let first = place(array.words(), me, own, &entries[0]);
         assert!(matches!(first, Placed::Yes));
         own
     })
@@ -374,27 +374,27 @@ fn begun(array: &WordArray, ops: &[Op]) -> Own {
 
 /// Starts a K-CAS of the current thread that is to set the first two words of a new array to 1, up
 /// to having the first of them.
-fn begun_in(words: usize) -> (Arc<WordArray>, Ops, Own) {
+fn begun_in(words: usize) -> (Arc<WordArray>, Entries, Own) {
     begun_on(WordArray::new(words))
 }
 
 /// The same, but word 1 is 9 instead of 0, so the operation fails unless a thread sets it to 0 in
 /// time.
-fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Ops, Own) {
+fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Entries, Own) {
     let array = WordArray::new(words);
     array.compare_exchange(1, 0, 9).unwrap();
     begun_on(array)
 }
 
-fn begun_on(array: WordArray) -> (Arc<WordArray>, Ops, Own) {
-    let ops = Ops::from_iter([op(0, 0, 1), op(1, 0, 1)]);
-    let own = begun(&array, &ops);
-    (Arc::new(array), ops, own)
+fn begun_on(array: WordArray) -> (Arc<WordArray>, Entries, Own) {
+    let entries = Entries::from_iter([entry(0, 0, 1), entry(1, 0, 1)]);
+    let own = begun(&array, &entries);
+    (Arc::new(array), entries, own)
 }
 
 /// Puts the owner's tag into one more word.
-fn put(array: &WordArray, own: Own, op: &Op) {
-    let put = as_me(|me| place(array.words(), me, own, op));
+fn put(array: &WordArray, own: Own, entry: &Entry) {
+    let put = as_me(|me| place(array.words(), me, own, entry));
     assert!(matches!(put, Placed::Yes));
 }
 

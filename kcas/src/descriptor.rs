@@ -14,7 +14,7 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::op::{MAX_OPS, Op, Ops};
+use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
@@ -74,7 +74,7 @@ pub(crate) struct Record {
     /// [`status`] of the owner's K-CAS.
     status: AtomicU64,
     len: AtomicU64,
-    entries: [Entry; MAX_OPS],
+    entries: [SharedEntry; MAX_ENTRIES],
     /// Sequence number of the owner's installation.
     install_sequence: AtomicU64,
     /// Raw tag of the K-CAS on whose behalf the owner installs.
@@ -84,7 +84,7 @@ pub(crate) struct Record {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct SharedEntry {
     index: AtomicU64,
     expected: AtomicU64,
     new: AtomicU64,
@@ -119,7 +119,7 @@ impl Record {
         Record {
             status: zero(),
             len: zero(),
-            entries: std::array::from_fn(|_| Entry {
+            entries: std::array::from_fn(|_| SharedEntry {
                 index: zero(),
                 expected: zero(),
                 new: zero(),
@@ -167,11 +167,11 @@ impl Own {
     }
 }
 
-/// Starts the owner's next K-CAS: its record now describes `ops`, undecided.
+/// Starts the owner's next K-CAS: its record now describes `entries`, undecided.
 ///
 /// The previous operation must be over: its tag is in no word, and nobody can put it there again.
 #[inline]
-pub(crate) fn begin_kcas(owner: &ThreadId, ops: &[Op]) -> Own {
+pub(crate) fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
     let record = Record::of(owner.index());
     // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
@@ -184,30 +184,30 @@ pub(crate) fn begin_kcas(owner: &ThreadId, ops: &[Op]) -> Own {
         .status
         .store(status(tag, State::Undecided), Ordering::Release);
     // Release, each of them: pairs with the Acquire loads in `read_kcas` and `read_entry`.
-    record.len.store(ops.len() as u64, Ordering::Release);
-    for (entry, op) in record.entries.iter().zip(ops) {
-        entry.index.store(op.index as u64, Ordering::Release);
-        entry.expected.store(op.expected, Ordering::Release);
-        entry.new.store(op.new, Ordering::Release);
+    record.len.store(entries.len() as u64, Ordering::Release);
+    for (shared, entry) in record.entries.iter().zip(entries) {
+        shared.index.store(entry.index as u64, Ordering::Release);
+        shared.expected.store(entry.expected, Ordering::Release);
+        shared.new.store(entry.new, Ordering::Release);
     }
     Own { tag, record }
 }
 
 /// Returns the entries and the state of the K-CAS that `tag` names, or `None` if its owner has
 /// moved on.
-pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Ops, State)> {
+pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Entries, State)> {
     let record = Record::of(tag.thread());
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let len = record.len.load(Ordering::Acquire) as usize;
-    let ops = record.entries[..len]
+    let entries = record.entries[..len]
         .iter()
-        .map(|entry| Op {
+        .map(|entry| Entry {
             index: entry.index.load(Ordering::Acquire) as usize,
             expected: entry.expected.load(Ordering::Acquire),
             new: entry.new.load(Ordering::Acquire),
         })
         .collect();
-    state(tag).map(|state| (ops, state))
+    state(tag).map(|state| (entries, state))
 }
 
 /// Returns the logical value of the word at `index`, where a tag of the K-CAS `tag` was seen: the

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::WordArray;
 use crate::commit::{finish_own, place};
 use crate::descriptor::{self, State};
+use crate::entry::Entry;
 use crate::model::{explore, spawn};
-use crate::op::Op;
 use crate::sync::Ordering;
 use crate::tagged::KcasTag;
 use crate::thread_id::{self, ThreadId};
@@ -15,9 +15,9 @@ use crate::thread_id::{self, ThreadId};
 /// operation differs, so that none can pass for the first one's.
 #[test]
 fn an_operation_is_read_whole_or_not_at_all() {
-    let operation = op(0, 1, 2);
+    let operation = entry(0, 1, 2);
     let readings: [fn(KcasTag) -> Option<bool>; 2] = [
-        |tag| Some(descriptor::read_kcas(tag)?.0.as_slice() == [op(0, 1, 2)]),
+        |tag| Some(descriptor::read_kcas(tag)?.0.as_slice() == [entry(0, 1, 2)]),
         |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0, State::confirmed)?)),
     ];
     for is_right in readings {
@@ -29,7 +29,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
                 let tag = begun(&[operation]);
                 let reader = spawn(move || is_right(tag));
                 descriptor::decide(tag, State::SucceededByOwner);
-                begun(&[op(2, 3, 4), op(3, 5, 6)]);
+                begun(&[entry(2, 3, 4), entry(3, 5, 6)]);
                 assert_ne!(
                     reader.join().unwrap(),
                     Some(false),
@@ -48,10 +48,10 @@ fn an_installation_is_read_whole_or_not_at_all() {
         None,
         1_900,
         || {
-            let target = begun(&[op(0, 1, 2)]);
+            let target = begun(&[entry(0, 1, 2)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 1));
             let reader = spawn(move || descriptor::read_install(tag));
-            let next = begun(&[op(0, 3, 4)]);
+            let next = begun(&[entry(0, 3, 4)]);
             as_me(|me| descriptor::begin_install(me, next, 3));
             let found = reader.join().unwrap();
             assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
@@ -69,8 +69,8 @@ fn an_operation_that_is_over_has_left_its_words() {
         950,
         || {
             let array = Arc::new(WordArray::new(2));
-            let ops = [op(0, 0, 1), op(1, 0, 1)];
-            let own = as_me(|me| descriptor::begin_kcas(me, &ops));
+            let entries = [entry(0, 0, 1), entry(1, 0, 1)];
+            let own = as_me(|me| descriptor::begin_kcas(me, &entries));
             let tag = own.tag;
             let reader = {
                 let array = Arc::clone(&array);
@@ -81,10 +81,10 @@ fn an_operation_that_is_over_has_left_its_words() {
                 })
             };
             as_me(|me| {
-                place(array.words(), me, own, &ops[0]);
-                assert!(finish_own(array.words(), me, own, &ops));
+                place(array.words(), me, own, &entries[0]);
+                assert!(finish_own(array.words(), me, own, &entries));
             });
-            begun(&ops);
+            begun(&entries);
             reader.join().unwrap();
         },
     );
@@ -99,7 +99,7 @@ fn an_installation_that_is_over_has_left_its_word() {
         3_600,
         || {
             let array = Arc::new(WordArray::new(1));
-            let target = begun(&[op(0, 0, 1)]);
+            let target = begun(&[entry(0, 0, 1)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 0));
             let exchange = |current, new| {
                 array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
@@ -123,16 +123,16 @@ fn an_installation_that_is_over_has_left_its_word() {
     );
 }
 
-fn op(index: usize, expected: u64, new: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
         index,
         expected,
         new,
     }
 }
 
-fn begun(ops: &[Op]) -> KcasTag {
-    as_me(|me| descriptor::begin_kcas(me, ops).tag)
+fn begun(entries: &[Entry]) -> KcasTag {
+    as_me(|me| descriptor::begin_kcas(me, entries).tag)
 }
 
 fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {

@@ -51,7 +51,7 @@
 //! | failed | expected value | expected value |
 //!
 //! Before the owner moves on, it takes all its tags out of the words, and finishes the
-//! installations over them that could put one back (`commit::leave`).
+//! installations over them that could put one back (`commit::withdraw`).
 //!
 //! **Descriptors are reused.** A tag is (thread, sequence number). Each thread owns one record for
 //! its K-CAS and its installation, and overwrites it for the next ones. A thread that reads a
@@ -61,8 +61,14 @@
 //!
 //! **A failed operation is settled before its record is reused.** It may have failed while a helper
 //! was in the middle of an installation, which must not turn into the tag of an operation that no
-//! longer exists. `commit::leave` explains how this is done, and why a plain load would not be
+//! longer exists. `commit::withdraw` explains how this is done, and why a plain load would not be
 //! enough.
+//!
+//! **An entry that only compares is installed, too.** It would be cheaper to compare its word once
+//! more just before the decision, and to write nothing. But readers do not help: between that
+//! comparison and the decision, another thread could write the compared word and still read the
+//! expected value of a word that the operation then changes. No order of the calls explains that
+//! (`a_comparison_and_a_writer_that_reads`).
 //!
 //! **Readers do not help.** The logical value of a word that holds a tag follows from the record
 //! and the table above; an installation stands for whatever the word it replaces stands for.
@@ -84,7 +90,8 @@
 //! which nothing is under way need no id.
 //!
 //! A thread has one record: a signal handler that runs or helps a K-CAS destroys the K-CAS that it
-//! interrupted on its thread. It may call [`load`](WordArray::load) and [`peek`](WordArray::peek).
+//! interrupted on its thread. It may call [`load`](WordArray::load) and
+//! [`load_raw`](WordArray::load_raw).
 //!
 //! # Orderings
 //!
@@ -118,9 +125,9 @@ mod commit_models;
 mod descriptor;
 #[cfg(all(test, kcas_loom))]
 mod descriptor_models;
+mod entry;
 #[cfg(kcas_loom)]
 pub mod model;
-mod op;
 pub mod simulation;
 pub mod steps;
 pub mod sync;
@@ -130,5 +137,5 @@ pub mod thread_id;
 mod thread_id_models;
 mod words;
 
-pub use op::{Op, Ops};
-pub use words::{Error, OutOfMemory, WordArray, ascending};
+pub use entry::{Entries, Entry};
+pub use words::{Error, OutOfMemory, WordArray, sort_entries};

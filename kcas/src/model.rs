@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::thread_id;
-use crate::{Op, WordArray};
+use crate::{Entry, WordArray};
 
 std::thread_local! {
     /// Number of threads in the current execution. Loom runs them all on one system thread.
@@ -75,10 +75,12 @@ pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::Jo
 
 fn hold_lowest_id() {
     let words = WordArray::new(2);
-    let op = |index| Op {
+    let entry = |index| Entry {
         index,
         expected: 0,
         new: 1,
     };
-    words.kcas(&[op(0), op(1)]).expect("nobody interferes");
+    words
+        .kcas(&[entry(0), entry(1)])
+        .expect("nobody interferes");
 }

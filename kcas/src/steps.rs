@@ -210,7 +210,7 @@ mod tests {
 
     use super::{Counts, count, step, with_hook};
     use crate::sync::{AtomicU64, OnFirstUse, Ordering};
-    use crate::{Error, Op, WordArray};
+    use crate::{Entry, Error, WordArray};
 
     fn steps_of(action: impl FnOnce()) -> u64 {
         let last = Rc::new(RefCell::new(0));
@@ -260,18 +260,18 @@ mod tests {
     /// The cost that the docs of [`WordArray::kcas`] promise.
     #[test]
     fn undisturbed_operations_cost_2k_plus_1_exchanges() {
-        let words = WordArray::new(WordArray::MAX_OPS);
-        let ops = |entries, expected, new| -> Vec<_> {
-            let op = |index| Op {
+        let words = WordArray::new(WordArray::MAX_ENTRIES);
+        let entries_of = |entries, expected, new| -> Vec<_> {
+            let entry = |index| Entry {
                 index,
                 expected,
                 new,
             };
-            (0..entries).map(op).collect()
+            (0..entries).map(entry).collect()
         };
         // A thread's first operation also claims an id.
-        words.kcas(&ops(2, 0, 0)).unwrap();
-        for entries in 1..=WordArray::MAX_OPS {
+        words.kcas(&entries_of(2, 0, 0)).unwrap();
+        for entries in 1..=WordArray::MAX_ENTRIES {
             let exchanges = |kcas: &dyn Fn() -> Result<(), Error>| {
                 let (result, counts) = count(kcas);
                 (result, counts.exchanges as usize)
@@ -283,12 +283,12 @@ mod tests {
                     per_entry * entries + 1
                 }
             };
-            let owned = exchanges(&|| words.kcas(&ops(entries, 0, 1)));
+            let owned = exchanges(&|| words.kcas(&entries_of(entries, 0, 1)));
             assert_eq!(owned, (Ok(()), of(2)), "{entries} entries");
-            let dcss = exchanges(&|| words.kcas_by_dcss(&ops(entries, 1, 0)));
+            let dcss = exchanges(&|| words.kcas_by_dcss(&entries_of(entries, 1, 0)));
             assert_eq!(dcss, (Ok(()), of(3)), "{entries} entries by DCSS");
             // The first word differs.
-            let mismatch = exchanges(&|| words.kcas(&ops(entries, 5, 6)));
+            let mismatch = exchanges(&|| words.kcas(&entries_of(entries, 5, 6)));
             assert_eq!(mismatch, (Err(Error::Mismatch), 1), "{entries} entries");
         }
     }

@@ -89,7 +89,7 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
 /// [`with`] in a thread that holds no id.
 #[cold]
 fn with_new<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
-    let id = ThreadId::claim()?;
+    let id = ThreadId::acquire()?;
     HELD_HERE.with(|held| held.set(Some(id.index)));
     let kept = keep_until_the_end();
     let _for_one_call = (!kept).then(|| GiveBack);
@@ -130,7 +130,7 @@ pub(crate) fn end_of_thread() {
 /// Claims an id that no thread keeps, for a simulated core.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 pub(crate) fn claim_for_a_core() -> Result<usize, TooManyThreads> {
-    ThreadId::claim().map(|id| id.index)
+    ThreadId::acquire().map(|id| id.index)
 }
 
 /// Gives back the id of a simulated core.
@@ -159,7 +159,7 @@ impl ThreadId {
         self.index
     }
 
-    pub(crate) fn claim() -> Result<ThreadId, TooManyThreads> {
+    pub(crate) fn acquire() -> Result<ThreadId, TooManyThreads> {
         promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {

@@ -1,8 +1,8 @@
 //! Models of [`thread_id`](crate::thread_id): ids that are given back and claimed again.
 
 use crate::descriptor;
+use crate::entry::Entry;
 use crate::model::{explore, spawn};
-use crate::op::Op;
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
 /// A thread gives its id back, and another one, which nothing else synchronises with it, claims it:
@@ -16,13 +16,13 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
         10_000,
         || {
             let begin = || {
-                let op = Op {
+                let entry = Entry {
                     index: 0,
                     expected: 0,
                     new: 1,
                 };
-                let id = ThreadId::claim().unwrap();
-                let tag = descriptor::begin_kcas(&id, &[op]).tag;
+                let id = ThreadId::acquire().unwrap();
+                let tag = descriptor::begin_kcas(&id, &[entry]).tag;
                 let install = descriptor::begin_install(&id, tag, 0);
                 id.give_back();
                 (tag, install)
@@ -42,9 +42,9 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
 fn a_promised_id_is_found() {
     explore("a_promised_id_is_found", None, 10, || {
         let held: Vec<_> = (1..MAX_THREADS)
-            .map(|_| ThreadId::claim().unwrap())
+            .map(|_| ThreadId::acquire().unwrap())
             .collect();
-        let claimer = spawn(|| ThreadId::claim().map(|id| id.give_back()));
+        let claimer = spawn(|| ThreadId::acquire().map(|id| id.give_back()));
         held[0].give_back();
         // In time or not, it gets a clear answer.
         let _ = claimer.join().unwrap();

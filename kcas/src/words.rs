@@ -1,7 +1,7 @@
 //! The public type [`WordArray`], and the errors of its operations.
 
 use crate::commit::{self, CompareExchangeError};
-use crate::op::{MAX_OPS, Op, Ops};
+use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -13,9 +13,9 @@ pub enum Error {
     /// [`TooManyThreads`](Error::TooManyThreads) are the errors that are not misuse.
     #[error("a word does not hold its expected value")]
     Mismatch,
-    /// More entries than [`WordArray::MAX_OPS`].
-    #[error("{given} entries in one operation; at most {MAX_OPS} are possible")]
-    TooManyOps {
+    /// More entries than [`WordArray::MAX_ENTRIES`].
+    #[error("{given} entries in one operation; at most {MAX_ENTRIES} are possible")]
+    TooManyEntries {
         /// Number of entries given.
         given: usize,
     },
@@ -63,16 +63,16 @@ pub struct OutOfMemory {
 /// words are first written; with the feature `huge-pages`, in pages of 2 MiB where Linux has them.
 ///
 /// ```
-/// use kcas::{Op, WordArray};
+/// use kcas::{Entry, WordArray};
 ///
 /// let accounts = WordArray::new(3);
 /// accounts.compare_exchange(0, 0, 100).unwrap();
 /// // Move 30 from word 0 to word 2, provided that word 1 is 0 at that moment.
 /// accounts
 ///     .kcas(&[
-///         Op { index: 0, expected: 100, new: 70 },
-///         Op { index: 1, expected: 0, new: 0 },
-///         Op { index: 2, expected: 0, new: 30 },
+///         Entry { index: 0, expected: 100, new: 70 },
+///         Entry { index: 1, expected: 0, new: 0 },
+///         Entry { index: 2, expected: 0, new: 30 },
 ///     ])
 ///     .unwrap();
 /// assert_eq!((accounts.load(0), accounts.load(2)), (70, 30));
@@ -84,7 +84,7 @@ pub struct WordArray {
 
 impl WordArray {
     /// Maximum number of entries of one [`kcas`](Self::kcas): 8.
-    pub const MAX_OPS: usize = MAX_OPS;
+    pub const MAX_ENTRIES: usize = MAX_ENTRIES;
 
     /// Width of a value in bits: 63.
     pub const VALUE_BITS: u32 = tagged::VALUE_BITS;
@@ -169,8 +169,8 @@ impl WordArray {
     /// # Panics
     /// When `index` is out of range.
     #[inline]
-    pub fn peek(&self, index: usize) -> u64 {
-        commit::peek(&self.words, index)
+    pub fn load_raw(&self, index: usize) -> u64 {
+        commit::load_raw(&self.words, index)
     }
 
     /// [`load`](Self::load), but an operation found on the word is first helped to completion, as
@@ -218,8 +218,8 @@ impl WordArray {
         }
     }
 
-    /// Replaces all the words that `ops` names if each holds its expected value at one moment;
-    /// otherwise replaces none. The order of the entries does not matter; an empty `ops` succeeds
+    /// Replaces all the words that `entries` names if each holds its expected value at one moment;
+    /// otherwise replaces none. The order of the entries does not matter; an empty `entries` succeeds
     /// at once.
     ///
     /// Costs 2k + 1 compare-and-swaps for k > 1 entries without interference, and one for a single
@@ -235,8 +235,8 @@ impl WordArray {
     /// [`Error::Mismatch`] if some word differs. The others are found before any word changes:
     /// [`Error::TooManyThreads`], and misuse.
     #[inline]
-    pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
-        self.run(ops, commit::kcas)
+    pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
+        self.run(entries, commit::kcas)
     }
 
     /// [`kcas`](Self::kcas) as Harris, Fraser & Pratt describe it: the owner of an operation
@@ -245,31 +245,34 @@ impl WordArray {
     ///
     /// # Errors
     /// As for [`kcas`](Self::kcas).
-    pub fn kcas_by_dcss(&self, ops: &[Op]) -> Result<(), Error> {
-        self.run(ops, commit::kcas_by_dcss)
+    pub fn kcas_by_dcss(&self, entries: &[Entry]) -> Result<(), Error> {
+        self.run(entries, commit::kcas_by_dcss)
     }
 
     #[inline]
     fn run(
         &self,
-        ops: &[Op],
-        kcas: impl FnOnce(&[AtomicU64], &ThreadId, &[Op]) -> bool,
+        entries: &[Entry],
+        kcas: impl FnOnce(&[AtomicU64], &ThreadId, &[Entry]) -> bool,
     ) -> Result<(), Error> {
         let sorted;
-        let ops = if are_in_order(ops, self.len()) {
-            ops
+        let entries = if are_in_order(entries, self.len()) {
+            entries
         } else {
-            sorted = ascending(ops, self.len())?;
+            sorted = sort_entries(entries, self.len())?;
             sorted.as_slice()
         };
-        match ops {
+        match entries {
             [] => Ok(()),
-            [op] => match commit::compare_exchange(&self.words, op.index, op.expected, op.new) {
-                Ok(_) => Ok(()),
-                Err(CompareExchangeError::Differs(_)) => Err(Error::Mismatch),
-                Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
-            },
-            _ => match thread_id::with(|me| kcas(&self.words, me, ops))? {
+            [entry] => {
+                match commit::compare_exchange(&self.words, entry.index, entry.expected, entry.new)
+                {
+                    Ok(_) => Ok(()),
+                    Err(CompareExchangeError::Differs(_)) => Err(Error::Mismatch),
+                    Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
+                }
+            }
+            _ => match thread_id::with(|me| kcas(&self.words, me, entries))? {
                 true => Ok(()),
                 false => Err(Error::Mismatch),
             },
@@ -298,14 +301,16 @@ impl WordArray {
     }
 }
 
-/// True if the entries can be run as they stand: [`ascending`] would change nothing and find no
+/// True if the entries can be run as they stand: [`sort_entries`] would change nothing and find no
 /// misuse.
 #[inline]
-fn are_in_order(ops: &[Op], len: usize) -> bool {
-    let wide = ops.iter().fold(0, |all, op| all | op.expected | op.new);
-    ops.len() <= MAX_OPS
-        && ops.windows(2).all(|pair| pair[0].index < pair[1].index)
-        && ops.last().is_none_or(|op| op.index < len)
+fn are_in_order(entries: &[Entry], len: usize) -> bool {
+    let wide = entries
+        .iter()
+        .fold(0, |all, entry| all | entry.expected | entry.new);
+    entries.len() <= MAX_ENTRIES
+        && entries.windows(2).all(|pair| pair[0].index < pair[1].index)
+        && entries.last().is_none_or(|entry| entry.index < len)
         && tagged::is_value(wide)
 }
 
@@ -315,17 +320,19 @@ fn are_in_order(ops: &[Op], len: usize) -> bool {
 /// # Errors
 /// Every [`Error`] that is misuse: all but [`Error::Mismatch`] and [`Error::TooManyThreads`].
 #[inline]
-pub fn ascending(ops: &[Op], len: usize) -> Result<Ops, Error> {
-    let mut sorted = Ops::try_from(ops).map_err(|_| Error::TooManyOps { given: ops.len() })?;
-    sorted.sort_unstable_by_key(|op| op.index);
-    for op in &sorted {
-        if op.index >= len {
+pub fn sort_entries(entries: &[Entry], len: usize) -> Result<Entries, Error> {
+    let mut sorted = Entries::try_from(entries).map_err(|_| Error::TooManyEntries {
+        given: entries.len(),
+    })?;
+    sorted.sort_unstable_by_key(|entry| entry.index);
+    for entry in &sorted {
+        if entry.index >= len {
             return Err(Error::IndexOutOfRange {
-                index: op.index,
+                index: entry.index,
                 len,
             });
         }
-        for value in [op.expected, op.new] {
+        for value in [entry.expected, entry.new] {
             if !tagged::is_value(value) {
                 return Err(Error::ValueTooWide { value });
             }

@@ -6,10 +6,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use kcas::steps::{Access, with_access_hook};
-use kcas::{Error, Op, WordArray, thread_id};
+use kcas::{Entry, Error, WordArray, thread_id};
 
-fn op(index: usize, expected: u64, new: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
         index,
         expected,
         new,
@@ -82,13 +82,13 @@ fn two_helpers_in_any_rhythm() {
         let words = Arc::new(WordArray::new(2));
         let owner = {
             let words = Arc::clone(&words);
-            InTurns::begin(move || words.kcas(&[op(0, 0, 1), op(1, 9, 1)]))
+            InTurns::begin(move || words.kcas(&[entry(0, 0, 1), entry(1, 9, 1)]))
         };
         assert!(
             owner.go_on(3),
             "it has one word, not the other, and has decided"
         );
-        assert!(words.peek(0) >> WordArray::VALUE_BITS == 1);
+        assert!(words.load_raw(0) >> WordArray::VALUE_BITS == 1);
         let helpers = [(); 2].map(|()| {
             let words = Arc::clone(&words);
             InTurns::begin(move || words.load_helping(0))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kcas::steps::{freeze, within};
-use kcas::{Op, WordArray};
+use kcas::{Entry, WordArray};
 
 /// The greatest value of a word.
 const GREATEST: u64 = (1 << WordArray::VALUE_BITS) - 1;
@@ -12,8 +12,8 @@ const GREATEST: u64 = (1 << WordArray::VALUE_BITS) - 1;
 /// More steps than it takes to help an operation on three words.
 const HELP: u64 = 100;
 
-fn op(index: usize, expected: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64) -> Entry {
+    Entry {
         index,
         expected,
         new: expected + 1,
@@ -22,20 +22,24 @@ fn op(index: usize, expected: u64) -> Op {
 
 /// Stops an operation at every step. Returns how often a reader met it when it had been stopped
 /// before it was decided.
-fn helped(ops: [Op; 3], outcome: bool) -> usize {
+fn helped(entries: [Entry; 3], outcome: bool) -> usize {
     let mut helped = 0;
     for step in 0.. {
         let words = Arc::new(WordArray::new(3));
         let run = {
             let words = Arc::clone(&words);
-            move || words.kcas(&ops).is_ok()
+            move || words.kcas(&entries).is_ok()
         };
         let Ok(frozen) = freeze(step, run) else { break };
         for index in [2, 1, 0] {
-            let met = words.peek(index) > GREATEST;
+            let met = words.load_raw(index) > GREATEST;
             let undecided = words.load(index) == 0;
             let read = within(HELP, || words.load_helping(index));
-            assert_eq!(words.peek(index), read, "nothing is left of the operation");
+            assert_eq!(
+                words.load_raw(index),
+                read,
+                "nothing is left of the operation"
+            );
             assert_eq!(words.load(index), read);
             helped += usize::from(met && undecided && read == 1);
         }
@@ -48,9 +52,9 @@ fn helped(ops: [Op; 3], outcome: bool) -> usize {
 
 #[test]
 fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
-    let succeeding = helped([op(0, 0), op(1, 0), op(2, 0)], true);
+    let succeeding = helped([entry(0, 0), entry(1, 0), entry(2, 0)], true);
     assert!(succeeding > 0, "readers met it and made it succeed");
-    assert_eq!(helped([op(0, 0), op(1, 0), op(2, 9)], false), 0);
+    assert_eq!(helped([entry(0, 0), entry(1, 0), entry(2, 9)], false), 0);
 }
 
 #[test]

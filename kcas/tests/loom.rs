@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use kcas::model::{explore, spawn};
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 
-fn op(index: usize, expected: u64, new: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
         index,
         expected,
         new,
@@ -40,9 +40,9 @@ fn opposite_order() {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[op(1, 0, 2), op(0, 0, 2)]))
+            spawn(move || words.kcas(&[entry(1, 0, 2), entry(0, 0, 2)]))
         };
-        let mine = words.kcas(&[op(0, 0, 1), op(1, 0, 1)]);
+        let mine = words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
         let other = other.join().unwrap();
         match (mine, other) {
             (Ok(()), Err(Error::Mismatch)) => assert_eq!(contents(&words), [1, 1]),
@@ -60,7 +60,7 @@ fn operation_against_reader() {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
-                spawn(move || words.kcas(&[op(0, 0, 1), op(1, 0, 1)]))
+                spawn(move || words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]))
             };
             let (first, second) = (words.load(first), words.load(second));
             assert!(first <= second, "read {first}, then {second}");
@@ -78,7 +78,7 @@ fn operation_against_helping_reader() {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
-                spawn(move || words.kcas(&[op(0, 0, 1), op(1, 0, 1)]))
+                spawn(move || words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]))
             };
             let (first, second) = (words.load_helping(first), words.load_helping(second));
             assert!(first <= second, "read {first}, then {second}");
@@ -98,7 +98,7 @@ fn values_that_return() {
             let words = Arc::clone(&words);
             spawn(move || words.compare_exchange(0, 0, 7))
         };
-        let first = words.kcas(&[op(0, 0, 1), op(1, 0, 1)]);
+        let first = words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
         if first.is_ok() {
             assert_eq!(words.compare_exchange(1, 1, 0), Ok(1));
         }
@@ -124,8 +124,8 @@ fn failed_operation_and_reused_record() {
                 words.compare_exchange(0, 0, 3)
             })
         };
-        let first = words.kcas(&[op(0, 0, 1), op(1, 0, 1)]);
-        let second = words.kcas(&[op(1, 0, 5), op(2, 0, 5)]);
+        let first = words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
+        let second = words.kcas(&[entry(1, 0, 5), entry(2, 0, 5)]);
         let helped = helper.join().unwrap();
         let expected = match (first, second, helped) {
             (Ok(()), Err(Error::Mismatch), Err(1)) => [1, 1, 0],
@@ -145,13 +145,38 @@ fn compare_only_entries() {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[op(0, 0, 0), op(1, 0, 2)]))
+            spawn(move || words.kcas(&[entry(0, 0, 0), entry(1, 0, 2)]))
         };
-        let mine = words.kcas(&[op(0, 0, 1), op(1, 0, 0)]);
+        let mine = words.kcas(&[entry(0, 0, 1), entry(1, 0, 0)]);
         match (mine, other.join().unwrap()) {
             (Ok(()), Err(Error::Mismatch)) => assert_eq!(contents(&words), [1, 0]),
             (Err(Error::Mismatch), Ok(())) => assert_eq!(contents(&words), [0, 2]),
             results => panic!("one must succeed and one must fail: {results:?}"),
+        }
+    });
+}
+
+/// An operation compares word 0 and writes word 1, while another thread writes word 0 and then reads
+/// word 1. If the comparison succeeded, it came before the write, and so must the operation's own
+/// write: the reader sees it. (A reader does not help. So comparing a word again just before the
+/// decision is not enough: the word must be held until then.)
+#[test]
+fn a_comparison_and_a_writer_that_reads() {
+    explore("a_comparison_and_a_writer_that_reads", 3, 11_200, || {
+        let words = array(&[0, 0]);
+        let other = {
+            let words = Arc::clone(&words);
+            spawn(move || {
+                let written = words.compare_exchange(0, 0, 5);
+                assert_eq!(written, Ok(0), "nobody else writes it");
+                words.load(1)
+            })
+        };
+        let mine = words.kcas(&[entry(0, 0, 0), entry(1, 0, 1)]);
+        match (mine, other.join().unwrap()) {
+            (Ok(()), 1) => assert_eq!(contents(&words), [5, 1]),
+            (Err(Error::Mismatch), 0) => assert_eq!(contents(&words), [5, 0]),
+            results => panic!("no order of the operations explains {results:?}"),
         }
     });
 }
@@ -166,9 +191,9 @@ fn helping_a_decided_operation() {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[op(0, 0, 0), op(1, 0, 2)]))
+            spawn(move || words.kcas(&[entry(0, 0, 0), entry(1, 0, 2)]))
         };
-        let mine = words.kcas(&[op(0, 0, 0), op(1, 2, 3)]);
+        let mine = words.kcas(&[entry(0, 0, 0), entry(1, 2, 3)]);
         assert_eq!(other.join().unwrap(), Ok(()));
         match mine {
             Ok(()) => assert_eq!(contents(&words), [0, 3]),
@@ -189,8 +214,8 @@ fn reader_of_a_record_in_use_again() {
         let owner = {
             let words = Arc::clone(&words);
             spawn(move || {
-                assert_eq!(words.kcas(&[op(0, 0, 1), op(1, 5, 6)]), Ok(()));
-                let next = words.kcas(&[op(0, 7, 8), op(1, 6, 9)]);
+                assert_eq!(words.kcas(&[entry(0, 0, 1), entry(1, 5, 6)]), Ok(()));
+                let next = words.kcas(&[entry(0, 7, 8), entry(1, 6, 9)]);
                 assert_eq!(next, Err(Error::Mismatch));
             })
         };
@@ -217,8 +242,8 @@ fn reader_of_a_record_in_use_for_other_words() {
             let owner = {
                 let words = Arc::clone(&words);
                 spawn(move || {
-                    assert_eq!(words.kcas(&[op(0, 1, 3), op(1, 5, 6)]), Ok(()));
-                    assert_eq!(words.kcas(&[op(1, 6, 7), op(2, 2, 4)]), Ok(()));
+                    assert_eq!(words.kcas(&[entry(0, 1, 3), entry(1, 5, 6)]), Ok(()));
+                    assert_eq!(words.kcas(&[entry(1, 6, 7), entry(2, 2, 4)]), Ok(()));
                 })
             };
             let read = words.load(1);
@@ -243,8 +268,8 @@ fn helper_of_a_record_in_use_for_another_array() {
                 let small = Arc::clone(&small);
                 spawn(move || small.compare_exchange(0, 0, 7))
             };
-            let first = small.kcas(&[op(0, 0, 1), op(1, 0, 1)]);
-            assert_eq!(large.kcas(&[op(2, 0, 1), op(3, 0, 1)]), Ok(()));
+            let first = small.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
+            assert_eq!(large.kcas(&[entry(2, 0, 1), entry(3, 0, 1)]), Ok(()));
             match (first, helper.join().unwrap()) {
                 (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
                 (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
@@ -303,7 +328,7 @@ fn two_writers_that_load_the_others_word() {
                 })
             };
             if whole {
-                words.kcas(&[op(0, 1, 2), op(2, 1, 2)]).unwrap();
+                words.kcas(&[entry(0, 1, 2), entry(2, 1, 2)]).unwrap();
             } else {
                 words.compare_exchange(0, 1, 2).unwrap();
             }

@@ -3,10 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 
-fn op(index: usize, expected: u64, new: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
         index,
         expected,
         new,
@@ -18,43 +18,45 @@ const WIDE: u64 = 1 << 63;
 #[test]
 fn kcas_misuse_is_an_error_and_changes_nothing() {
     let words = WordArray::new(10);
-    let too_many: Vec<Op> = (0..=WordArray::MAX_OPS).map(|i| op(i, 0, 1)).collect();
-    for (ops, error) in [
-        (too_many, Error::TooManyOps { given: 9 }),
+    let too_many: Vec<Entry> = (0..=WordArray::MAX_ENTRIES)
+        .map(|i| entry(i, 0, 1))
+        .collect();
+    for (entries, error) in [
+        (too_many, Error::TooManyEntries { given: 9 }),
         (
-            vec![op(4, 0, 1), op(1, 0, 1), op(4, 0, 2)],
+            vec![entry(4, 0, 1), entry(1, 0, 1), entry(4, 0, 2)],
             Error::DuplicateIndex { index: 4 },
         ),
         (
-            vec![op(1, 0, 1), op(10, 0, 1)],
+            vec![entry(1, 0, 1), entry(10, 0, 1)],
             Error::IndexOutOfRange { index: 10, len: 10 },
         ),
         (
-            vec![op(usize::MAX, 0, 1)],
+            vec![entry(usize::MAX, 0, 1)],
             Error::IndexOutOfRange {
                 index: usize::MAX,
                 len: 10,
             },
         ),
         (
-            vec![op(1, 0, 1), op(2, 0, WIDE)],
+            vec![entry(1, 0, 1), entry(2, 0, WIDE)],
             Error::ValueTooWide { value: WIDE },
         ),
         (
-            vec![op(1, WIDE | 5, 1), op(2, 0, 1)],
+            vec![entry(1, WIDE | 5, 1), entry(2, 0, 1)],
             Error::ValueTooWide { value: WIDE | 5 },
         ),
         // The same bit twice.
         (
-            vec![op(1, 0, 1), op(2, WIDE, WIDE)],
+            vec![entry(1, 0, 1), entry(2, WIDE, WIDE)],
             Error::ValueTooWide { value: WIDE },
         ),
-        (vec![op(1, 0, 1), op(2, 7, 1)], Error::Mismatch),
+        (vec![entry(1, 0, 1), entry(2, 7, 1)], Error::Mismatch),
     ] {
-        assert_eq!(words.kcas(&ops), Err(error), "{ops:?}");
+        assert_eq!(words.kcas(&entries), Err(error), "{entries:?}");
         assert!(
             (0..words.len()).all(|index| words.load(index) == 0),
-            "{ops:?}"
+            "{entries:?}"
         );
     }
 }
@@ -62,13 +64,13 @@ fn kcas_misuse_is_an_error_and_changes_nothing() {
 #[test]
 fn errors_say_what_is_wrong() {
     let words = WordArray::new(1);
-    let message = |ops: &[Op]| words.kcas(ops).unwrap_err().to_string();
+    let message = |entries: &[Entry]| words.kcas(entries).unwrap_err().to_string();
     assert_eq!(
-        message(&[op(3, 0, 1)]),
+        message(&[entry(3, 0, 1)]),
         "index 3 is past the end of an array of 1 words"
     );
     assert_eq!(
-        message(&[op(0, 0, WIDE)]),
+        message(&[entry(0, 0, WIDE)]),
         "value 0x8000000000000000 is wider than 63 bits"
     );
 }
@@ -90,7 +92,7 @@ fn sizes_from_nothing_to_absurd() {
     assert!(empty.is_empty());
     assert_eq!(empty.kcas(&[]), Ok(()));
     assert_eq!(
-        empty.kcas(&[op(0, 0, 1)]),
+        empty.kcas(&[entry(0, 0, 1)]),
         Err(Error::IndexOutOfRange { index: 0, len: 0 })
     );
     for absurd in [usize::MAX, usize::MAX / 8, 1 << 55] {
@@ -104,7 +106,7 @@ fn the_greatest_value_is_a_value() {
     let words = WordArray::new(2);
     let greatest = (1 << WordArray::VALUE_BITS) - 1;
     assert_eq!(
-        words.kcas(&[op(0, 0, greatest), op(1, 0, greatest)]),
+        words.kcas(&[entry(0, 0, greatest), entry(1, 0, greatest)]),
         Ok(())
     );
     assert_eq!(words.compare_exchange(0, greatest, 1), Ok(greatest));

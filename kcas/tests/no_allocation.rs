@@ -1,10 +1,10 @@
 //! No operation allocates, except a thread's first.
 #![cfg(not(kcas_loom))]
 
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 
-fn ops(expected: u64, new: u64) -> [Op; WordArray::MAX_OPS] {
-    std::array::from_fn(|index| Op {
+fn entries(expected: u64, new: u64) -> [Entry; WordArray::MAX_ENTRIES] {
+    std::array::from_fn(|index| Entry {
         index,
         expected,
         new,
@@ -13,14 +13,17 @@ fn ops(expected: u64, new: u64) -> [Op; WordArray::MAX_OPS] {
 
 #[test]
 fn operations_do_not_allocate() {
-    let words = WordArray::new(WordArray::MAX_OPS);
+    let words = WordArray::new(WordArray::MAX_ENTRIES);
     // The thread's first operation makes its id, and perhaps a chunk of records.
-    words.kcas(&ops(0, 1)).unwrap();
+    words.kcas(&entries(0, 1)).unwrap();
     let measured = allocation_counter::measure(|| {
         for value in 1..1_000 {
-            words.kcas(&ops(value, value + 1)).unwrap();
-            assert_eq!(words.kcas(&ops(value, value)), Err(Error::Mismatch));
-            assert_eq!(words.kcas(&ops(value, value)[..1]), Err(Error::Mismatch));
+            words.kcas(&entries(value, value + 1)).unwrap();
+            assert_eq!(words.kcas(&entries(value, value)), Err(Error::Mismatch));
+            assert_eq!(
+                words.kcas(&entries(value, value)[..1]),
+                Err(Error::Mismatch)
+            );
             words.compare_exchange(3, value + 1, value + 1).unwrap();
             assert_eq!(words.load(7), value + 1);
         }

@@ -1,7 +1,7 @@
 //! One thread against a plain array: results and contents agree after every operation.
 #![cfg(not(kcas_loom))]
 
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 use proptest::prelude::*;
 
 const LEN: usize = 12;
@@ -13,7 +13,7 @@ enum Call {
         current: u64,
         new: u64,
     },
-    Kcas(Vec<Op>),
+    Kcas(Vec<Entry>),
 }
 
 /// Few different values, so that comparisons often succeed; the greatest value is one of them.
@@ -36,28 +36,34 @@ fn call() -> impl Strategy<Value = Call> {
             (Just(indices), values)
         })
         .prop_map(|(indices, values)| {
-            let ops = indices.into_iter().zip(values);
+            let entries = indices.into_iter().zip(values);
             Call::Kcas(
-                ops.map(|(index, (expected, new))| Op {
-                    index,
-                    expected,
-                    new,
-                })
-                .collect(),
+                entries
+                    .map(|(index, (expected, new))| Entry {
+                        index,
+                        expected,
+                        new,
+                    })
+                    .collect(),
             )
         });
     prop_oneof![compare_exchange, kcas]
 }
 
-fn plain_kcas(plain: &mut [u64], ops: &[Op]) -> Result<(), Error> {
-    if ops.len() > WordArray::MAX_OPS {
-        return Err(Error::TooManyOps { given: ops.len() });
+fn plain_kcas(plain: &mut [u64], entries: &[Entry]) -> Result<(), Error> {
+    if entries.len() > WordArray::MAX_ENTRIES {
+        return Err(Error::TooManyEntries {
+            given: entries.len(),
+        });
     }
-    if ops.iter().any(|op| plain[op.index] != op.expected) {
+    if entries
+        .iter()
+        .any(|entry| plain[entry.index] != entry.expected)
+    {
         return Err(Error::Mismatch);
     }
-    for op in ops {
-        plain[op.index] = op.new;
+    for entry in entries {
+        plain[entry.index] = entry.new;
     }
     Ok(())
 }
@@ -78,21 +84,21 @@ proptest! {
                     };
                     prop_assert_eq!(words.compare_exchange(index, current, new), expected);
                 }
-                Call::Kcas(ops) => {
+                Call::Kcas(entries) => {
                     // Half of the operations are made to match, so that long ones succeed, too.
-                    let fitting: Vec<Op> = ops
+                    let fitting: Vec<Entry> = entries
                         .iter()
-                        .map(|op| Op { expected: plain[op.index], ..*op })
+                        .map(|entry| Entry { expected: plain[entry.index], ..*entry })
                         .collect();
-                    for ops in [ops, &fitting] {
-                        prop_assert_eq!(words.kcas(ops), plain_kcas(&mut plain, ops));
+                    for entries in [entries, &fitting] {
+                        prop_assert_eq!(words.kcas(entries), plain_kcas(&mut plain, entries));
                     }
                 }
             }
             let contents: Vec<u64> = (0..LEN).map(|index| words.load(index)).collect();
             prop_assert_eq!(&contents[..], &plain[..], "after {:?}", call);
             // No operation is under way.
-            let peeked: Vec<u64> = (0..LEN).map(|index| words.peek(index)).collect();
+            let peeked: Vec<u64> = (0..LEN).map(|index| words.load_raw(index)).collect();
             prop_assert_eq!(peeked, contents);
         }
     }

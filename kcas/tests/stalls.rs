@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use kcas::steps::{freeze, within};
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 
-const WORDS: usize = WordArray::MAX_OPS;
+const WORDS: usize = WordArray::MAX_ENTRIES;
 
 /// How often the others do their work while a thread is stopped: each time a K-CAS over all words,
 /// and an exchange of each.
@@ -41,7 +41,7 @@ impl Operation {
     /// Runs it; returns how much was added to each word.
     fn run(&self, words: &WordArray) -> [u64; WORDS] {
         let mut added = [0; WORDS];
-        let ops: Vec<Op> = match self {
+        let entries: Vec<Entry> = match self {
             &Load(index) => {
                 words.load(index);
                 return added;
@@ -53,24 +53,24 @@ impl Operation {
                 return added;
             }
             Kcas(entries) => (entries.iter())
-                .map(|&(index, expected)| op(index, expected, expected + 1))
+                .map(|&(index, expected)| entry(index, expected, expected + 1))
                 .collect(),
             Condition(indices) => (indices.iter().enumerate())
-                .map(|(at, &index)| op(index, 0, u64::from(at == 0)))
+                .map(|(at, &index)| entry(index, 0, u64::from(at == 0)))
                 .collect(),
         };
-        match words.kcas(&ops) {
-            Ok(()) => ops
+        match words.kcas(&entries) {
+            Ok(()) => entries
                 .iter()
-                .for_each(|op| added[op.index] = op.new - op.expected),
+                .for_each(|entry| added[entry.index] = entry.new - entry.expected),
             Err(error) => assert_eq!(error, Error::Mismatch),
         }
         added
     }
 }
 
-fn op(index: usize, expected: u64, new: u64) -> Op {
-    Op {
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
         index,
         expected,
         new,
@@ -128,9 +128,9 @@ fn work(words: &WordArray, stopped: usize) {
                     within(KCAS, || words.compare_exchange(index, current, new)).is_ok()
                 }
                 _ => {
-                    let add_one = |&index| op(index, before[index], before[index] + 1);
-                    let ops: Vec<Op> = indices.iter().map(add_one).collect();
-                    within(KCAS, || words.kcas(&ops)).is_ok()
+                    let add_one = |&index| entry(index, before[index], before[index] + 1);
+                    let entries: Vec<Entry> = indices.iter().map(add_one).collect();
+                    within(KCAS, || words.kcas(&entries)).is_ok()
                 }
             };
             if done {

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -37,13 +37,13 @@ fn transfers_conserve_the_sum() {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut payments = 0;
         for _ in 0..60_000 {
-            let parties = 2 + rng.random_range(0..WordArray::MAX_OPS - 1);
+            let parties = 2 + rng.random_range(0..WordArray::MAX_ENTRIES - 1);
             let first = rng.random_range(0..ACCOUNTS);
-            let mut ops: Vec<Op> = (0..parties)
+            let mut entries: Vec<Entry> = (0..parties)
                 .map(|i| {
                     let index = (first + i * 3) % ACCOUNTS;
                     let expected = words.load(index);
-                    Op {
+                    Entry {
                         index,
                         expected,
                         new: expected,
@@ -52,12 +52,12 @@ fn transfers_conserve_the_sum() {
                 .collect();
             // The first party pays one to each of the others it can afford.
             for payee in 1..parties {
-                if ops[0].new > 0 && rng.random_range(0..4) > 0 {
-                    ops[0].new -= 1;
-                    ops[payee].new += 1;
+                if entries[0].new > 0 && rng.random_range(0..4) > 0 {
+                    entries[0].new -= 1;
+                    entries[payee].new += 1;
                 }
             }
-            match words.kcas(&ops) {
+            match words.kcas(&entries) {
                 Ok(()) => payments += 1,
                 Err(error) => assert_eq!(error, Error::Mismatch),
             }
@@ -91,18 +91,18 @@ fn successes_are_counted_once() {
         for _ in 0..100_000 {
             let chosen = 1 + rng.random_range(0..(1 << WORDS) - 1);
             let indices: Vec<usize> = (0..WORDS).filter(|i| chosen >> i & 1 == 1).collect();
-            let ops: Vec<Op> = indices
+            let entries: Vec<Entry> = indices
                 .iter()
                 .map(|&index| {
                     let expected = words.load(index);
-                    Op {
+                    Entry {
                         index,
                         expected,
                         new: expected + 1,
                     }
                 })
                 .collect();
-            if words.kcas(&ops).is_ok() {
+            if words.kcas(&entries).is_ok() {
                 indices.iter().for_each(|&index| told[index] += 1);
             }
         }
@@ -129,12 +129,12 @@ fn readers_never_see_half_an_operation() {
             })
         });
         for step in 0..STEPS {
-            let ops = [0, 1].map(|index| Op {
+            let entries = [0, 1].map(|index| Entry {
                 index,
                 expected: step,
                 new: step + 1,
             });
-            words.kcas(&ops).unwrap();
+            words.kcas(&entries).unwrap();
         }
         // Joined one by one, because ThreadSanitizer does not see what the end of a scope waits
         // for.

@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use kcas::thread_id::{self, MAX_THREADS, TooManyThreads};
-use kcas::{Error, Op, WordArray};
+use kcas::{Entry, Error, WordArray};
 
 /// The tests count the live threads of the whole process, so they take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -16,7 +16,7 @@ fn my_index() -> usize {
 }
 
 fn swap(words: &WordArray, expected: u64, new: u64) -> Result<(), Error> {
-    words.kcas(&[0, 1].map(|index| Op {
+    words.kcas(&[0, 1].map(|index| Entry {
         index,
         expected,
         new,
@@ -120,14 +120,14 @@ fn who_cannot_help_is_told() {
         move || swap(&words, 0, 1)
     });
     let stopped = stopped.expect("it takes more steps");
-    assert!(words.peek(0) >> 63 == 1, "it is in the middle");
+    assert!(words.load_raw(0) >> 63 == 1, "it is in the middle");
     let barrier = Barrier::new(MAX_THREADS);
     thread::scope(|scope| {
         let holders = hold(scope, MAX_THREADS - 1, &barrier);
         barrier.wait();
         let one_too_many = scope.spawn(|| {
             assert_eq!(thread_id::register(), Err(TooManyThreads));
-            let single = Op {
+            let single = Entry {
                 index: 0,
                 expected: words.load(0),
                 new: 5,

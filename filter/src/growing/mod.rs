@@ -1,8 +1,12 @@
 #![doc = include_str!("design.md")]
 
+mod builder;
 mod generation;
 #[cfg(all(test, kcas_loom))]
 mod generation_models;
+mod growth;
+mod insert_error;
+mod reader;
 mod schedule;
 mod table;
 #[cfg(all(test, kcas_loom))]
@@ -14,25 +18,21 @@ use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
 use kcas::OutOfMemory;
-use kcas::sync::{AtomicU64, Ordering};
-use kcas::thread_id::{self, TooManyThreads};
+use kcas::sync::AtomicU64;
+use kcas::thread_id;
 
 pub use epoch_cell::{Pinned, pin};
 
-use crate::cuckoo::{BuildError, Class, Size, unless_too_many};
-use crate::hashing::{FixedState, Location, MAX_BUCKETS, Mixed};
+use crate::filter::{Class, unless_too_many};
+use crate::hashing::{FixedState, Location};
 use crate::update::Refused;
-use schedule::{first_bits, first_buckets};
-use table::{Key, Table, format};
+pub use builder::GrowingBuilder;
+use builder::first_table;
+pub use insert_error::InsertError;
+pub use reader::Reader;
+use schedule::first_bits;
+use table::{Key, format};
 use tables::{Member, Tables};
-
-/// Buckets of the first table, unless the builder sets another size: 10 KiB, room for some 2,000
-/// keys.
-///
-/// Not fewer, since slices fill up one by one: of small slices, one is full while the others have
-/// room. Not a power of two, so that round numbers of keys do not fall just after a split: with
-/// 1,024 buckets, 60,000 keys took 70 bits each; with 1,280 they take 44.
-const FIRST_BUCKETS: usize = 1_280;
 
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: it grows as keys are inserted,
 /// and nobody waits for it.
@@ -102,79 +102,6 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
     }
 }
 
-/// How many times a thread looks for memory, or for a list that has grown, while other threads have
-/// asked for memory too.
-const LOOKS: usize = 1_000;
-
-/// Looks up keys in a [`GrowingCuckooFilter`] while keeping its tables alive. Each lookup sees the
-/// current contents of the filter, as [`contains`](GrowingCuckooFilter::contains) does, and saves a
-/// fence.
-///
-/// While it is held, tables that are replaced are not freed: if the filter grows, drop it now and
-/// then. It stays on its thread.
-#[derive(Debug)]
-pub struct Reader<'a, S = FixedState> {
-    filter: &'a GrowingCuckooFilter<S>,
-    pinned: Pinned,
-}
-
-impl<S: BuildHasher> Reader<'_, S> {
-    /// [`GrowingCuckooFilter::contains`].
-    #[inline(always)]
-    pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        self.contains_hash(self.filter.hash(key))
-    }
-}
-
-impl<S> Reader<'_, S> {
-    /// [`GrowingCuckooFilter::contains_hash`].
-    #[inline(always)]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.filter.contains_under(hash, &self.pinned)
-    }
-}
-
-/// Why nothing was inserted. The filter is exactly as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertError {
-    /// The key, together with those that cannot be told from it, has as many copies as a bucket has
-    /// slots: 2 while fingerprints have 19 bits or more, 3 down to 15, then 4 ([`TableInfo`]).
-    /// Another copy is accepted only if the first of the key's buckets has room. Finding this out
-    /// costs two loads. The filter does not grow for copies: room for more copies of many keys
-    /// would take ever more memory per copy.
-    #[error(
-        "the filter holds as many copies of this key as it can (2 at first, 4 in the end): insert the \
-         key once (insert_unique), or remove copies"
-    )]
-    TooManyCopies,
-    /// There is no room for the key, although the table is nearly empty: many of the inserted keys
-    /// have part of their hashes in common. A larger table would soon be as crowded there, and so
-    /// on until memory is used up. (Tables of up to 1 MiB grow nevertheless.)
-    #[error(
-        "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
-         apart (with random seeds, if strangers choose the keys)"
-    )]
-    Crowded,
-    /// The allocator refused the next table, and the filter has not grown otherwise. Either no
-    /// other thread was asking for that memory, or others were, and none of them had made the
-    /// filter grow while this one looked a thousand times. (Of threads that grow a filter at the
-    /// same time, each asks for a table, and one table is used.)
-    #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
-    OutOfMemory {
-        /// How many buckets the table would have.
-        buckets: usize,
-    },
-    /// The next table would have more than [`MAX_BUCKETS`] buckets.
-    #[error("the next table would have {buckets} buckets: at most 2^32 are possible")]
-    TooLarge {
-        /// How many buckets the table would have (saturating).
-        buckets: usize,
-    },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
-    #[error(transparent)]
-    TooManyThreads(#[from] TooManyThreads),
-}
-
 /// One table of a growing filter, as [`GrowingCuckooFilter::tables`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TableInfo {
@@ -204,10 +131,7 @@ impl GrowingCuckooFilter {
 
     /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
-        GrowingBuilder {
-            size: None,
-            hasher: FixedState,
-        }
+        GrowingBuilder::new()
     }
 }
 
@@ -276,7 +200,7 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// # Panics
     /// When `found` and `keys` differ in length.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        crate::cuckoo::assert_same_length(keys, found);
+        crate::filter::assert_same_length(keys, found);
         let reader = self.reader();
         for (key, found) in keys.iter().zip(found) {
             *found = reader.contains(key);
@@ -405,109 +329,24 @@ impl<S> GrowingCuckooFilter<S> {
         })?
     }
 
-    /// Makes room, unless another thread has changed the list.
-    #[cold]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it yields a limited number of times when memory is short, and for no one thread"
-    )]
-    fn grow(&self, tables: &Tables, pinned: &Pinned) -> Result<(), InsertError> {
-        let newest = tables.newest();
-        if newest.view().older.is_some() {
-            newest.view().take_over_all();
-            self.drop_older(newest.table(), pinned);
-            return Ok(());
-        }
-        if newest.is_nearly_empty() && self.tables.holds(tables) {
-            return Err(InsertError::Crowded);
-        }
-        let buckets = newest.table().number_of_buckets().saturating_mul(2);
-        if buckets > MAX_BUCKETS {
-            return Err(InsertError::TooLarge { buckets });
-        }
-        for _ in 0..LOOKS {
-            // Relaxed: it only has to come before the exchange below of a thread that is refused
-            // memory because of this one.
-            self.asking
-                .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
-            let grown = self.grown(tables, buckets);
-            let grown = grown.map(|grown| self.put(tables, grown, pinned));
-            // Release: with the Acquire of the same exchange by another thread: one that sees this
-            // thread gone sees its list.
-            let others_ask = self.asking.fetch_sub(1, Ordering::AcqRel) > 1;
-            // Another thread had the memory, if this one had none.
-            if grown.is_ok() || !self.tables.holds(tables) {
-                return Ok(());
-            }
-            if !others_ask {
-                break;
-            }
-            // Another thread may have the memory, and be about to put it into the list or free it.
-            std::thread::yield_now();
-        }
-        Err(InsertError::OutOfMemory { buckets })
-    }
-
-    /// Returns the list with one more table, of this many buckets, which takes over from the newest
-    /// or begins a generation.
-    fn grown(&self, tables: &Tables, buckets: usize) -> Result<Tables, OutOfMemory> {
-        let newest = tables.newest().table();
-        Ok(match newest.try_split() {
-            Some(split) => tables.with_split(split?),
-            None => {
-                let slice_bits = newest.slice_bits() + 1;
-                tables.with(Table::try_new(first_bits(buckets), self.slice, slice_bits)?)
-            }
-        })
-    }
-
-    /// Replaces the list by one that has grown, unless another thread has replaced it.
-    fn put(&self, tables: &Tables, grown: Tables, pinned: &Pinned) {
-        let newest = tables.newest();
-        let is_split = grown.iter().count() == tables.iter().count();
-        let replaced = self.tables.replace(tables, Box::new(grown), pinned);
-        if replaced.is_ok() && !is_split {
-            let superseded = newest.generation.clone();
-            let turn = superseded.turn();
-            // Any thread that takes it for the newest is pinned now.
-            pinned.after_all(move || superseded.close(turn));
-        }
-    }
-
-    /// Takes the older table off the list, once `table`, of the newest generation, has taken over
-    /// everything from it.
-    fn drop_older(&self, table: &Table, pinned: &Pinned) {
-        self.replace_tables(pinned, |tables| {
-            let newest = tables.newest();
-            let is_it = std::ptr::eq(newest.table(), table) && newest.view().older.is_some();
-            is_it.then(|| tables.with_all_taken_over())
-        });
-    }
-
-    /// Takes generations off the list that have no copy and will never have one.
-    fn drop_spent(&self, pinned: &Pinned) {
-        self.replace_tables(pinned, Tables::without_spent);
-    }
-
-    /// Replaces the list by what `other` makes of it, until that succeeds or `other` returns
-    /// `None`.
-    fn replace_tables(&self, pinned: &Pinned, other: impl Fn(&Tables) -> Option<Tables>) {
-        loop {
-            let tables = self.tables.load(pinned);
-            let Some(other) = other(tables) else {
-                return;
-            };
-            if self.tables.replace(tables, Box::new(other), pinned).is_ok() {
-                return;
-            }
-        }
-    }
-
     /// [`contains`](GrowingCuckooFilter::contains) for a key with this
     /// [`hash`](GrowingCuckooFilter::hash).
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.contains_under(hash, &pin())
+    }
+
+    /// [`contains_batch`](GrowingCuckooFilter::contains_batch) for keys with these
+    /// [hashes](GrowingCuckooFilter::hash).
+    ///
+    /// # Panics
+    /// When `found` and `hashes` differ in length.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        crate::filter::assert_same_length(hashes, found);
+        let pinned = pin();
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = self.contains_under(hash, &pinned);
+        }
     }
 
     #[inline(always)]
@@ -667,73 +506,5 @@ impl<S> GrowingCuckooFilter<S> {
         let tables = self.tables.load(&pinned);
         let members: usize = tables.iter().map(Member::memory_bytes).sum();
         members + size_of::<Tables>() + size_of::<Self>()
-    }
-}
-
-fn first_table(buckets: usize) -> Result<Table, OutOfMemory> {
-    Table::try_new(first_bits(buckets), buckets, 0)
-}
-
-/// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a builder builds nothing until `build` is called"]
-pub struct GrowingBuilder<S = FixedState> {
-    size: Option<Size>,
-    hasher: S,
-}
-
-impl<S> GrowingBuilder<S> {
-    /// Makes room for `n` distinct keys in the first table. Without this and
-    /// [`buckets`](Self::buckets), the first table takes 10 KiB.
-    ///
-    /// A large first table has fingerprints of 18 bits and takes 23 bits per key; a fixed-size
-    /// filter takes 17.
-    pub fn capacity(mut self, n: usize) -> Self {
-        self.size = Some(Size::Keys(n));
-        self
-    }
-
-    /// Sets the number of buckets of the first table, of 8 bytes each. Below a thousand, later
-    /// tables have more empty slots; below ten, at least nine slots in ten are empty.
-    pub fn buckets(mut self, number: usize) -> Self {
-        self.size = Some(Size::Buckets(number));
-        self
-    }
-
-    /// As [`Builder::hasher`](crate::Builder::hasher).
-    pub fn hasher<H>(self, hasher: H) -> GrowingBuilder<Mixed<H>> {
-        self.unmixed_hasher(Mixed(hasher))
-    }
-
-    /// As [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher).
-    pub fn unmixed_hasher<H>(self, hasher: H) -> GrowingBuilder<H> {
-        GrowingBuilder {
-            size: self.size,
-            hasher,
-        }
-    }
-
-    /// Builds the filter.
-    ///
-    /// # Errors
-    /// [`BuildError`] when the size is zero or too large, or when there is no memory.
-    pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
-        let slice = match self.size {
-            None => FIRST_BUCKETS,
-            Some(Size::Keys(0) | Size::Buckets(0)) => return Err(BuildError::ZeroSize),
-            Some(Size::Keys(keys)) => first_buckets(keys, format).max(FIRST_BUCKETS),
-            Some(Size::Buckets(buckets)) => buckets,
-        };
-        if slice > MAX_BUCKETS {
-            return Err(BuildError::TooLarge { buckets: slice });
-        }
-        let first = first_table(slice)
-            .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
-        Ok(GrowingCuckooFilter {
-            tables: EpochCell::new(Tables::of(Member::first(first))),
-            slice,
-            asking: AtomicU64::new(0),
-            hasher: self.hasher,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! The layout of each table, which follows from its fingerprint length, and the length that a
 //! generation begins with.
 
-use crate::cuckoo::buckets_for;
+use crate::builder::buckets_for;
 use crate::layout::Layout;
 
 /// Number of fingerprint bits that choose the other bucket. Every table of a filter stores them; a

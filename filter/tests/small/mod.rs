@@ -8,10 +8,10 @@ mod identity;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use filter::hashing::Geometry;
-use filter::history::{self, Call, Failure};
+use filter::internals::Geometry;
+use filter::internals::history::{self, Call, Failure};
+use filter::internals::specification::{Event, OneClass};
 use filter::layout::Layout;
-use filter::specification::{Event, OneClass};
 use filter::{Class, CuckooFilter, InsertError};
 
 pub(crate) const BUCKETS: usize = 3;

@@ -11,8 +11,8 @@
 
 use std::fmt;
 
-use filter::history::{self, Call, Failure, Specification, Violation};
-use filter::specification::{Event, OfClass, OneClass, WholeTable};
+use filter::internals::history::{self, Call, Failure, Violation};
+use filter::internals::specification::{Event, OfClass, OneClass, Specification, WholeTable};
 use rayon::prelude::*;
 use subject::SLOTS_PER_BUCKET;
 
@@ -24,7 +24,7 @@ pub struct OfKey(pub Key, pub Event);
 
 /// The verdict on a round's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Judgement {
     /// All answers can be explained, except in some parts of the history in which too many calls
     /// overlapped to decide.
     Explained {
@@ -37,7 +37,7 @@ pub enum Verdict {
 
 /// Checks the calls of a scenario on a subject against the specification. The subject has room for
 /// `stash` fingerprints beside the table; `None` if it grows.
-pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -> Verdict {
+pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -> Judgement {
     if scenario.kind.is_of_two_buckets()
         && let Some(stash) = stash
     {
@@ -49,7 +49,7 @@ pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -
             .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1)))
             .collect();
         let empty = vec![0; scenario.groups.len()];
-        let told = |violation| told(&violation, scenario.groups.iter().enumerate());
+        let told = |violation| describe_violation(&violation, scenario.groups.iter().enumerate());
         return verdict(history::check(&table, &[empty], &calls), told);
     }
     let mut parts = vec![Vec::new(); scenario.groups.len()];
@@ -58,7 +58,7 @@ pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -
     }
     let verdicts = parts.par_iter().enumerate().map(|(number, calls)| {
         let group = &scenario.groups[number];
-        let told = |violation| told(&violation, [(number, group)]);
+        let told = |violation| describe_violation(&violation, [(number, group)]);
         match group.class {
             Some(class) => {
                 let one_bucket = class.buckets[0] == class.buckets[1];
@@ -70,14 +70,15 @@ pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -
         }
     });
     verdicts.reduce(
-        || Verdict::Explained { undecided: 0 },
+        || Judgement::Explained { undecided: 0 },
         |one, other| match (one, other) {
-            (Verdict::Explained { undecided: one }, Verdict::Explained { undecided: other }) => {
-                Verdict::Explained {
-                    undecided: one + other,
-                }
-            }
-            (Verdict::Explained { .. }, violation) | (violation, _) => violation,
+            (
+                Judgement::Explained { undecided: one },
+                Judgement::Explained { undecided: other },
+            ) => Judgement::Explained {
+                undecided: one + other,
+            },
+            (Judgement::Explained { .. }, violation) | (violation, _) => violation,
         },
     )
 }
@@ -93,16 +94,16 @@ fn with_event<E, F>(call: &Call<E>, event: F) -> Call<F> {
 
 fn verdict<State, E>(
     checked: Result<Vec<State>, Failure<State, E>>,
-    told: impl FnOnce(Violation<State, E>) -> String,
-) -> Verdict {
+    describe: impl FnOnce(Violation<State, E>) -> String,
+) -> Judgement {
     match checked {
-        Ok(_) => Verdict::Explained { undecided: 0 },
-        Err(Failure::TooManyOverlap) => Verdict::Explained { undecided: 1 },
-        Err(Failure::Violation(violation)) => Verdict::Violation(told(violation)),
+        Ok(_) => Judgement::Explained { undecided: 0 },
+        Err(Failure::TooManyOverlap) => Judgement::Explained { undecided: 1 },
+        Err(Failure::Violation(violation)) => Judgement::Violation(describe(violation)),
     }
 }
 
-fn told<'a, State: fmt::Debug, E: fmt::Display>(
+fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
     violation: &Violation<State, E>,
     groups: impl IntoIterator<Item = (usize, &'a Group)>,
 ) -> String {

@@ -26,15 +26,15 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use filter::history::Call;
-use filter::specification::Event;
+use filter::internals::history::Call;
+use filter::internals::specification::Event;
 
 pub use candidate::Candidate;
 
 use subject::calls::{Calls, Operation};
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use crate::judge::{OfKey, Verdict, judge};
+use crate::judge::{Judgement, OfKey, judge};
 use crate::perturbation::Part;
 use crate::recorder::Log;
 use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
@@ -144,8 +144,8 @@ pub fn run(
             (!candidate.grows).then_some(candidate.stash),
             &calls,
         ) {
-            Verdict::Explained { undecided } => totals.undecided += undecided as u64,
-            Verdict::Violation(history) => {
+            Judgement::Explained { undecided } => totals.undecided += undecided as u64,
+            Judgement::Violation(history) => {
                 found = Some(Found {
                     round,
                     scenario: describe(&scenario),

@@ -31,7 +31,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-use filter::history::Call;
+use filter::internals::history::Call;
 
 /// What one thread did, in order.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! safe.
 
 use crossbeam_epoch::{Guard, pin};
-use kcas::Ops;
+use kcas::Entries;
 use kcas::sync::Ordering;
 
 use crate::word::{Content, Install, Kcas, Role, Word, is_value};
@@ -36,11 +36,11 @@ impl Kcas {
 
     /// Returns the logical value of the word at `index`, given the content that was read.
     fn value_at(&self, index: usize) -> u64 {
-        let op = self.ops.iter().find(|op| op.index == index);
-        let op = op.expect("an operation is in its own words only");
+        let entry = self.entries.iter().find(|entry| entry.index == index);
+        let entry = entry.expect("an operation is in its own words only");
         match self.state() {
-            State::Undecided | State::Failed => op.expected,
-            State::Succeeded => op.new,
+            State::Undecided | State::Failed => entry.expected,
+            State::Succeeded => entry.new,
         }
     }
 }
@@ -49,7 +49,7 @@ impl Kcas {
 /// under way there, the thread's own note of the epoch.
 #[inline]
 pub(crate) fn load(words: &[Word], index: usize) -> u64 {
-    let raw = words[index].peek();
+    let raw = words[index].load_raw();
     if is_value(raw) {
         raw
     } else {
@@ -96,10 +96,10 @@ pub(crate) fn compare_exchange(
     }
 }
 
-/// Completes the K-CAS `ops` (ascending indices, all in range); returns true if it succeeded.
-pub(crate) fn kcas(words: &[Word], ops: Ops) -> bool {
+/// Completes the K-CAS `entries` (ascending indices, all in range); returns true if it succeeded.
+pub(crate) fn kcas(words: &[Word], entries: Entries) -> bool {
     let guard = &pin();
-    let kcas = Kcas::new(State::Undecided as u64, ops, guard);
+    let kcas = Kcas::new(State::Undecided as u64, entries, guard);
     while let Some(other) = install_and_decide(words, kcas, Role::Owner, guard) {
         help(words, other, guard);
     }
@@ -107,8 +107,8 @@ pub(crate) fn kcas(words: &[Word], ops: Ops) -> bool {
     if succeeded {
         release(words, kcas, guard);
     } else {
-        for op in &kcas.ops {
-            settle(&words[op.index], kcas, op.expected, guard);
+        for entry in &kcas.entries {
+            settle(&words[entry.index], kcas, entry.expected, guard);
         }
     }
     // SAFETY: it was made above. It has left its words and cannot return: after a success, each
@@ -144,8 +144,8 @@ fn install_and_decide<'g>(
     guard: &'g Guard,
 ) -> Option<&'g Kcas> {
     let mut verdict = State::Succeeded;
-    for op in &kcas.ops {
-        match install(&words[op.index], kcas, op.expected, role, guard) {
+    for entry in &kcas.entries {
+        match install(&words[entry.index], kcas, entry.expected, role, guard) {
             Installed::Yes => {}
             Installed::Decided => break,
             Installed::Differs => {
@@ -223,11 +223,14 @@ fn finish_install(word: &Word, install: &Install, guard: &Guard) -> bool {
 /// determines.
 fn release(words: &[Word], kcas: &Kcas, guard: &Guard) {
     let succeeded = kcas.state() == State::Succeeded;
-    for op in &kcas.ops {
-        let outcome = if succeeded { op.new } else { op.expected };
+    for entry in &kcas.entries {
+        let outcome = if succeeded { entry.new } else { entry.expected };
         // An error means that another thread released it.
-        let _ =
-            words[op.index].compare_exchange(Content::Kcas(kcas), Content::Value(outcome), guard);
+        let _ = words[entry.index].compare_exchange(
+            Content::Kcas(kcas),
+            Content::Value(outcome),
+            guard,
+        );
     }
 }
 
@@ -252,7 +255,7 @@ fn settle(word: &Word, kcas: &Kcas, expected: u64, guard: &Guard) {
 mod tests {
     use std::sync::Arc;
 
-    use kcas::Op;
+    use kcas::Entry;
     use kcas::steps::freeze;
 
     use super::*;
@@ -261,7 +264,7 @@ mod tests {
     const STEPS: u64 = 30;
 
     fn all_values(words: &[Word]) -> bool {
-        words.iter().all(|word| is_value(word.peek()))
+        words.iter().all(|word| is_value(word.load_raw()))
     }
 
     /// A helper installs an operation that is about to fail into the word on which it fails, as
@@ -274,20 +277,20 @@ mod tests {
         {
             let words: Arc<[Word]> = [0, 5].map(Word::new).into();
             let (for_owner, for_helper) = (Arc::clone(&words), Arc::clone(&words));
-            let op = |index| Op {
+            let entry = |index| Entry {
                 index,
                 expected: 0,
                 new: 1,
             };
-            let ops = Ops::from_iter([op(0), op(1)]);
-            let Ok(owner) = freeze(owner_stops, move || kcas(&for_owner, ops)) else {
+            let entries = Entries::from_iter([entry(0), entry(1)]);
+            let Ok(owner) = freeze(owner_stops, move || kcas(&for_owner, entries)) else {
                 break;
             };
             let _ = compare_exchange(&words, 1, 5, 0);
             let helper = freeze(helper_stops, move || {
                 compare_exchange(&for_helper, 0, 0, 7).is_ok()
             });
-            let installed = !is_value(words[1].peek());
+            let installed = !is_value(words[1].load_raw());
             let succeeded = owner.thaw();
             installed_late += u64::from(installed && !succeeded);
             assert!(all_values(&words), "steps {owner_stops}, {helper_stops}");

@@ -46,5 +46,5 @@ mod commit;
 mod word;
 mod words;
 
-pub use kcas::{Error, Op, OutOfMemory, steps};
+pub use kcas::{Entry, Error, OutOfMemory, steps};
 pub use words::WordArray;

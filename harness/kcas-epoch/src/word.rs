@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crossbeam_epoch::Guard;
-use kcas::Ops;
+use kcas::Entries;
 use kcas::sync::{AtomicU64, Ordering};
 
 const TAG: u64 = 1 << 63;
@@ -44,7 +44,7 @@ pub(crate) enum Content<'g> {
 pub(crate) struct Kcas {
     /// The [`State`](crate::commit::State), as a number.
     pub(crate) status: AtomicU64,
-    pub(crate) ops: Ops,
+    pub(crate) entries: Entries,
 }
 
 /// An installation of a K-CAS in one word, by one thread.
@@ -74,7 +74,7 @@ impl Word {
 
     /// Returns the raw content of the word: its value, or a number of 2^63 or more.
     #[inline]
-    pub(crate) fn peek(&self) -> u64 {
+    pub(crate) fn load_raw(&self) -> u64 {
         // SeqCst, as all accesses here: see the docs of `kcas`, "Orderings".
         self.0.load(Ordering::SeqCst)
     }
@@ -87,7 +87,7 @@ impl Word {
     }
 
     pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Content<'g> {
-        Content::of(self.peek(), guard)
+        Content::of(self.load_raw(), guard)
     }
 
     pub(crate) fn compare_exchange<'g>(
@@ -149,9 +149,9 @@ fn address<T>(descriptor: &T) -> usize {
 impl Kcas {
     /// Creates an operation that lives as long as its guard, or until it is
     /// [retired](Kcas::retire).
-    pub(crate) fn new(status: u64, ops: Ops, _: &Guard) -> &Kcas {
+    pub(crate) fn new(status: u64, entries: Entries, _: &Guard) -> &Kcas {
         let status = AtomicU64::new(status);
-        let at = Arc::into_raw(Arc::new(Kcas { status, ops }));
+        let at = Arc::into_raw(Arc::new(Kcas { status, entries }));
         at.expose_provenance();
         // SAFETY: it was just made, and whoever releases it (`retire`) guarantees that it is no
         // longer used.

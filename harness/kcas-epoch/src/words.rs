@@ -1,6 +1,6 @@
 //! The public interface: [`WordArray`].
 
-use kcas::{Error, Op, OutOfMemory, ascending};
+use kcas::{Entry, Error, OutOfMemory, sort_entries};
 
 use crate::commit;
 use crate::word::{Word, is_value};
@@ -9,11 +9,11 @@ use crate::word::{Word, is_value};
 /// guarantees.
 ///
 /// ```
-/// use kcas_epoch::{Op, WordArray};
+/// use kcas_epoch::{Entry, WordArray};
 ///
 /// let words = WordArray::from_values(vec![100, 0]);
-/// let ops = [Op { index: 0, expected: 100, new: 70 }, Op { index: 1, expected: 0, new: 30 }];
-/// words.kcas(&ops).unwrap();
+/// let entries = [Entry { index: 0, expected: 100, new: 70 }, Entry { index: 1, expected: 0, new: 30 }];
+/// words.kcas(&entries).unwrap();
 /// assert_eq!((words.load(0), words.load(1)), (70, 30));
 /// ```
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct WordArray {
 
 impl WordArray {
     /// Maximum number of entries of one [`kcas`](Self::kcas).
-    pub const MAX_OPS: usize = kcas::WordArray::MAX_OPS;
+    pub const MAX_ENTRIES: usize = kcas::WordArray::MAX_ENTRIES;
 
     /// Width of a value in bits: 63.
     pub const VALUE_BITS: u32 = kcas::WordArray::VALUE_BITS;
@@ -95,8 +95,8 @@ impl WordArray {
     /// # Panics
     /// When `index` is out of range.
     #[inline]
-    pub fn peek(&self, index: usize) -> u64 {
-        self.words[index].peek()
+    pub fn load_raw(&self, index: usize) -> u64 {
+        self.words[index].load_raw()
     }
 
     /// Replaces the word at `index` by `new` if it holds `current`. Returns `Ok(current)`, or `Err`
@@ -114,18 +114,21 @@ impl WordArray {
         commit::compare_exchange(&self.words, index, current, new)
     }
 
-    /// Replaces all the words that `ops` names if each holds its expected value at one moment;
+    /// Replaces all the words that `entries` names if each holds its expected value at one moment;
     /// otherwise none. Lock-free, except for the allocator.
     ///
     /// # Errors
     /// Returns [`Error::Mismatch`] if some word differs; the other errors report misuse, found
     /// before any word changes.
-    pub fn kcas(&self, ops: &[Op]) -> Result<(), Error> {
-        let ops = ascending(ops, self.len())?;
-        let done = match ops.as_slice() {
+    pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
+        let entries = sort_entries(entries, self.len())?;
+        let done = match entries.as_slice() {
             [] => true,
-            [op] => commit::compare_exchange(&self.words, op.index, op.expected, op.new).is_ok(),
-            _ => commit::kcas(&self.words, ops),
+            [entry] => {
+                commit::compare_exchange(&self.words, entry.index, entry.expected, entry.new)
+                    .is_ok()
+            }
+            _ => commit::kcas(&self.words, entries),
         };
         match done {
             true => Ok(()),

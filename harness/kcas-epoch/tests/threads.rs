@@ -4,20 +4,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use kcas_epoch::{Op, WordArray};
+use kcas_epoch::{Entry, WordArray};
 use memory_stats::memory_stats;
 
 /// Tries to add one to both words.
 fn add(words: &WordArray) -> bool {
-    let ops = [0, 1].map(|index| {
+    let entries = [0, 1].map(|index| {
         let expected = words.load(index);
-        Op {
+        Entry {
             index,
             expected,
             new: expected + 1,
         }
     });
-    words.kcas(&ops).is_ok()
+    words.kcas(&entries).is_ok()
 }
 
 /// In a process of its own with a single test: anything else that runs would be counted too.

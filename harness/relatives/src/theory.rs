@@ -81,7 +81,7 @@ pub fn exactly<S: Subject>(
 
 /// The size of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct Trial {
     /// The approximate number of keys inserted into each table, and of absent keys looked up in it.
     /// At least [`LEAST_KEYS`].
     pub keys: u64,
@@ -102,10 +102,10 @@ pub struct Keys {
 
 impl Keys {
     /// Returns the keys of a measurement.
-    pub fn of(effort: Effort) -> Self {
+    pub fn of(trial: Trial) -> Self {
         Self {
-            first: SmallRng::seed_from_u64(effort.seed).random(),
-            absent: effort.keys,
+            first: SmallRng::seed_from_u64(trial.seed).random(),
+            absent: trial.keys,
         }
     }
 
@@ -154,9 +154,9 @@ pub fn of_share(share: f64, trials: f64) -> f64 {
 /// # Panics
 ///
 /// If a claim does not hold.
-pub fn all_hold(keys: u64, compare: fn(Effort) -> Result<Vec<Claim>>) {
-    let effort = Effort { keys, seed: 1 };
-    let rows = compare(effort).unwrap();
+pub fn all_hold(keys: u64, compare: fn(Trial) -> Result<Vec<Claim>>) {
+    let trial = Trial { keys, seed: 1 };
+    let rows = compare(trial).unwrap();
     assert!(!rows.is_empty());
     for row in rows {
         assert!(row.holds(), "{row:?}");

@@ -19,7 +19,7 @@ use crate::machine;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::print::{note, say};
 use crate::studies::study::seconds;
-use crate::subjects::registry::{Entry, Registry};
+use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
 #[derive(Debug, Args)]
@@ -109,7 +109,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
 }
 
 /// Prints what is about to be done.
-fn announce(entry: &Entry, settings: &Settings) -> Result<()> {
+fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
     note!("  {}, seed {seed}", counted(*threads, "thread"));
@@ -168,7 +168,7 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
 }
 
 /// Returns a function that formats the command line repeating a round.
-fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
+fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
     move |round| {
@@ -187,7 +187,7 @@ fn again(entry: &Entry, settings: &Settings) -> impl Fn(u64) -> String + Send + 
 }
 
 /// Prints a violation, for a person to read and repeat.
-fn tell(found: &Found, entry: &Entry, settings: &Settings) {
+fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     let Found {
         round,
         scenario,

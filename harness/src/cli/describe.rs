@@ -97,7 +97,7 @@ pub(super) fn describe(options: &Options) -> Result<Ending> {
         let rows = rows(&description);
         sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
-        outputs::leave(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
+        outputs::publish(directory, NAME, &rows, &sidecar, None).end(Ok(()))?;
         let files = Outputs::named(directory, NAME);
         note!(
             "left {} and {}",

@@ -36,7 +36,7 @@ use crate::results::record::Row;
 use crate::run::gate::{Arrival, Gate};
 use crate::run::plan::{Measurement, Part, Plan};
 use crate::run::stall::{self, Observed, Site};
-use crate::subjects::registry::{Entry, Registry};
+use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::counted;
 use crate::workload::arrivals::Arrivals;
 use crate::workload::draw;
@@ -279,7 +279,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Creates an empty table, sized so that the resident keys make up the workload's load factor.
-    fn empty_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
+    fn empty_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
         let slots = self.keys.residents() as f64 / workload.load();
         let buckets = (slots / SLOTS_PER_BUCKET as f64).ceil() as usize;
         Ok(Table {
@@ -290,7 +290,7 @@ impl<'a> Bench<'a> {
 
     /// Creates a table that holds the resident keys. A subject that cannot hold them all is
     /// measured as it is.
-    fn filled_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
+    fn filled_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
         let mut table = self.empty_table(entry, workload)?;
         if entry.holds_keys {
             let accepted = self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));

@@ -120,7 +120,7 @@ impl Outputs {
     /// Returns the files of a new run in a directory, which is created if need be. Files of an
     /// earlier run are never overwritten: they are renamed to `NAME.1.csv` and so on, with the
     /// first free number, and their new CSV path is returned too.
-    pub fn claim(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
+    pub fn reserve(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
         create(directory)?;
         let new = Self::named(directory, name);
         if !new.exist() {
@@ -148,10 +148,10 @@ impl Outputs {
     }
 }
 
-/// Returns the files of a run like [`Outputs::claim`], and prints a note if earlier ones were
+/// Returns the files of a run like [`Outputs::reserve`], and prints a note if earlier ones were
 /// moved.
-pub(crate) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
-    let (outputs, moved) = Outputs::claim(directory, name)?;
+pub(crate) fn reserve(directory: &Path, name: &str) -> Result<Outputs> {
+    let (outputs, moved) = Outputs::reserve(directory, name)?;
     if let Some(moved) = moved {
         note!("  earlier results are now {}", moved.display());
     }
@@ -161,7 +161,7 @@ pub(crate) fn claim(directory: &Path, name: &str) -> Result<Outputs> {
 /// Writes rows, description and figure, if there is one, of a finished run. If one cannot be
 /// written the others still are, but none without the rows, so that earlier results stay as they
 /// are.
-pub(crate) fn leave<Row: Serialize>(
+pub(crate) fn publish<Row: Serialize>(
     directory: &Path,
     name: &str,
     rows: &[Row],
@@ -174,7 +174,7 @@ pub(crate) fn leave<Row: Serialize>(
         .and_then(|()| csv_of(rows))
         .and_then(|text| Staged::write(&files.csv, &text))
         .and_then(|staged| {
-            claim(directory, name)?;
+            reserve(directory, name)?;
             staged.publish()
         });
     if written.add(&files.csv, published) {
@@ -243,7 +243,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("made/here");
         for run in 0..3 {
-            let (files, moved) = Outputs::claim(&directory, "demo").unwrap();
+            let (files, moved) = Outputs::reserve(&directory, "demo").unwrap();
             let expected = (run > 0).then(|| directory.join(format!("demo.{run}.csv")));
             assert_eq!(moved, expected);
             for path in files.paths() {

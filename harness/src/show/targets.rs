@@ -18,7 +18,7 @@ use crate::wording::counted;
 
 /// How a measured ratio compares with its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TargetVerdict {
     /// At the aim or above it.
     Reached,
     /// Below the aim, but no lower than the least.
@@ -98,18 +98,18 @@ pub fn lines(experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
 
 impl Line {
     /// Compares the ratio with the target. The median decides.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> TargetVerdict {
         match self.measured {
-            None => Verdict::NotMeasured,
-            Some(ratio) if ratio.count < verdict::FEWEST => Verdict::TooFewRounds,
-            Some(ratio) if ratio.median >= self.aim => Verdict::Reached,
-            Some(ratio) if ratio.median >= self.at_least => Verdict::Enough,
-            Some(_) => Verdict::Short,
+            None => TargetVerdict::NotMeasured,
+            Some(ratio) if ratio.count < verdict::FEWEST => TargetVerdict::TooFewRounds,
+            Some(ratio) if ratio.median >= self.aim => TargetVerdict::Reached,
+            Some(ratio) if ratio.median >= self.at_least => TargetVerdict::Enough,
+            Some(_) => TargetVerdict::Short,
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TargetVerdict {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(match self {
             Self::Reached => "aim reached",
@@ -166,11 +166,11 @@ pub fn table(lines: &[Line]) -> String {
             .map(|note| note + "\n")
             .collect::<String>(),
         lines.len(),
-        with(Verdict::Reached),
-        with(Verdict::Enough),
-        with(Verdict::Short),
-        with(Verdict::NotMeasured),
-        with(Verdict::TooFewRounds),
+        with(TargetVerdict::Reached),
+        with(TargetVerdict::Enough),
+        with(TargetVerdict::Short),
+        with(TargetVerdict::NotMeasured),
+        with(TargetVerdict::TooFewRounds),
     )
 }
 
@@ -214,7 +214,7 @@ mod tests {
         aim          = 1.95
     "#;
 
-    fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+    fn verdicts(rows: &[Row]) -> Vec<TargetVerdict> {
         let lines = lines(&Experiment::parse(GOOD).unwrap(), rows);
         lines.iter().map(Line::verdict).collect()
     }
@@ -233,7 +233,7 @@ mod tests {
             };
             (1..=rounds).flat_map(of_round).collect::<Vec<_>>()
         };
-        use Verdict::*;
+        use TargetVerdict::*;
         assert_eq!(verdicts(&rows(5)), [Reached, Short, Enough]);
         assert_eq!(verdicts(&rows(4)), [TooFewRounds; 3]);
         assert_eq!(

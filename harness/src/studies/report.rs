@@ -21,6 +21,7 @@ const ORDER: [&str; 21] = [
     "latency",
     "stalls",
     "rivals",
+    "rivals-large",
     "relatives",
     "load-factor",
     "hits",

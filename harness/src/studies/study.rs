@@ -247,7 +247,7 @@ fn end<R: Shown>(
         let figure = figure.map(|figure| figure.render());
         figure.transpose()
     });
-    let written = outputs::leave(directory, name, rows, &sidecar, figure.transpose());
+    let written = outputs::publish(directory, name, rows, &sidecar, figure.transpose());
     written.name();
     written.end(measured.context("rows measured before the error are kept"))?;
     if is_stopped {

@@ -14,7 +14,7 @@ use crate::workload::phase::Measured;
 
 /// A subject in the registry.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct SubjectInfo {
     /// [`Subject::NAME`].
     pub name: &'static str,
     /// [`Subject::DESCRIPTION`].
@@ -33,7 +33,7 @@ pub struct Entry {
     candidate: Candidate,
 }
 
-impl Entry {
+impl SubjectInfo {
     /// Creates an empty filter with room for `buckets` ×
     /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
     ///
@@ -59,7 +59,7 @@ impl Entry {
 /// The subjects that a sweep may name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    entries: Vec<Entry>,
+    entries: Vec<SubjectInfo>,
 }
 
 impl Registry {
@@ -122,7 +122,7 @@ impl Registry {
     /// Adds a subject; one of the same name is replaced.
     pub fn add<S: Subject>(&mut self) {
         self.entries.retain(|entry| entry.name != S::NAME);
-        self.entries.push(Entry {
+        self.entries.push(SubjectInfo {
             name: S::NAME,
             description: S::DESCRIPTION,
             guarantees: S::GUARANTEES,
@@ -136,7 +136,7 @@ impl Registry {
     }
 
     /// Returns all subjects, in the order in which they were added.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[SubjectInfo] {
         &self.entries
     }
 
@@ -150,7 +150,7 @@ impl Registry {
     /// # Errors
     ///
     /// If the name is unknown; the message gives the nearest of the known ones, and lists them all.
-    pub fn get(&self, name: &str) -> Result<&Entry> {
+    pub fn get(&self, name: &str) -> Result<&SubjectInfo> {
         match self.entries.iter().find(|entry| entry.name == name) {
             Some(entry) => Ok(entry),
             None => bail!("unknown subject {}", unknown(name, &self.names())),

@@ -1,6 +1,6 @@
 //! Single calls of any subject, chosen at run time.
 
-use filter::specification::Event;
+use filter::internals::specification::Event;
 use filter::{Class, InsertError};
 
 use crate::Subject;

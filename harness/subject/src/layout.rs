@@ -5,7 +5,8 @@ use std::hash::{BuildHasher, Hash};
 
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
-use filter::hashing::{Location, MAX_BUCKETS};
+use filter::hashing::MAX_BUCKETS;
+use filter::internals::Location;
 
 use crate::SLOTS_PER_BUCKET;
 use crate::sync::{AtomicU64, name, zeros};
@@ -22,7 +23,7 @@ pub const FALSE_POSITIVE_RATE: f64 =
     (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
 
 /// The mapping of a fingerprint to its two buckets, as in the lock-free filter.
-pub type Geometry = filter::hashing::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
+pub type Geometry = filter::internals::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
 /// Returns the geometry of a table with this many buckets.
 pub fn geometry(buckets: usize) -> Result<Geometry> {

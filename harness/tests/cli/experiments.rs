@@ -120,6 +120,7 @@ fn the_committed_experiments_are_usable() {
         "quick.toml",
         "full.toml",
         "full-large.toml",
+        "rivals-large.toml",
         "speed.toml",
         "stalls.toml",
     ];

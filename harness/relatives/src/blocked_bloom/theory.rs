@@ -5,27 +5,24 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::BlockedBloom;
 use crate::theory::Keys;
-use crate::theory::{Claim, Effort};
+use crate::theory::{Claim, Trial};
 
 const LOADS: [f64; 2] = [0.5, 0.95];
 
 /// Measures the claims.
-pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
-    LOADS
-        .map(|load| at_load(effort, load))
-        .into_iter()
-        .collect()
+pub fn theory(trial: Trial) -> Result<Vec<Claim>> {
+    LOADS.map(|load| at_load(trial, load)).into_iter().collect()
 }
 
-fn at_load(effort: Effort, load: f64) -> Result<Claim> {
-    let slots = effort.keys as f64 / load;
+fn at_load(trial: Trial, load: f64) -> Result<Claim> {
+    let slots = trial.keys as f64 / load;
     let filter = BlockedBloom::with_buckets((slots / SLOTS_PER_BUCKET as f64) as usize)?;
-    let keys = Keys::of(effort);
-    keys.insert(&filter, 0..effort.keys)?;
-    let expected = filter.false_positive_rate(effort.keys as f64);
+    let keys = Keys::of(trial);
+    keys.insert(&filter, 0..trial.keys)?;
+    let expected = filter.false_positive_rate(trial.keys as f64);
     let formula = "Σ P(i) E[(X/64)³]², P Poisson, Putze et al. 2007";
     let name = format!("load {load}");
-    Ok(keys.false_positive_rate(&filter, effort.keys, name, formula, expected))
+    Ok(keys.false_positive_rate(&filter, trial.keys, name, formula, expected))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::Bloom;
 use crate::double_hashing::DoubleHashing;
 use crate::theory::Keys;
-use crate::theory::{Claim, Effort, exactly};
+use crate::theory::{Claim, Trial, exactly};
 
 /// The false positive rate of a Bloom filter.
 pub const RATE: &str = "(1 − e^(−kn/m))^k, Bloom 1970";
@@ -19,40 +19,40 @@ const BITS: [f64; 5] = [6.0, 8.0, 10.0, 13.0, 16.0];
 const LOADS: [f64; 2] = [0.5, 2.0];
 
 /// Measures the claims.
-pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
+pub fn theory(trial: Trial) -> Result<Vec<Claim>> {
     let mut rows = Vec::new();
     for bits in BITS {
-        let bloom = sized(effort, bits)?;
-        rows.extend(sizes(&bloom, effort, bits));
-        rows.extend(wrong(&bloom, effort, bits, 1.0)?);
+        let bloom = sized(trial, bits)?;
+        rows.extend(sizes(&bloom, trial, bits));
+        rows.extend(wrong(&bloom, trial, bits, 1.0)?);
     }
     for load in LOADS {
-        rows.extend(wrong(&sized(effort, 10.0)?, effort, 10.0, load)?);
+        rows.extend(wrong(&sized(trial, 10.0)?, trial, 10.0, load)?);
     }
     Ok(rows)
 }
 
 /// Builds a filter with this many bits per key, for all keys.
-fn sized(effort: Effort, bits: f64) -> Result<Bloom> {
-    Bloom::new(effort.keys as usize, (-bits * LN_2).exp2())
+fn sized(trial: Trial, bits: f64) -> Result<Bloom> {
+    Bloom::new(trial.keys as usize, (-bits * LN_2).exp2())
 }
 
-fn sizes(bloom: &Bloom, effort: Effort, bits: f64) -> [Claim; 2] {
+fn sizes(bloom: &Bloom, trial: Trial, bits: f64) -> [Claim; 2] {
     let shape = bloom.shape();
     let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
     let name = |what| format!("{what}, {bits} bits a key");
     let size = "n log2(1/ε) / ln 2, rounded up";
     // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
-    let m = exactly::<Bloom>(name("m"), size, bits * effort.keys as f64, cells).within(1.0);
+    let m = exactly::<Bloom>(name("m"), size, bits * trial.keys as f64, cells).within(1.0);
     let optimum = "ln 2 · m/n, rounded";
     let k = exactly::<Bloom>(name("k"), optimum, LN_2 * bits, hashes).within(0.5);
     [m, k]
 }
 
 /// Measures fill and false positive rate with `load` times the keys that the filter is sized for.
-fn wrong(bloom: &Bloom, effort: Effort, bits: f64, load: f64) -> Result<[Claim; 2]> {
-    let (keys, shape) = (Keys::of(effort), bloom.shape());
-    let inserted = (load * effort.keys as f64) as u64;
+fn wrong(bloom: &Bloom, trial: Trial, bits: f64, load: f64) -> Result<[Claim; 2]> {
+    let (keys, shape) = (Keys::of(trial), bloom.shape());
+    let inserted = (load * trial.keys as f64) as u64;
     keys.insert(bloom, 0..inserted)?;
     let n = inserted as f64;
     let name = match load {

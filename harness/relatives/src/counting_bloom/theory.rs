@@ -9,7 +9,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 
 use crate::CountingBloom;
 use crate::bloom::theory as bloom;
-use crate::theory::{Claim, Effort, exactly};
+use crate::theory::{Claim, Trial, exactly};
 use crate::theory::{Keys, of_share};
 
 /// The formula for the share of saturated counters, those that stay at 15.
@@ -19,9 +19,9 @@ const SATURATED: &str = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 200
 const TOO_MANY: u64 = 8;
 
 /// Measures the claims.
-pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
-    let keys = Keys::of(effort);
-    let n = effort.keys;
+pub fn theory(trial: Trial) -> Result<Vec<Claim>> {
+    let keys = Keys::of(trial);
+    let n = trial.keys;
     let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
     let bits = 4.0 * filter.shape().cells() as f64 / n as f64;
     let name = format!("{bits:.1} bits a key");

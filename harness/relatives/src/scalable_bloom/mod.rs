@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
 use filter::FixedState;
-use filter::length::Length;
+use filter::internals::length::Length;
 use kcas::steps::step;
 use kcas::thread_id;
 use once_cell::race::OnceBox;

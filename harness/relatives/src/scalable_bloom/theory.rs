@@ -8,7 +8,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 use crate::ScalableBloom;
 use crate::bloom::theory as bloom;
 use crate::theory::Keys;
-use crate::theory::{Claim, Effort, exactly};
+use crate::theory::{Claim, Trial, exactly};
 
 /// Growth, tightening, and the number of stages filled, the last of them half.
 const CASES: [(usize, f64, u32); 4] = [
@@ -19,21 +19,21 @@ const CASES: [(usize, f64, u32); 4] = [
 ];
 
 /// Measures the claims.
-pub fn theory(effort: Effort) -> Result<Vec<Claim>> {
+pub fn theory(trial: Trial) -> Result<Vec<Claim>> {
     let cases = CASES.into_iter();
     let rows = cases
-        .map(|case| of_case(effort, case))
+        .map(|case| of_case(trial, case))
         .collect::<Result<Vec<_>>>()?;
     Ok(rows.into_iter().flatten().collect())
 }
 
-fn of_case(effort: Effort, (growth, tightening, stages): (usize, f64, u32)) -> Result<[Claim; 4]> {
+fn of_case(trial: Trial, (growth, tightening, stages): (usize, f64, u32)) -> Result<[Claim; 4]> {
     // Makes all stages but the last, and half of the last, hold all keys.
     let before = (growth.pow(stages - 1) - 1) / (growth - 1);
     let last = growth.pow(stages - 1);
-    let first = (effort.keys as usize / (before + last / 2)).max(1);
+    let first = (trial.keys as usize / (before + last / 2)).max(1);
     let filter = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening)?;
-    let keys = Keys::of(effort);
+    let keys = Keys::of(trial);
     let inserted = (first * (before + last / 2)) as u64;
     // The number of keys at which each stage was added.
     let mut added_at = vec![0];

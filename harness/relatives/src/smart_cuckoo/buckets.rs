@@ -4,7 +4,8 @@
 use std::num::NonZeroU64;
 
 use anyhow::{Result, ensure};
-use filter::hashing::{mix, reduce};
+use filter::hashing::mix;
+use filter::internals::reduce;
 
 /// What the table stores of a key: its hash, all of whose bits must be good. Zero stands for an
 /// empty bucket.

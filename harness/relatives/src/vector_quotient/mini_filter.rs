@@ -1,27 +1,26 @@
 //! The mini-filter of a block of a vector quotient filter: which of the block's slots belong to
-//! which of its buckets.
+//! which of its buckets, and the moves of tags between slots.
 //!
 //! A block has [`SLOTS`] slots, each with a tag, and [`BUCKETS`] buckets, each of which has as many
-//! consecutive slots as it needs. Their number is written in unary: for each bucket in order, a
-//! zero for each of its slots and then a one. That takes one bit per bucket and one per taken slot;
-//! the rest of the 128 bits are ones.
+//! consecutive slots as it needs. Their *runs* are written in unary, in 128 bits: for each bucket in
+//! order, a zero and then a one for each of its slots. The rest are zeros, so a block of zeros is
+//! empty.
 //!
 //! ```text
-//! bit 0 …                                                    … 127
-//!     0 0 1   1   0 1   …   1          1 1 … 1
+//! bit 0 …                                      … 127
+//!     0 1 1   0   0 1   …   0 1        0 … 0
 //!     bucket  1   2         the last   one for each empty slot
 //!     0: two  no  one
 //! ```
 //!
-//! So the last bit is always a one and need not be stored: the block's lock takes its place. To
-//! find a bucket's slots, *select* the one that ends the preceding bucket: the ones up to there
-//! count the preceding buckets, the zeros the preceding slots.
+//! To find a bucket's slots, *select* its zero: the zeros before it count the preceding buckets, the
+//! ones the preceding slots.
 
-/// Slots per block.
-pub(super) const SLOTS: usize = 48;
+/// Slots per block. Two fewer than in the paper: their bytes hold the block's lock and version.
+pub(super) const SLOTS: usize = 46;
 
-/// Buckets per block: more than slots, so that a bucket has 0.6 slots when all are taken.
-pub(super) const BUCKETS: usize = 80;
+/// Buckets per block: more than slots, so that a bucket has 0.56 slots when all are taken.
+pub(super) const BUCKETS: usize = 82;
 
 /// Bits per tag.
 const TAG_BITS: usize = 8;
@@ -29,11 +28,8 @@ const TAG_BITS: usize = 8;
 /// Tags per word.
 pub(super) const TAGS_PER_WORD: usize = 64 / TAG_BITS;
 
-/// Words that hold a block's tags.
-pub(super) const TAG_WORDS: usize = SLOTS / TAGS_PER_WORD;
-
-/// The unary counts of a block without tags.
-pub(super) const EMPTY: u128 = u128::MAX;
+/// Words that hold a block's tags. The last two bytes hold none.
+pub(super) const TAG_WORDS: usize = SLOTS.div_ceil(TAGS_PER_WORD);
 
 const _: () = assert!(SLOTS + BUCKETS == 128);
 
@@ -48,48 +44,66 @@ const HIGHEST: u64 = 0x80 * LOWEST;
 pub(super) struct Run {
     /// The first of its slots, or where it would be.
     pub(super) slot: usize,
-    /// The number of its slots.
-    pub(super) len: usize,
-    /// The bit of the first slot.
+    /// A one for each of its slots, from bit 1 on.
+    pub(super) ones: u64,
+    /// The bucket's zero. The ones of its slots follow.
     bit: usize,
 }
 
 impl Run {
-    /// Finds the slots of a bucket.
-    #[inline]
-    pub(super) fn of(bucket: usize, unary: u128) -> Self {
-        let bit = match bucket {
-            0 => 0,
-            _ => select(unary, bucket - 1) + 1,
-        };
+    /// Returns the slots of a bucket, whose zero is this bit of the runs; `following` is the bits
+    /// from there on.
+    #[inline(always)]
+    pub(super) fn at(bit: usize, bucket: usize, following: u64) -> Self {
         Self {
-            slot: bit - bucket,
-            len: (unary >> bit).trailing_zeros() as usize,
+            // Wraps only if the run is made up.
+            slot: bit.wrapping_sub(bucket),
+            // The sum carries over the ones after the bucket's zero, which it thus clears.
+            ones: following & !following.wrapping_add(2),
             bit,
         }
     }
 
-    /// Returns the unary counts after this bucket, which must be one of theirs, gains a slot: the
-    /// one after its last. The block must not be full.
-    #[inline]
-    pub(super) fn grown(self, unary: u128) -> u128 {
-        let below = (1 << self.bit) - 1;
-        unary & below | (unary & !below) << 1
+    /// Returns the number of its slots.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        self.ones.count_ones() as usize
     }
 
-    /// Returns the unary counts after this bucket, which must be one of theirs and not empty, loses
-    /// a slot.
+    /// Returns the bits up to this bucket's zero.
     #[inline]
-    pub(super) fn shrunk(self, unary: u128) -> u128 {
-        let below = (1 << self.bit) - 1;
-        unary & below | unary >> 1 & !below | 1 << 127
+    fn below(self) -> u128 {
+        u128::MAX >> (127 - self.bit)
     }
+
+    /// Returns the runs after this bucket, which must be one of theirs, gains a slot: the one after
+    /// its last. The block must not be full.
+    #[inline]
+    pub(super) fn grown(self, runs: u128) -> u128 {
+        let below = self.below();
+        runs & below | (runs & !below) << 1 | 2 << self.bit
+    }
+
+    /// Returns the runs after this bucket, which must be one of theirs and not empty, loses a slot.
+    #[inline]
+    pub(super) fn shrunk(self, runs: u128) -> u128 {
+        let below = self.below();
+        runs & below | runs >> 1 & !below
+    }
+}
+
+/// Finds the slots of a bucket. Makes something up if the runs have too few buckets, as halves of
+/// different moments may.
+#[inline]
+pub(super) fn run_of(bucket: usize, runs: u128) -> Run {
+    let bit = select_zero(runs, bucket);
+    Run::at(bit, bucket, runs.unbounded_shr(bit as u32) as u64)
 }
 
 /// Counts the taken slots.
 #[inline]
-pub(super) fn taken(unary: u128) -> usize {
-    unary.count_zeros() as usize
+pub(super) fn taken(runs: u128) -> usize {
+    runs.count_ones() as usize
 }
 
 /// Returns the first of a bucket's slots that holds a tag; `read` returns a word of tags.
@@ -106,7 +120,7 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
         // The tags from this slot on. The second shift is split in two, as it may be by all 64
         // bits.
         let tags = word(at) >> shift | word(at + 1) << (63 - shift) << 1;
-        let of_others = u64::MAX.unbounded_shl(((run.len - passed) * TAG_BITS) as u32);
+        let of_others = u64::MAX.unbounded_shl(((run.len() - passed) * TAG_BITS) as u32);
         let difference = tags ^ (u64::from(tag) * LOWEST);
         // The highest bit of each byte that is zero, and perhaps of some above the lowest of these.
         let zero = difference.wrapping_sub(LOWEST) & !difference & HIGHEST & !of_others;
@@ -114,44 +128,58 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
             return Some(slot + zero.trailing_zeros() as usize / TAG_BITS);
         }
         passed += TAGS_PER_WORD;
-        if passed >= run.len {
+        if passed >= run.len() {
             return None;
         }
     }
 }
 
 /// Puts a tag into a slot; its old tag and all later ones move up by one.
-#[inline]
-pub(super) fn insert_tag(words: &mut [u64; TAG_WORDS], slot: usize, tag: u8) {
-    let (at, shift) = (slot / TAGS_PER_WORD, slot % TAGS_PER_WORD * TAG_BITS);
-    for word in (at + 1..TAG_WORDS).rev() {
-        words[word] = words[word] << TAG_BITS | words[word - 1] >> (64 - TAG_BITS);
-    }
-    let below = (1 << shift) - 1;
-    let word = words[at];
-    words[at] = word & below | u64::from(tag) << shift | (word & !below) << TAG_BITS;
+///
+/// All words are computed in the same way, so that there is no loop of unknown length to predict,
+/// and the compiler can use vectors.
+#[inline(always)]
+pub(super) fn insert_tag(words: [u64; TAG_WORDS], slot: usize, tag: u8) -> [u64; TAG_WORDS] {
+    std::array::from_fn(|at| {
+        let moved = words[at] << TAG_BITS | before(words, at) >> (64 - TAG_BITS);
+        let (from, after) = (tags_from(slot, at), tags_from(slot + 1, at));
+        words[at] & !from | (u64::from(tag) * LOWEST) & from & !after | moved & after
+    })
 }
 
-/// Removes the tag of a slot; all later ones move down by one.
-#[inline]
-pub(super) fn remove_tag(words: &mut [u64; TAG_WORDS], slot: usize) {
-    let (at, shift) = (slot / TAGS_PER_WORD, slot % TAGS_PER_WORD * TAG_BITS);
-    let below = (1 << shift) - 1;
-    let word = words[at];
-    words[at] = word & below | word >> TAG_BITS & !below;
-    for word in at + 1..TAG_WORDS {
-        words[word - 1] |= words[word] << (64 - TAG_BITS);
-        words[word] >>= TAG_BITS;
-    }
+/// Removes the tag of a slot; all later ones move down by one, and an empty slot follows.
+#[inline(always)]
+pub(super) fn remove_tag(words: [u64; TAG_WORDS], slot: usize) -> [u64; TAG_WORDS] {
+    std::array::from_fn(|at| {
+        let next = if at + 1 < TAG_WORDS { words[at + 1] } else { 0 };
+        let moved = words[at] >> TAG_BITS | next << (64 - TAG_BITS);
+        let from = tags_from(slot, at);
+        words[at] & !from | moved & from
+    })
 }
 
-/// Returns the position of the one with this number, counted from 0. Branchless, after Vigna,
-/// *Broadword Implementation of Rank/Select Queries* (2008).
+#[inline(always)]
+fn before(words: [u64; TAG_WORDS], at: usize) -> u64 {
+    if at == 0 { 0 } else { words[at - 1] }
+}
+
+/// Returns the bits of the word with this number that belong to this slot and later ones.
+#[inline(always)]
+fn tags_from(slot: usize, word: usize) -> u64 {
+    u64::MAX.unbounded_shl((slot * TAG_BITS).saturating_sub(word * 64) as u32)
+}
+
+/// Returns the position of the zero with this number, counted from 0, or 128 if there is none.
+/// Otherwise branchless, after Vigna, *Broadword Implementation of Rank/Select Queries* (2008).
 #[inline]
-fn select(unary: u128, number: usize) -> usize {
-    let (low, high) = (unary as u64, (unary >> 64) as u64);
+fn select_zero(runs: u128, number: usize) -> usize {
+    let ends = !runs;
+    let (low, high) = (ends as u64, (ends >> 64) as u64);
     let (low_sums, high_sums) = (byte_sums(low), byte_sums(high));
     let ones = (low_sums >> 56) as usize;
+    if number >= ones + (high_sums >> 56) as usize {
+        return 128;
+    }
     let (word, sums, before, bit) = if number < ones {
         (low, low_sums, 0, 0)
     } else {
@@ -194,21 +222,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ones_of_words_are_selected() {
+    fn the_zeros_of_words_are_selected() {
         let mut random = SmallRng::seed_from_u64(1);
         let sparse = |random: &mut SmallRng| random.random::<u128>() & random.random::<u128>();
         for _ in 0..2_000 {
-            for unary in [
+            for runs in [
                 random.random(),
                 sparse(&mut random),
                 !sparse(&mut random),
                 u128::MAX << random.random_range(0..128),
                 u128::MAX >> random.random_range(0..128),
             ] {
-                let ones = (0..128).filter(|&bit| unary >> bit & 1 == 1);
-                for (number, bit) in ones.enumerate() {
-                    assert_eq!(select(unary, number), bit, "{unary:#x}, {number}");
+                let zeros: Vec<_> = (0..128).filter(|&bit| runs >> bit & 1 == 0).collect();
+                for (number, &bit) in zeros.iter().enumerate() {
+                    assert_eq!(select_zero(runs, number), bit, "{runs:#x}, {number}");
                 }
+                assert_eq!(select_zero(runs, zeros.len()), 128, "{runs:#x}");
             }
         }
     }
@@ -217,39 +246,39 @@ mod tests {
     #[test]
     fn it_is_a_list_of_tags_for_each_bucket() {
         let mut random = SmallRng::seed_from_u64(2);
-        let mut unary = EMPTY;
+        let mut runs = 0;
         let mut words = [0; TAG_WORDS];
         let mut lists = vec![Vec::new(); BUCKETS];
         let (mut was_full, mut most) = (0, 0);
         for step in 0..20_000 {
             let count: usize = lists.iter().map(Vec::len).sum();
-            assert_eq!(taken(unary), count);
+            assert_eq!(taken(runs), count);
             was_full += usize::from(count == SLOTS);
             // Fills and empties the block in turn.
             let grows =
                 count < SLOTS && (count == 0 || random.random_bool([0.7, 0.3][step / 500 % 2]));
-            most = most.max(Run::of(BUCKETS - 1, unary).len);
+            most = most.max(run_of(BUCKETS - 1, runs).len());
             if grows {
                 // One bucket has many tags.
                 let bucket = random.random_range(0..BUCKETS + 20).min(BUCKETS - 1);
                 let tag = random.random();
-                let run = Run::of(bucket, unary);
-                insert_tag(&mut words, run.slot + run.len, tag);
-                unary = run.grown(unary);
+                let run = run_of(bucket, runs);
+                words = insert_tag(words, run.slot + run.len(), tag);
+                runs = run.grown(runs);
                 lists[bucket].push(tag);
             } else {
                 let some: Vec<_> = (0..BUCKETS).filter(|&b| !lists[b].is_empty()).collect();
                 let &bucket = some.choose(&mut random).unwrap();
-                let run = Run::of(bucket, unary);
-                let which = random.random_range(0..run.len);
-                remove_tag(&mut words, run.slot + which);
-                unary = run.shrunk(unary);
+                let run = run_of(bucket, runs);
+                let which = random.random_range(0..run.len());
+                words = remove_tag(words, run.slot + which);
+                runs = run.shrunk(runs);
                 lists[bucket].remove(which);
             }
             let mut slot = 0;
             for (bucket, list) in lists.iter().enumerate() {
-                let run = Run::of(bucket, unary);
-                assert_eq!((run.slot, run.len), (slot, list.len()), "bucket {bucket}");
+                let run = run_of(bucket, runs);
+                assert_eq!((run.slot, run.len()), (slot, list.len()), "bucket {bucket}");
                 let first = |tag| {
                     list.iter()
                         .position(|&other| other == tag)
@@ -258,9 +287,9 @@ mod tests {
                 for &tag in list.iter().chain(&[0, random.random()]) {
                     assert_eq!(find_tag(run, tag, |word| words[word]), first(tag));
                 }
-                slot += run.len;
+                slot += run.len();
             }
-            assert!(unary >> 127 == 1, "the last bit is not stored");
+            assert_eq!(words[TAG_WORDS - 1] >> 48, 0, "two bytes hold no tags");
         }
         assert!(was_full > 100 && most > 8, "{was_full}, {most}");
     }

@@ -4,7 +4,8 @@ use anyhow::Result;
 use plotters::prelude::*;
 
 use super::panel::Panel;
-use super::parts::{CAPTION_SIZE, MARGIN, TITLE_SIZE, drawing, line_height, wrap, write_lines};
+use super::parts::{MARGIN, drawing, write_lines};
+use super::text::{CAPTION_SIZE, TITLE_SIZE, line_height, wrap};
 use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
 

@@ -9,6 +9,7 @@ pub(crate) mod panel;
 pub(crate) mod parts;
 pub(crate) mod scale;
 pub(crate) mod style;
+pub(crate) mod text;
 
 pub use figure::Figure;
 pub(crate) use figure::machine_line;

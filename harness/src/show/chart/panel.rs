@@ -3,12 +3,10 @@
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::parts::{
-    Area, Chart, TEXT_SIZE, draw_band, draw_line, drawing, label_lines, label_width, plain,
-    text_style, text_width,
-};
+use super::parts::{Area, Chart, draw_band, draw_line, drawing, label_lines, label_width, plain};
 use super::scale::Scale;
 use super::style::Style;
+use super::text::{TEXT_SIZE, text_style, text_width};
 use crate::results::statistics::Summary;
 
 /// Width in pixels of the vertical axis with its labels.

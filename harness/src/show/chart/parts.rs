@@ -10,6 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::scale::Coordinate;
 use super::style::{Style, marker};
+use super::text::{CAPTION_SIZE, TEXT_SIZE, line_height, text_style, text_width};
 use crate::results::statistics::Summary;
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -18,9 +19,6 @@ pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(crate) type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Coordinate, Coordinate>>;
 
 pub(crate) const MARGIN: i32 = 16;
-pub(crate) const TITLE_SIZE: u32 = 21;
-pub(crate) const TEXT_SIZE: u32 = 15;
-pub(crate) const CAPTION_SIZE: u32 = 13;
 
 /// Explains the bars, for captions.
 pub(crate) const BARS: &str =
@@ -150,35 +148,6 @@ pub(crate) fn plain<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
         .axis_desc_style(text_style(TEXT_SIZE))
 }
 
-pub(crate) fn text_style<'a>(size: u32) -> TextStyle<'a> {
-    ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
-}
-
-pub(crate) fn line_height(size: u32) -> i32 {
-    size as i32 * 7 / 5
-}
-
-/// Estimates the width of a text, on the high side, as only the viewer knows the font: half the
-/// size for each character.
-pub(crate) fn text_width(text: &str, size: u32) -> i32 {
-    text.chars().count() as i32 * size as i32 / 2
-}
-
-/// Breaks a text between words so that each line fits the width.
-pub(crate) fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 pub(crate) fn write_lines(area: &Area, lines: &[String], top: i32, size: u32) -> Result<()> {
     for (index, line) in lines.iter().enumerate() {
         let place = (MARGIN, top + index as i32 * line_height(size));
@@ -204,14 +173,6 @@ mod tests {
         assert_eq!(apart(&[50, 50, 51], 10, 0..100), [50, 60, 70]);
         assert_eq!(apart(&[95, 99, 100], 10, 0..100), [80, 90, 100]);
         assert_eq!(apart(&[1, 2, 3], 10, 0..15), [0, 10, 20]);
-    }
-
-    #[test]
-    fn long_text_is_broken_between_words() {
-        let text = "one two three four five six";
-        let lines = wrap(text, text_width("one two three", 10), 10);
-        assert_eq!(lines, ["one two three", "four five six"]);
-        assert_eq!(wrap("", 100, 10), [""; 0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatte
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::parts::{TEXT_SIZE, text_width};
+use super::text::{TEXT_SIZE, text_width};
 
 /// How values are laid out along an axis.
 #[derive(Clone, Debug, PartialEq)]

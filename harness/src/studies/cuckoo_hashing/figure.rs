@@ -9,7 +9,7 @@ use crate::results::statistics::Summary;
 use crate::show::chart::parts::{BARS, drawing, rounded};
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
 use crate::show::sidecar::Sidecar;
-use crate::studies::cuckoo_hashing::{Results, Row, TABLES};
+use crate::studies::cuckoo_hashing::{CuckooHashingRows, Row, TABLES};
 use crate::wording::counted;
 use crate::wording::grouped;
 
@@ -19,7 +19,7 @@ const PANEL: (u32, u32) = (330, 380);
 /// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
-    let results = Results(rows);
+    let results = CuckooHashingRows(rows);
     let rounds = rows.iter().map(|row| row.round).max().unwrap_or_default();
     let mixes = results.mixes();
     let mix = *mixes.first().context("there is no mix to draw")?;
@@ -93,7 +93,7 @@ fn load(most: f64) -> Axis {
 
 fn line<'a>(
     style: Style<'a>,
-    results: Results,
+    results: CuckooHashingRows,
     point: impl Fn(f64) -> Option<Summary>,
 ) -> Line<'a> {
     let loads = results.loads().into_iter();

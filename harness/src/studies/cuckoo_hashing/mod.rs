@@ -33,7 +33,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 pub use mix::Mix;
-pub use results::Results;
+pub use results::CuckooHashingRows;
 
 use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
@@ -48,7 +48,7 @@ use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
 
-use run::{Part, Run};
+use run::{CuckooHashingRun, Part};
 
 /// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
 ///
@@ -210,14 +210,14 @@ impl Study for CuckooHashing {
             for mix in Mix::ALL {
                 let keys = Keys::new(self, &mut seed.clone());
                 let mut order = seed.clone();
-                let mut smart = Run::new(
+                let mut smart = CuckooHashingRun::new(
                     SmartCuckoo::new(self.buckets)?,
                     mix,
                     &keys,
                     &mut order.clone(),
                 );
                 let plain = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
-                let mut plain = Run::new(plain, mix, &keys, &mut order);
+                let mut plain = CuckooHashingRun::new(plain, mix, &keys, &mut order);
                 for (index, &load) in self.loads.iter().enumerate() {
                     if progress(&format!("round {round}, mix {mix}")).is_break() {
                         return Ok(());
@@ -346,7 +346,7 @@ impl Shown for Row {
 /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
 /// slower.
 fn findings(rows: &[Row]) -> Vec<String> {
-    let results = Results(rows);
+    let results = CuckooHashingRows(rows);
     let [smart, plain] = TABLES;
     let sentence = |mix: Mix| {
         let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));

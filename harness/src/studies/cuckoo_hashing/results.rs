@@ -6,9 +6,9 @@ use crate::results::statistics::Summary;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Results<'a>(pub &'a [Row]);
+pub struct CuckooHashingRows<'a>(pub &'a [Row]);
 
-impl Results<'_> {
+impl CuckooHashingRows<'_> {
     /// Returns the loads that were measured, ascending.
     pub fn loads(self) -> Vec<f64> {
         let mut loads: Vec<_> = self.0.iter().map(|row| row.load).collect();
@@ -89,14 +89,15 @@ mod tests {
     fn ratios_are_taken_within_rounds() {
         let mut rows = sample(&[[2.0, 1.0], [30.0, 10.0], [4.0, 1.0]]);
         let at = (Mix::ALL[0], 0.5);
-        let ratio = |rows: &[Row]| Results(rows).ratio(at, "smart-cuckoo", "plain-cuckoo");
+        let ratio =
+            |rows: &[Row]| CuckooHashingRows(rows).ratio(at, "smart-cuckoo", "plain-cuckoo");
         // The ratio of the medians would be 4.
         assert_eq!(ratio(&rows).unwrap().median, 3.0);
         // A round with only one table has no ratio.
         rows.pop();
         assert_eq!(ratio(&rows).unwrap().count, 2);
         assert_eq!(
-            Results(&rows).ratio((Mix::ALL[1], 0.5), "smart-cuckoo", "plain-cuckoo"),
+            CuckooHashingRows(&rows).ratio((Mix::ALL[1], 0.5), "smart-cuckoo", "plain-cuckoo"),
             None
         );
     }
@@ -121,10 +122,12 @@ mod tests {
     #[test]
     fn the_first_refusal_is_that_of_rounds_that_had_one() {
         let mut rows = sample(&[[1.0, 1.0]; 3]);
-        assert_eq!(Results(&rows).first_refusal("smart-cuckoo"), None);
+        assert_eq!(CuckooHashingRows(&rows).first_refusal("smart-cuckoo"), None);
         rows[0].first_refusal = Some(0.4);
         rows[2].first_refusal = Some(0.5);
-        let first = Results(&rows).first_refusal("smart-cuckoo").unwrap();
+        let first = CuckooHashingRows(&rows)
+            .first_refusal("smart-cuckoo")
+            .unwrap();
         assert_eq!((first.count, first.min, first.max), (2, 0.4, 0.5));
     }
 }

@@ -11,7 +11,7 @@ use crate::workload::phase::after;
 use crate::workload::phase::schedule::Schedule;
 
 /// A table under a mix, and how far it has come.
-pub(super) struct Run<'a, T> {
+pub(super) struct CuckooHashingRun<'a, T> {
     table: T,
     mix: Mix,
     keys: &'a Keys,
@@ -53,7 +53,7 @@ pub(super) struct Part {
     pub(super) memory_bytes: usize,
 }
 
-impl<'a, T: CuckooTable> Run<'a, T> {
+impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
     pub(super) fn new(table: T, mix: Mix, keys: &'a Keys, random: &mut SmallRng) -> Self {
         let lookups = usize::from(mix.lookup) * 100;
         let counts = [
@@ -199,7 +199,7 @@ mod tests {
         let keys = Keys::new(&study(), random);
         for mix in [Mix::ALL[1], Mix::ALL[4]] {
             let table = Forgetful::new(100).unwrap();
-            let part = Run::new(table, mix, &keys, random).part(500, 500);
+            let part = CuckooHashingRun::new(table, mix, &keys, random).part(500, 500);
             let error = part.unwrap_err().to_string();
             assert!(error.contains("forgetful gave"), "{error}");
         }

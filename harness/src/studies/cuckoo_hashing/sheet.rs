@@ -1,6 +1,6 @@
 //! Makes the table that the `cuckoo-hashing` command prints.
 
-use super::{Mix, Results, Row, TABLES};
+use super::{CuckooHashingRows, Mix, Row, TABLES};
 use crate::results::statistics::Summary;
 use crate::results::verdict::{INTERVAL, Marks, Verdict};
 use crate::show::sheet::Sheet;
@@ -12,7 +12,7 @@ const PLAIN: &str = TABLES[1];
 /// Compares both tables, with a line for each mix and load. `None` if there are no rows.
 pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let first = rows.first()?;
-    let results = Results(rows);
+    let results = CuckooHashingRows(rows);
     let header = [
         "inserts/lookups/updates",
         "to load",
@@ -58,7 +58,7 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     })
 }
 
-fn line(results: Results, mix: Mix, load: f64, marks: &mut Marks) -> Vec<String> {
+fn line(results: CuckooHashingRows, mix: Mix, load: f64, marks: &mut Marks) -> Vec<String> {
     let median = |table: &str, quantity: fn(&Row) -> f64| {
         let summary = results.summary((mix, load), table, quantity);
         summary.map_or(f64::NAN, |summary| summary.median)
@@ -93,7 +93,7 @@ fn spread(ratio: &Summary, marks: &mut Marks) -> String {
     })
 }
 
-fn first_refusal(results: Results, table: &str) -> String {
+fn first_refusal(results: CuckooHashingRows, table: &str) -> String {
     match results.first_refusal(table) {
         Some(Summary {
             min, median, max, ..

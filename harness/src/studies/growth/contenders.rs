@@ -5,7 +5,7 @@ use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::Row;
-use super::run::{Contender, Run, run};
+use super::run::{Contender, GrowthRun, run};
 use super::slices::GROWTH;
 use crate::studies::study::Progress;
 use crate::subjects::{Growing, LockFree, ScalableBloom};
@@ -18,13 +18,13 @@ pub const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
 
 /// A contender, whatever its type.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct ContenderInfo {
     pub(super) name: &'static str,
     pub(super) start: &'static str,
-    run: fn(&Run, &mut Progress) -> Result<Vec<Row>>,
+    run: fn(&GrowthRun, &mut Progress) -> Result<Vec<Row>>,
 }
 
-impl Entry {
+impl ContenderInfo {
     /// All contenders, in the order of the first round.
     pub(super) const ALL: [Self; 3] = [
         Self::of::<Growing>(),
@@ -41,7 +41,7 @@ impl Entry {
     }
 
     /// Runs the contender while it grows: see [`run`].
-    pub(super) fn run(&self, plan: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
+    pub(super) fn run(&self, plan: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
         (self.run)(plan, progress)
     }
 }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn ours_and_the_rivals_are_what_is_measured() {
-        let names = Entry::ALL.map(|entry| entry.name);
+        let names = ContenderInfo::ALL.map(|entry| entry.name);
         assert_eq!(names, [OURS, RIVALS[0], RIVALS[1]]);
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use crate::show::chart::parts::{BANDS, duration, rounded};
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
 use crate::show::sidecar::Sidecar;
-use crate::studies::growth::{OURS, Quantity, RIVALS, Results, Row};
+use crate::studies::growth::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::wording::counted;
 use crate::wording::grouped;
 
@@ -26,7 +26,7 @@ const PANELS: [Quantity; 6] = [
 /// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
     let first = rows.first().context("there are no rows to draw")?;
-    let results = Results(rows);
+    let results = GrowthRows(rows);
     let of = |subject: &&str| rows.iter().any(|row| row.subject == *subject);
     let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).filter(of).collect();
     let mut caption = vec![format!(
@@ -66,7 +66,7 @@ fn threads(row: &Row) -> String {
     format!("{}{label}", counted(row.threads, "thread"))
 }
 
-fn panel<'a>(quantity: Quantity, results: Results, subjects: &[&'a str]) -> Panel<'a> {
+fn panel<'a>(quantity: Quantity, results: GrowthRows, subjects: &[&'a str]) -> Panel<'a> {
     let ends = results.ends();
     let line = |style: Style<'a>| {
         let point = |&keys: &u64| {

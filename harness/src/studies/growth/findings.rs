@@ -1,6 +1,6 @@
 //! Turns the rows of `growth` into sentences.
 
-use super::{OURS, Quantity, RIVALS, Results, Row};
+use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::results::series::Comparison;
 use crate::results::verdict::Verdict;
 use crate::show::findings::{Finding, THROUGHPUT, Words, clauses};
@@ -8,7 +8,7 @@ use crate::wording::{counted, grouped};
 
 /// Compares the filter that grows with each rival at a few sizes of the set.
 pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
-    let results = Results(rows);
+    let results = GrowthRows(rows);
     let Some(first) = rows.first() else {
         return Vec::new();
     };

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use contenders::{OURS, RIVALS};
 pub use quantity::Quantity;
-pub use results::Results;
+pub use results::GrowthRows;
 
 use clap::{Args, value_parser};
 
@@ -49,8 +49,8 @@ use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
 use crate::workload::latency;
 
-use contenders::Entry;
-use run::Run;
+use contenders::ContenderInfo;
+use run::GrowthRun;
 
 /// The fewest keys that can be measured: the first slice has ten of them.
 pub const FEWEST_KEYS: u64 = 10_000;
@@ -217,7 +217,7 @@ impl Study for Growth {
     const NAME: &'static str = "growth";
 
     fn about(&self, _: &Registry) -> Result<About> {
-        let all = Entry::ALL.iter();
+        let all = ContenderInfo::ALL.iter();
         Ok(About {
             title: "Sets that grow a thousandfold under load",
             question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
@@ -240,15 +240,15 @@ impl Study for Growth {
     }
 
     fn steps(&self) -> u64 {
-        (self.rounds * Entry::ALL.len() * (self.slices + 1)) as u64
+        (self.rounds * ContenderInfo::ALL.len() * (self.slices + 1)) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         self.validate()?;
         let cores = &Cores::detect();
-        let mut entries = Entry::ALL;
+        let mut entries = ContenderInfo::ALL;
         for round in 1..=self.rounds {
-            let run = Run {
+            let run = GrowthRun {
                 growth: self,
                 threads: self.threads(),
                 cores,
@@ -345,7 +345,7 @@ pub(crate) fn sample(rounds: &[[f64; 3]]) -> Vec<Row> {
     };
     let mut rows = Vec::new();
     for (index, mops) in rounds.iter().enumerate() {
-        for (entry, &mops) in Entry::ALL.iter().zip(mops) {
+        for (entry, &mops) in ContenderInfo::ALL.iter().zip(mops) {
             rows.extend([10, 10_000].map(|keys| row(entry.name, index + 1, keys, mops)));
         }
     }

@@ -7,9 +7,9 @@ use crate::results::statistics::Summary;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Results<'a>(pub &'a [Row]);
+pub struct GrowthRows<'a>(pub &'a [Row]);
 
-impl Results<'_> {
+impl GrowthRows<'_> {
     /// Returns the numbers of keys at which slices end, ascending.
     pub fn ends(self) -> Vec<u64> {
         let mut ends: Vec<_> = self.0.iter().map(|row| row.keys).collect();
@@ -72,21 +72,24 @@ mod tests {
     fn ratios_are_taken_within_rounds_that_have_both() {
         let mut rows = sample(&[[2.0, 1.0, 1.0], [30.0, 10.0, 1.0], [4.0, 1.0, 1.0]]);
         let ratio = |rows: &[Row]| {
-            Results(rows)
+            GrowthRows(rows)
                 .ratio(10_000, (OURS, RIVALS[0]), Quantity::Throughput)
                 .unwrap()
         };
         // The ratio of the medians would be 4.
         assert_eq!(ratio(&rows).median, 3.0);
         assert_eq!(
-            Results(&rows).durations(OURS, RIVALS[0]).unwrap().median,
+            GrowthRows(&rows).durations(OURS, RIVALS[0]).unwrap().median,
             1.0 / 3.0
         );
         // The run of the last round's rivals was aborted.
         rows.truncate(rows.len() - 3);
         assert_eq!(ratio(&rows).count, 2);
-        assert_eq!(Results(&rows).durations(OURS, RIVALS[0]).unwrap().count, 2);
-        assert_eq!(Results(&rows).rounds(), 3);
+        assert_eq!(
+            GrowthRows(&rows).durations(OURS, RIVALS[0]).unwrap().count,
+            2
+        );
+        assert_eq!(GrowthRows(&rows).rounds(), 3);
     }
 
     #[test]
@@ -97,9 +100,9 @@ mod tests {
             .find(|row| row.subject == OURS && row.keys == 10);
         first.unwrap().lookup_p50_ns = None;
         let p50 = Quantity::LookupMedian;
-        let summary = Results(&rows).summary(OURS, 10, p50).unwrap();
+        let summary = GrowthRows(&rows).summary(OURS, 10, p50).unwrap();
         assert_eq!((summary.count, summary.median), (1, 50.0));
-        let ratio = Results(&rows).ratio(10, (OURS, RIVALS[1]), p50).unwrap();
+        let ratio = GrowthRows(&rows).ratio(10, (OURS, RIVALS[1]), p50).unwrap();
         assert_eq!((ratio.count, ratio.median), (1, 1.0));
     }
 
@@ -111,7 +114,7 @@ mod tests {
                 ..sample(&[[1.0; 3]]).remove(0)
             };
             let rows: Vec<_> = ends.iter().map(row).collect();
-            Results(&rows).sizes()
+            GrowthRows(&rows).sizes()
         };
         assert_eq!(at(&[10, 100, 316, 1_000, 10_000]), [10, 100, 1_000, 10_000]);
         assert_eq!(at(&[10, 80, 900, 9_000, 10_000]), [10, 80, 900, 10_000]);

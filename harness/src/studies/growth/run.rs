@@ -41,7 +41,7 @@ pub(super) trait Contender: Subject {
 
 /// The settings of a run, apart from the contender.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
+pub(super) struct GrowthRun<'a> {
     pub(super) growth: &'a Growth,
     pub(super) threads: usize,
     pub(super) cores: &'a Cores,
@@ -85,7 +85,7 @@ struct Tally {
 /// # Errors
 ///
 /// Fails if a contender cannot be created, refuses a key or loses one.
-pub(super) fn run<C: Contender>(run: &Run, progress: &mut Progress) -> Result<Vec<Row>> {
+pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
@@ -173,7 +173,7 @@ impl Report {
 
     /// Returns the row of the slice that ends with `keys` keys, `before` seconds after the first
     /// slice began.
-    fn row<C: Contender>(&self, run: &Run, contender: &C, keys: u64, before: f64) -> Row {
+    fn row<C: Contender>(&self, run: &GrowthRun, contender: &C, keys: u64, before: f64) -> Row {
         let Growth {
             lookups,
             keys: all_keys,
@@ -260,7 +260,7 @@ struct Worker<'a, C> {
 }
 
 impl<'a, C: Contender> Worker<'a, C> {
-    fn new(run: &Run, contender: &'a C, thread: usize) -> Self {
+    fn new(run: &GrowthRun, contender: &'a C, thread: usize) -> Self {
         let Growth {
             keys,
             lookups,
@@ -433,7 +433,7 @@ mod tests {
     }
 
     fn error<C: Contender>() -> String {
-        let plan = Run {
+        let plan = GrowthRun {
             growth: &growth(),
             threads: 3,
             cores: &Cores::detect(),

@@ -1,6 +1,6 @@
 //! Makes the table that the `growth` command prints.
 
-use super::{OURS, Quantity, RIVALS, Results, Row};
+use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::results::series::Comparison;
 use crate::results::verdict::{INTERVAL, Marks};
 use crate::show::sheet::Sheet;
@@ -19,7 +19,7 @@ const QUANTITIES: [Quantity; 5] = [
 /// Compares ours with each rival at a few sizes. `None` if there are no rows.
 pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     let first = rows.first()?;
-    let results = Results(rows);
+    let results = GrowthRows(rows);
     let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
     let header = header.chain(QUANTITIES.map(|quantity| quantity.name().to_owned()));
     let header = header.chain([format!("bits a key, {OURS}"), "rival".to_owned()]);

@@ -5,14 +5,14 @@ use comfy_table::{Table, presets};
 
 use super::Kcas;
 use super::contest::{Changes, Contest, Stuck, Workload};
-use super::engines::{ENGINES, Entry};
+use super::engines::{ENGINES, EngineInfo};
 use crate::machine::pinning::Cores;
 use crate::show::print::{self, note};
 use crate::wording::counted;
 
 /// The verdict on an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EngineVerdict {
     /// Nothing wrong was found.
     Right,
     /// This many words did not hold the sum of their operations.
@@ -24,19 +24,19 @@ pub enum Verdict {
 /// Checks an engine against the sums: threads change the same 16 words, `entries` at a time, for
 /// `kcas.seconds`.
 ///
-/// If the engine is [stuck](Verdict::Stuck), threads are left behind that disturb later
+/// If the engine is [stuck](EngineVerdict::Stuck), threads are left behind that disturb later
 /// measurements.
 ///
 /// # Errors
 ///
 /// Fails if a thread panics.
 pub fn check(
-    entry: &Entry,
+    entry: &EngineInfo,
     changes: Changes,
     entries: usize,
     threads: usize,
     kcas: &Kcas,
-) -> Result<Verdict> {
+) -> Result<EngineVerdict> {
     let contest = Contest {
         workload: Workload::Contended,
         changes,
@@ -46,10 +46,10 @@ pub fn check(
         seed: kcas.seed,
     };
     match contest.run(entry, &Cores::detect()) {
-        Ok(outcome) if outcome.wrong_words == 0 => Ok(Verdict::Right),
-        Ok(outcome) => Ok(Verdict::Wrong(outcome.wrong_words)),
+        Ok(outcome) if outcome.wrong_words == 0 => Ok(EngineVerdict::Right),
+        Ok(outcome) => Ok(EngineVerdict::Wrong(outcome.wrong_words)),
         Err(error) => match error.downcast_ref::<Stuck>() {
-            Some(stuck) => Ok(Verdict::Stuck(stuck.threads)),
+            Some(stuck) => Ok(EngineVerdict::Stuck(stuck.threads)),
             None => Err(error),
         },
     }
@@ -70,9 +70,9 @@ pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
     table.load_style(presets::ASCII_MARKDOWN);
     let verdict = |entry, changes, entries| -> Result<String> {
         Ok(match check(entry, changes, entries, threads, &longer)? {
-            Verdict::Right => "right".into(),
-            Verdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
-            Verdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
+            EngineVerdict::Right => "right".into(),
+            EngineVerdict::Wrong(words) => format!("{} WRONG", counted(words, "word")),
+            EngineVerdict::Stuck(threads) => format!("{} STUCK", counted(threads, "thread")),
         })
     };
     let cases = [

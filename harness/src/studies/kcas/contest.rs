@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::machine::pinning::Cores;
 use crate::run::gate::{Arrival, Gate};
-use crate::studies::kcas::engines::{Change, Engine, Entry, START, Tally};
+use crate::studies::kcas::engines::{Change, Engine, EngineInfo, START, Tally};
 use crate::wording::counted;
 
 /// Which words the threads change.
@@ -136,7 +136,7 @@ impl Contest {
     /// # Errors
     ///
     /// Returns [`Stuck`] if some do not end; fails if a thread panics.
-    pub fn run(&self, entry: &Entry, cores: &Cores) -> Result<Outcome> {
+    pub fn run(&self, entry: &EngineInfo, cores: &Cores) -> Result<Outcome> {
         let len = self.workload.len(self.threads);
         let engine: Arc<dyn Engine> = entry.build(len, self.entries).into();
         let schedules: Vec<_> = (0..self.threads)
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn no_increment_is_lost() {
         let cores = Cores::detect();
-        let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
+        let claims = |entry: &&EngineInfo| entry.guarantees.starts_with("linearizable");
         for entry in ENGINES.iter().filter(claims) {
             for workload in Workload::ALL {
                 for entries in [1, 2, 5, 8] {
@@ -299,15 +299,15 @@ mod tests {
         }
     }
 
-    fn flawed(build: fn(usize, usize) -> Box<dyn Engine>) -> Entry {
-        Entry {
+    fn flawed(build: fn(usize, usize) -> Box<dyn Engine>) -> EngineInfo {
+        EngineInfo {
             build,
             ..ENGINES[0]
         }
     }
 
     /// An engine whose operations never end.
-    pub(crate) fn endless() -> Entry {
+    pub(crate) fn endless() -> EngineInfo {
         flawed(|_, _| Box::new(Flawed { ends: false }))
     }
 

@@ -2,11 +2,11 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::engines::{Change, ENGINES, Entry, MAX_ENTRIES};
+use super::engines::{Change, ENGINES, EngineInfo, MAX_ENTRIES};
 
 /// Counts the compare-and-swaps (and other read-modify-writes) of one uncontended operation on k
 /// words, for k = 1 … 8.
-pub(super) fn exchanges(entry: &Entry) -> Vec<u64> {
+pub(super) fn exchanges(entry: &EngineInfo) -> Vec<u64> {
     let count = |entries| {
         let engine = entry.build(entries, entries);
         let change = |index| Change { index, by: 1 };

@@ -8,8 +8,8 @@ use crate::show::chart::parts::BARS;
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line};
 use crate::show::sidecar::Sidecar;
 use crate::studies::kcas::contest::{OWN_WORDS, SHARED_WORDS, Workload};
-use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES};
-use crate::studies::kcas::{Case, Results, Row};
+use crate::studies::kcas::engines::{ENGINES, EngineInfo, MAX_ENTRIES};
+use crate::studies::kcas::{Case, KcasRows, Row};
 use crate::wording::counted;
 
 /// Width and height of a panel, without the names of engines beside it.
@@ -17,7 +17,7 @@ const PANEL: (u32, u32) = (290, 310);
 
 /// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
-    let results = Results(rows);
+    let results = KcasRows(rows);
     let threads = results.threads();
     let rounds = rows.iter().map(|row| row.round).max();
     let rounds = rounds.context("there are no rows to draw")?;
@@ -38,7 +38,7 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
     })
 }
 
-fn panel<'a>(results: Results, workload: Workload, threads: usize, leftmost: bool) -> Panel<'a> {
+fn panel<'a>(results: KcasRows, workload: Workload, threads: usize, leftmost: bool) -> Panel<'a> {
     let sizes: Vec<usize> = (1..=MAX_ENTRIES).collect();
     // All panels of a workload share one scale, so that they can be compared.
     let measured = results
@@ -60,13 +60,13 @@ fn panel<'a>(results: Results, workload: Workload, threads: usize, leftmost: boo
         sizes.iter().filter_map(point).collect()
     };
     // An engine always looks the same, whichever others were measured.
-    let line = |(index, entry): (usize, &'static Entry)| Line {
+    let line = |(index, entry): (usize, &'static EngineInfo)| Line {
         style: Style::numbered(index, entry.name),
         points: points(entry.name),
         interval: Interval::Bar,
     };
     let names: Vec<_> = results.engines().iter().map(|entry| entry.name).collect();
-    let measured = |(_, entry): &(usize, &Entry)| names.contains(&entry.name);
+    let measured = |(_, entry): &(usize, &EngineInfo)| names.contains(&entry.name);
     let lines = ENGINES.iter().enumerate().filter(measured).map(line);
     Panel {
         title: match threads {
@@ -94,7 +94,7 @@ fn panel<'a>(results: Results, workload: Workload, threads: usize, leftmost: boo
     }
 }
 
-fn caption(results: &Results, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<String> {
+fn caption(results: &KcasRows, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut how = format!(
         "An operation reads k words and increases each by one, all at one moment, again and again until it \
          succeeds. Disjoint: each thread has {OWN_WORDS} words of its own. Contended: all threads have the same \

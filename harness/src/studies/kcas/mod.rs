@@ -16,8 +16,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-pub use check::{Verdict, check};
-pub use results::{Case, Results};
+pub use check::{EngineVerdict, check};
+pub use results::{Case, KcasRows};
 
 use clap::Args;
 use serde::Serializer;
@@ -30,7 +30,7 @@ use crate::show::print::{note, say};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::kcas::contest::{Changes, Contest, Workload};
-use crate::studies::kcas::engines::{ENGINES, Entry, MAX_ENTRIES, MAX_THREADS};
+use crate::studies::kcas::engines::{ENGINES, EngineInfo, MAX_ENTRIES, MAX_THREADS};
 use crate::studies::study::{About, Progress, Shown, Study, seconds, within};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
@@ -85,7 +85,7 @@ pub struct Kcas {
     /// The engines to measure.
     #[arg(skip = ENGINES.to_vec())]
     #[serde(skip)]
-    pub engines: Vec<Entry>,
+    pub engines: Vec<EngineInfo>,
 }
 
 fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -154,7 +154,7 @@ impl Study for Kcas {
     const NAME: &'static str = "kcas";
 
     fn about(&self, _: &Registry) -> Result<About> {
-        let subject = |entry: &Entry| {
+        let subject = |entry: &EngineInfo| {
             let meaning = format!("{}; {}", entry.description, entry.guarantees);
             (entry.name.to_owned(), meaning)
         };
@@ -270,7 +270,7 @@ mod tests {
 
     /// Only engines that claim to be sound: others may not end.
     fn kcas() -> Kcas {
-        let claims = |entry: &&Entry| entry.guarantees.starts_with("linearizable");
+        let claims = |entry: &&EngineInfo| entry.guarantees.starts_with("linearizable");
         Kcas {
             engines: ENGINES.iter().filter(claims).copied().collect(),
             threads: vec![1, 3],
@@ -296,7 +296,7 @@ mod tests {
             let case = |row: &Row| (row.workload.clone(), row.entries, row.threads, row.round);
             assert!(same.iter().all(|row| case(row) == case(&same[0])));
         }
-        let results = Results(&rows);
+        let results = KcasRows(&rows);
         assert_eq!(results.threads(), [1, 3]);
         assert_eq!(results.engines().len(), engines.len());
         for row in &rows {
@@ -352,12 +352,12 @@ mod tests {
             threads: 1,
             entries,
         };
-        let ratio = Results(&rows).ratio(&case(2), "a", "b").unwrap();
+        let ratio = KcasRows(&rows).ratio(&case(2), "a", "b").unwrap();
         assert_eq!((ratio.count, ratio.min, ratio.max), (2, 2.0, 2.0));
-        assert_eq!(Results(&rows).ratio(&case(3), "a", "b"), None);
-        let throughput = Results(&rows).throughput(&case(2), "a").unwrap();
+        assert_eq!(KcasRows(&rows).ratio(&case(3), "a", "b"), None);
+        let throughput = KcasRows(&rows).throughput(&case(2), "a").unwrap();
         assert_eq!((throughput.count, throughput.median), (3, 20.0));
-        assert_eq!(Results(&rows).wrong_words("a"), 4);
+        assert_eq!(KcasRows(&rows).wrong_words("a"), 4);
     }
 
     /// Only those that claim to be sound. (What the others do is up to chance: `harness kcas
@@ -372,7 +372,12 @@ mod tests {
         for entry in &sound {
             for entries in [1, 2, 4, 8] {
                 let verdict = check(entry, Changes::Returning, entries, 8, &longer);
-                assert_eq!(verdict.unwrap(), Verdict::Right, "{} {entries}", entry.name);
+                assert_eq!(
+                    verdict.unwrap(),
+                    EngineVerdict::Right,
+                    "{} {entries}",
+                    entry.name
+                );
             }
         }
     }

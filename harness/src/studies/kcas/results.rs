@@ -2,7 +2,7 @@
 
 use super::Row;
 use super::contest::Workload;
-use super::engines::{ENGINES, Entry, MAX_ENTRIES};
+use super::engines::{ENGINES, EngineInfo, MAX_ENTRIES};
 use crate::results::series::Series;
 use crate::results::statistics::Summary;
 use crate::results::verdict::Verdict;
@@ -20,9 +20,9 @@ pub struct Case {
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Results<'a>(pub &'a [Row]);
+pub struct KcasRows<'a>(pub &'a [Row]);
 
-impl Results<'_> {
+impl KcasRows<'_> {
     fn series(self, case: &Case, engine: &str) -> Series {
         let rows = self.0.iter().filter(|row| {
             row.engine == engine
@@ -53,8 +53,8 @@ impl Results<'_> {
     }
 
     /// Returns the engines that were measured, in the order of [`ENGINES`].
-    pub fn engines(self) -> Vec<&'static Entry> {
-        let measured = |entry: &&Entry| self.0.iter().any(|row| row.engine == entry.name);
+    pub fn engines(self) -> Vec<&'static EngineInfo> {
+        let measured = |entry: &&EngineInfo| self.0.iter().any(|row| row.engine == entry.name);
         ENGINES.iter().filter(measured).collect()
     }
 
@@ -76,12 +76,12 @@ impl Results<'_> {
 /// Says, for each workload and each other engine, in how many cases of threads and words ours is
 /// ahead.
 pub(super) fn findings(rows: &[Row]) -> Vec<String> {
-    let results = Results(rows);
+    let results = KcasRows(rows);
     let engines = results.engines();
     let Some((ours, others)) = engines.split_first() else {
         return Vec::new();
     };
-    let sentence = |(workload, other): (Workload, &&Entry)| {
+    let sentence = |(workload, other): (Workload, &&EngineInfo)| {
         let mut ratios = Vec::new();
         for threads in results.threads() {
             let case = |entries| Case {

@@ -2,14 +2,14 @@
 
 use super::contest::Workload;
 use super::engines::{ENGINES, MAX_ENTRIES};
-use super::{Case, Results, Row};
+use super::{Case, KcasRows, Row};
 use crate::results::series::Comparison;
 use crate::results::verdict::{INTERVAL, Marks};
 use crate::show::sheet::Sheet;
 
 /// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.
 pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
-    let results = Results(rows);
+    let results = KcasRows(rows);
     let ours = ENGINES[0].name;
     let engines = results.engines();
     let names = engines.iter().map(|entry| entry.name);

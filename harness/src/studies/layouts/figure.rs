@@ -5,8 +5,9 @@ use anyhow::{Context, Result};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::show::chart::parts::{CAPTION_SIZE, Chart, TEXT_SIZE, drawing, text_style};
+use crate::show::chart::parts::{Chart, drawing};
 use crate::show::chart::style::COLOURS;
+use crate::show::chart::text::{CAPTION_SIZE, TEXT_SIZE, text_style};
 use crate::show::chart::{Axis, Figure, Panel, Scale, machine_line};
 use crate::show::sidecar::Sidecar;
 use crate::studies::layouts::Row;

@@ -6,7 +6,7 @@ pub mod figure;
 use anyhow::{Result, ensure};
 use clap::{Args, value_parser};
 use filter::CuckooFilter;
-use filter::hashing::Geometry;
+use filter::internals::Geometry;
 use filter::layout::Layout;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -13,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
-use filter::specification::Event;
+use filter::internals::specification::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ use crate::show::print::Stdout;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
-use crate::subjects::registry::Entry;
 use crate::subjects::registry::Registry;
+use crate::subjects::registry::SubjectInfo;
 
 columns! {
     /// One measurement: one subject at one load factor.
@@ -83,14 +83,14 @@ pub struct Memory {
     /// What is done with each.
     #[command(flatten)]
     #[serde(flatten)]
-    pub effort: Effort,
+    pub settings: MemorySettings,
 }
 
 // What is done with a subject at a load factor. Not a doc comment: that would replace the help of
 // the commands.
 #[derive(Clone, Copy, Debug, Args, Serialize)]
 #[allow(missing_docs, reason = "the help of the commands is theirs")]
-pub struct Effort {
+pub struct MemorySettings {
     /// Number of keys to insert. With few keys, threads and allocator weigh more.
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]
     pub keys: u64,
@@ -114,7 +114,7 @@ pub struct One {
     pub load: f64,
     /// What is done with it.
     #[command(flatten)]
-    pub effort: Effort,
+    pub settings: MemorySettings,
 }
 
 /// Name of the command that makes [`One`] measurement.
@@ -143,13 +143,13 @@ impl Row {
 ///
 /// Fails if the subject cannot be built that large, or loses a key, or if the system does not
 /// report its memory use.
-pub fn measure_here(entry: &Entry, load: f64, effort: Effort) -> Result<Row> {
-    let Effort {
+pub fn measure_here(entry: &SubjectInfo, load: f64, settings: MemorySettings) -> Result<Row> {
+    let MemorySettings {
         keys,
         threads,
         absent,
         seed,
-    } = effort;
+    } = settings;
     // The system keeps stacks for later threads, which are not part of the structure: start threads
     // once before measuring.
     in_parts(threads, keys, |_| false);
@@ -222,15 +222,15 @@ impl One {
         let Self {
             subject,
             load,
-            effort,
+            settings,
         } = self;
         let program = env::current_exe().context("cannot find this program")?;
         let output = Command::new(program)
             .args([ONE, subject, &load.to_string()])
-            .args(["--keys", &effort.keys.to_string()])
-            .args(["--threads", &effort.threads.to_string()])
-            .args(["--absent", &effort.absent.to_string()])
-            .args(["--seed", &effort.seed.to_string()])
+            .args(["--keys", &settings.keys.to_string()])
+            .args(["--threads", &settings.threads.to_string()])
+            .args(["--absent", &settings.absent.to_string()])
+            .args(["--seed", &settings.seed.to_string()])
             .output()
             .context("cannot start a process for the measurement")?;
         ensure!(
@@ -251,7 +251,7 @@ impl One {
     ///
     /// Fails like [`measure_here`].
     pub fn run(&self, registry: &Registry) -> Result<()> {
-        let row = measure_here(registry.get(&self.subject)?, self.load, self.effort)?;
+        let row = measure_here(registry.get(&self.subject)?, self.load, self.settings)?;
         let mut csv = csv::WriterBuilder::new()
             .has_headers(false)
             .from_writer(Stdout);
@@ -271,7 +271,7 @@ impl Study for Memory {
         Ok(About {
             title: "Memory of a key, and how often absent keys are found for it",
             question: "What does a key cost in memory, and how wrong is a structure for that?",
-            seed: self.effort.seed,
+            seed: self.settings.seed,
             pinning: "not pinned: nothing is timed".into(),
             subjects: self.subjects.iter().map(described).collect::<Result<_>>()?,
             ..About::default()
@@ -308,7 +308,7 @@ impl Study for Memory {
                 let one = One {
                     subject: subject.clone(),
                     load,
-                    effort: self.effort,
+                    settings: self.settings,
                 };
                 rows.push(one.measure_apart()?);
             }
@@ -397,7 +397,7 @@ impl Shown for Row {
 mod tests {
     use super::*;
 
-    const EFFORT: Effort = Effort {
+    const SETTINGS: MemorySettings = MemorySettings {
         keys: 100_000,
         threads: 3,
         absent: 100_000,
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn the_filter_takes_what_theory_says() {
         let registry = Registry::standard();
-        let row = measure_here(registry.get("lock-free").unwrap(), 0.9, EFFORT).unwrap();
+        let row = measure_here(registry.get("lock-free").unwrap(), 0.9, SETTINGS).unwrap();
         assert_eq!((row.keys, row.refused, row.threads), (100_000, 0, 3));
         // 64 bits for four slots, 0.9 of them occupied.
         assert!((17.7..18.5).contains(&row.bits_a_key()), "{row:?}");
@@ -427,7 +427,7 @@ mod tests {
     fn too_many_keys_are_refused_not_lost() {
         let registry = Registry::standard();
         let tight = 1.0;
-        let row = measure_here(registry.get("segment-lock").unwrap(), tight, EFFORT).unwrap();
+        let row = measure_here(registry.get("segment-lock").unwrap(), tight, SETTINGS).unwrap();
         assert!(row.refused > 0 && row.refused < row.keys / 10, "{row:?}");
     }
 }

@@ -9,9 +9,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
 use crate::show::chart::panel::Extra;
-use crate::show::chart::parts::{
-    BARS, CAPTION_SIZE, Chart, drawing, duration, rounded, text_style, text_width,
-};
+use crate::show::chart::parts::{BARS, Chart, drawing, duration, rounded};
+use crate::show::chart::text::{CAPTION_SIZE, text_style, text_width};
 use crate::show::chart::{self, Figure, Interval, Line, Panel, Scale, machine_line, styles};
 use crate::show::sidecar::Sidecar;
 use crate::wording::grouped;

@@ -79,7 +79,7 @@ pub(super) fn run(
     let (mut sidecar, writer, made) = match earlier {
         Some(earlier) => go_on(earlier, &plan, experiment.rounds),
         None => {
-            outputs::claim(&options.out, &experiment.name)?;
+            outputs::reserve(&options.out, &experiment.name)?;
             (sidecar, None, Vec::new())
         }
     };

@@ -76,7 +76,7 @@ fn by_subject(
             let cells = subjects.iter();
             let cells = cells.map(|subject| cell(&case, place, subject).unwrap_or("–".into()));
             lines.push(
-                where_at(&axes, &case, &place.to_string())
+                location_cells(&axes, &case, &place.to_string())
                     .chain(cells)
                     .collect(),
             );
@@ -128,7 +128,7 @@ fn column(axis: Axis) -> &'static str {
 
 /// Returns the cells that locate a line of a table; `place` is its place on the axis of the
 /// results.
-fn where_at(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = String> {
+fn location_cells(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = String> {
     let at = |&axis: &Axis| match case.value(axis) {
         Some(value) => value.to_string(),
         None => place.to_owned(),
@@ -175,7 +175,7 @@ fn ratios(results: &Results) -> Option<Sheet> {
                 .iter()
                 .map(|other| marks.ratio(results.comparison(&case, place, first, other)));
             let place = format!("{place}{star}");
-            lines.push(where_at(&axes, &case, &place).chain(ratios).collect());
+            lines.push(location_cells(&axes, &case, &place).chain(ratios).collect());
         }
         if is_lookup(&case) && across_threads {
             let mut mean = |other: &&str| match Headline::of(results, &case, first, other) {
@@ -188,7 +188,7 @@ fn ratios(results: &Results) -> Option<Sheet> {
             let means = others.iter().map(&mut mean);
             let paper = paper.then(|| format!("{PAPER_LOOKUP_RATIO}"));
             lines.push(
-                where_at(&axes, &case, "mean")
+                location_cells(&axes, &case, "mean")
                     .chain(means)
                     .chain(paper)
                     .collect(),

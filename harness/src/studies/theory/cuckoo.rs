@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use relatives::theory::Keys;
-use relatives::theory::{Claim, Effort, exactly};
+use relatives::theory::{Claim, Trial, exactly};
 use subject::layout::Layout;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
@@ -14,9 +14,9 @@ use crate::subjects::{GlobalLock, LockFree};
 const THRESHOLD: f64 = 0.9803;
 
 /// Returns the claims about our filter, from the formulas in `filter::layout`.
-pub(super) fn lock_free(effort: Effort) -> Result<Vec<Claim>> {
+pub(super) fn lock_free(trial: Trial) -> Result<Vec<Claim>> {
     of_full_table::<LockFree>(
-        effort,
+        trial,
         ("Layout::WORKABLE_LOAD, to plan for", Layout::WORKABLE_LOAD),
         ("64 / 4 / α, Layout::BITS_A_KEY", |load| {
             Layout::BITS_A_KEY * Layout::WORKABLE_LOAD / load
@@ -28,9 +28,9 @@ pub(super) fn lock_free(effort: Effort) -> Result<Vec<Claim>> {
 }
 
 /// Returns the claims about the single-threaded filter with a victim slot.
-pub(super) fn global_lock(effort: Effort) -> Result<Vec<Claim>> {
+pub(super) fn global_lock(trial: Trial) -> Result<Vec<Claim>> {
     of_full_table::<GlobalLock>(
-        effort,
+        trial,
         ("0.95 for b = 4, Fan et al. 2014, table 2", 0.95),
         ("64 / b / α: f = 12 bits a slot, and 4 unused", |load| {
             64.0 / SLOTS_PER_BUCKET as f64 / load
@@ -47,13 +47,13 @@ type Formula = (&'static str, fn(f64) -> f64);
 
 /// Fills a table until it refuses a key.
 fn of_full_table<S: Subject>(
-    effort: Effort,
+    trial: Trial,
     (planned, least_load): (&'static str, f64),
     (of_bits, bits): Formula,
     (of_rate, rate): Formula,
 ) -> Result<Vec<Claim>> {
-    let subject = S::with_buckets(effort.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
-    let (keys, slots) = (Keys::of(effort), subject.slots() as f64);
+    let subject = S::with_buckets(trial.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
+    let (keys, slots) = (Keys::of(trial), subject.slots() as f64);
     let mut inserted = 0;
     while subject.insert(&keys.key(inserted)) {
         inserted += 1;

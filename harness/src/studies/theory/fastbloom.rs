@@ -4,14 +4,14 @@
 use anyhow::Result;
 use relatives::bloom::theory as bloom;
 use relatives::theory::Keys;
-use relatives::theory::{Claim, Effort};
+use relatives::theory::{Claim, Trial};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::Fastbloom;
 
-pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
-    let filter = Fastbloom::with_buckets((effort.keys / SLOTS_PER_BUCKET as u64) as usize)?;
-    let keys = Keys::of(effort);
+pub(super) fn theory(trial: Trial) -> Result<Vec<Claim>> {
+    let filter = Fastbloom::with_buckets((trial.keys / SLOTS_PER_BUCKET as u64) as usize)?;
+    let keys = Keys::of(trial);
     let n = filter.slots() as u64;
     keys.insert(&filter, 0..n)?;
     let size = filter.size();

@@ -3,25 +3,25 @@
 
 use anyhow::Result;
 use relatives::theory::Keys;
-use relatives::theory::{Claim, Effort};
+use relatives::theory::{Claim, Trial};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::Growing;
 
 /// Starts at a hundredth of the size.
-pub(super) fn theory(effort: Effort) -> Result<Vec<Claim>> {
-    let buckets = effort.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
+pub(super) fn theory(trial: Trial) -> Result<Vec<Claim>> {
+    let buckets = trial.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
     let growing = Growing::with_buckets(buckets)?;
-    let keys = Keys::of(effort);
-    keys.insert(&growing, 0..effort.keys)?;
+    let keys = Keys::of(trial);
+    keys.insert(&growing, 0..trial.keys)?;
     let filter = growing.filter();
     let (stated, load) = (
         filter.false_positive_rate(),
-        effort.keys as f64 / filter.capacity() as f64,
+        trial.keys as f64 / filter.capacity() as f64,
     );
     let now = keys.false_positive_rate(
         &growing,
-        effort.keys,
+        trial.keys,
         format!("grown a hundredfold, load factor {load:.2}"),
         "Layout::FALSE_POSITIVE_RATE · α of its table",
         (stated * load, 0.0),

@@ -15,7 +15,7 @@ use clap::{Args, value_parser};
 use relatives::sketches::theory as sketches;
 use relatives::smart_cuckoo::theory as cuckoo_graph;
 use relatives::theory::LEAST_KEYS;
-use relatives::theory::{Claim, Effort, SIGMAS};
+use relatives::theory::{Claim, SIGMAS, Trial};
 use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
 
 use crate::show::chart::Figure;
@@ -40,7 +40,7 @@ pub struct Claims {
     /// The structure, by the name that `harness list` shows.
     pub structure: &'static str,
     /// Measures it.
-    compare: fn(Effort) -> Result<Vec<Claim>>,
+    compare: fn(Trial) -> Result<Vec<Claim>>,
 }
 
 /// All structures with claims, in the order in which they are shown.
@@ -53,12 +53,12 @@ pub const STRUCTURES: &[Claims] = &[
     claims::<ScalableBloom>(scalable_bloom::theory::theory),
     claims::<BlockedBloom>(blocked_bloom::theory::theory),
     claims::<Fastbloom>(fastbloom::theory),
-    claims::<SmartCuckooMutex>(|effort| cuckoo_graph::theory(effort.seed)),
+    claims::<SmartCuckooMutex>(|trial| cuckoo_graph::theory(trial.seed)),
     claims::<CountMinSet>(|_| sketches::count_min()),
     claims::<HyperLogLogCounter>(|_| sketches::hyper_log_log()),
 ];
 
-const fn claims<S: Subject>(compare: fn(Effort) -> Result<Vec<Claim>>) -> Claims {
+const fn claims<S: Subject>(compare: fn(Trial) -> Result<Vec<Claim>>) -> Claims {
     Claims {
         structure: S::NAME,
         compare,
@@ -141,7 +141,7 @@ impl Study for Theory {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        let effort = Effort {
+        let trial = Trial {
             keys: self.keys,
             seed: self.seed,
         };
@@ -149,7 +149,7 @@ impl Study for Theory {
             if progress(claims.structure).is_break() {
                 break;
             }
-            let compared = (claims.compare)(effort).context(claims.structure)?;
+            let compared = (claims.compare)(trial).context(claims.structure)?;
             rows.extend(compared.iter().map(Row::from));
         }
         Ok(())

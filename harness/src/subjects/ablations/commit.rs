@@ -1,8 +1,8 @@
 //! Ways to carry out an eviction path that a search has found.
 
 use arrayvec::ArrayVec;
-use filter::path::{MAX_CHAIN, Step};
-use kcas::Op;
+use filter::internals::path::{MAX_CHAIN, Step};
+use kcas::Entry;
 use subject::layout::Layout;
 
 use super::words::Words;
@@ -22,17 +22,17 @@ pub struct WholeChain;
 impl Commit for WholeChain {
     fn commit<W: Words>(words: &W, chain: &[Step], fingerprint: u64) -> bool {
         let mut arriving = fingerprint;
-        let op = |step: &Step| {
+        let entry = |step: &Step| {
             let leaving = Layout::fingerprint(step.word, step.slot);
             let placed = std::mem::replace(&mut arriving, leaving);
-            Op {
+            Entry {
                 index: step.bucket,
                 expected: step.word,
                 new: Layout::place(step.word, step.slot, placed),
             }
         };
-        let ops: ArrayVec<Op, MAX_CHAIN> = chain.iter().map(op).collect();
-        words.replace_all(&ops)
+        let entries: ArrayVec<Entry, MAX_CHAIN> = chain.iter().map(entry).collect();
+        words.replace_all(&entries)
     }
 }
 
@@ -79,16 +79,16 @@ fn hop<W: Words>(words: &W, from: &Step, to: &Step) -> Option<Step> {
         word: Layout::place(from.word, from.slot, 0),
         ..*from
     };
-    let ops = [
+    let entries = [
         (from, left.word),
         (to, Layout::place(to.word, to.slot, moving)),
     ]
-    .map(|(step, new)| Op {
+    .map(|(step, new)| Entry {
         index: step.bucket,
         expected: step.word,
         new,
     });
-    words.replace_all(&ops).then_some(left)
+    words.replace_all(&entries).then_some(left)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Ways to count the keys, or not to.
 
-use filter::length::Length;
+use filter::internals::length::Length;
 use kcas::thread_id::{self, ThreadId};
 
 /// A way to keep the number of keys.

@@ -3,7 +3,7 @@
 //! The counter is the timestamp of [`Layout`]. A relocation advances those of both its buckets
 //! under every protocol; whether an insert does depends on the protocol.
 
-use filter::hashing::Location;
+use filter::internals::Location;
 use kcas::WordArray;
 use subject::layout::{FINGERPRINT_BITS, Layout};
 
@@ -40,9 +40,9 @@ pub struct Timestamps;
 impl Lookup for Timestamps {
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
-        let [first, second] = peek(words, location);
+        let [first, second] = load_both(words, location);
         let found = in_either([first, second], location.fingerprint);
-        let changed = words.peek(location.first) ^ first;
+        let changed = words.load_raw(location.first) ^ first;
         if changed | (first | second) & !MAX_VALUE == 0 {
             return found;
         }
@@ -102,12 +102,12 @@ impl Lookup for TwoPhase {
     /// As in ours, the words of a round are read before either is matched.
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
-        let before = peek(words, location);
+        let before = load_both(words, location);
         if (before[0] | before[1]) <= MAX_VALUE {
             if in_either(before, location.fingerprint) {
                 return true;
             }
-            let after = peek(words, location);
+            let after = load_both(words, location);
             if (after[0] | after[1]) <= MAX_VALUE {
                 if in_either(after, location.fingerprint) {
                     return true;
@@ -152,9 +152,9 @@ pub struct OneRound;
 impl Lookup for OneRound {
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
-        let peeked = peek(words, location);
-        if (peeked[0] | peeked[1]) <= MAX_VALUE {
-            return in_either(peeked, location.fingerprint);
+        let raw_words = load_both(words, location);
+        if (raw_words[0] | raw_words[1]) <= MAX_VALUE {
+            return in_either(raw_words, location.fingerprint);
         }
         in_either_slowly(words, location.fingerprint, location.first, location.second)
     }
@@ -172,9 +172,9 @@ impl Lookup for OneRound {
 
 /// Reads both words as they stand before either is matched, so that the cache misses overlap.
 #[inline]
-fn peek<W: Words>(words: &W, location: Location) -> [u64; 2] {
-    let first = words.peek(location.first);
-    let second = words.peek(location.second);
+fn load_both<W: Words>(words: &W, location: Location) -> [u64; 2] {
+    let first = words.load_raw(location.first);
+    let second = words.load_raw(location.second);
     [first, second]
 }
 

@@ -26,7 +26,7 @@ mod words;
 use std::hash::{BuildHasher, Hash};
 
 use anyhow::Result;
-use filter::hashing::Location;
+use filter::internals::Location;
 use filter::{Class, FixedState};
 
 pub(super) use commit::{Commit, HopByHop, WholeChain};
@@ -209,7 +209,7 @@ impl<V: Variant> Subject for Ablation<V> {
 
 #[cfg(test)]
 mod tests {
-    use filter::length::Length;
+    use filter::internals::length::Length;
 
     use super::*;
 

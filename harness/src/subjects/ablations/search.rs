@@ -1,7 +1,7 @@
 //! Ways to search for an eviction path that ends in an empty slot.
 
-use filter::hashing::Location;
-use filter::path::{Chain, Step};
+use filter::internals::Location;
+use filter::internals::path::{Chain, Step};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::SLOTS_PER_BUCKET;
@@ -97,7 +97,7 @@ fn walk(
 mod tests {
     use std::collections::HashSet;
 
-    use filter::path::MAX_CHAIN;
+    use filter::internals::path::MAX_CHAIN;
     use subject::layout::{geometry, locate};
 
     use super::*;

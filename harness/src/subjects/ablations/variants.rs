@@ -4,7 +4,7 @@
 //! for 20 seconds on each variant that claims to be linearizable and found no violation in 0.3 to
 //! 2.1 million calls (one run).
 
-use filter::length::Length;
+use filter::internals::length::Length;
 use kcas::WordArray;
 use subject::Operations;
 

@@ -1,7 +1,7 @@
 //! The words of a table, one per bucket: where operations in progress are described, and whether
 //! readers help them.
 
-use kcas::{Error, Op, OutOfMemory, WordArray};
+use kcas::{Entry, Error, OutOfMemory, WordArray};
 
 /// Words that can be compared and swapped several at a time.
 pub trait Words: Sized + Send + Sync + 'static {
@@ -20,13 +20,13 @@ pub trait Words: Sized + Send + Sync + 'static {
 
     /// Returns the value of a word, or a number of at least 2^63 if an operation is in progress on
     /// it.
-    fn peek(&self, index: usize) -> u64;
+    fn load_raw(&self, index: usize) -> u64;
 
     /// Replaces a word if it holds `current`. Returns whether it did.
     fn replace(&self, index: usize, current: u64, new: u64) -> bool;
 
     /// Replaces several words if each holds what is expected. Returns whether they did.
-    fn replace_all(&self, ops: &[Op]) -> bool;
+    fn replace_all(&self, entries: &[Entry]) -> bool;
 }
 
 /// Returns whether a K-CAS took effect; it is never misused here.
@@ -54,8 +54,8 @@ impl Words for WordArray {
     }
 
     #[inline]
-    fn peek(&self, index: usize) -> u64 {
-        self.peek(index)
+    fn load_raw(&self, index: usize) -> u64 {
+        self.load_raw(index)
     }
 
     #[inline]
@@ -64,8 +64,8 @@ impl Words for WordArray {
     }
 
     #[inline]
-    fn replace_all(&self, ops: &[Op]) -> bool {
-        succeeded(self.kcas(ops))
+    fn replace_all(&self, entries: &[Entry]) -> bool {
+        succeeded(self.kcas(entries))
     }
 }
 
@@ -86,8 +86,8 @@ impl Words for kcas_epoch::WordArray {
     }
 
     #[inline]
-    fn peek(&self, index: usize) -> u64 {
-        self.peek(index)
+    fn load_raw(&self, index: usize) -> u64 {
+        self.load_raw(index)
     }
 
     #[inline]
@@ -96,8 +96,8 @@ impl Words for kcas_epoch::WordArray {
     }
 
     #[inline]
-    fn replace_all(&self, ops: &[Op]) -> bool {
-        succeeded(self.kcas(ops))
+    fn replace_all(&self, entries: &[Entry]) -> bool {
+        succeeded(self.kcas(entries))
     }
 }
 
@@ -131,8 +131,8 @@ impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_
     }
 
     #[inline]
-    fn peek(&self, index: usize) -> u64 {
-        self.0.peek(index)
+    fn load_raw(&self, index: usize) -> u64 {
+        self.0.load_raw(index)
     }
 
     #[inline]
@@ -141,11 +141,11 @@ impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_
     }
 
     #[inline]
-    fn replace_all(&self, ops: &[Op]) -> bool {
+    fn replace_all(&self, entries: &[Entry]) -> bool {
         if DCSS {
-            succeeded(self.0.kcas_by_dcss(ops))
+            succeeded(self.0.kcas_by_dcss(entries))
         } else {
-            self.0.replace_all(ops)
+            self.0.replace_all(entries)
         }
     }
 }
@@ -155,18 +155,18 @@ mod tests {
     use super::*;
 
     fn replaces_all_or_nothing<W: Words>() {
-        let op = |index, expected| Op {
+        let entry = |index, expected| Entry {
             index,
             expected,
             new: 7,
         };
         let words = W::try_new(3).unwrap();
         assert!(words.replace(2, 0, 5) && !words.replace(2, 0, 6));
-        assert!(!words.replace_all(&[op(0, 0), op(2, 0)]));
+        assert!(!words.replace_all(&[entry(0, 0), entry(2, 0)]));
         assert_eq!((words.load(0), words.load(2)), (0, 5));
-        assert!(words.replace_all(&[op(0, 0), op(2, 5)]));
+        assert!(words.replace_all(&[entry(0, 0), entry(2, 5)]));
         assert_eq!([0, 1, 2].map(|index| words.load(index)), [7, 0, 7]);
-        assert_eq!([0, 1, 2].map(|index| words.peek(index)), [7, 0, 7]);
+        assert_eq!([0, 1, 2].map(|index| words.load_raw(index)), [7, 0, 7]);
     }
 
     #[test]

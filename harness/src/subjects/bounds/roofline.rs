@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use filter::hashing::Location;
+use filter::internals::Location;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::layout::{Geometry, geometry, locate, zeroed};

@@ -1,8 +1,8 @@
 //! Code shared by tables with any kind of lock: finding an eviction path, and counting keys.
 
-use filter::hashing::Location;
-use filter::length::Length;
-use filter::path::{self, Chain, MAX_CHAIN, Step};
+use filter::internals::Location;
+use filter::internals::length::Length;
+use filter::internals::path::{self, Chain, MAX_CHAIN, Step};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout};
 

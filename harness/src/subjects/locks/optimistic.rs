@@ -39,7 +39,7 @@
 use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{Ordering, fence};
 
-use filter::hashing::Location;
+use filter::internals::Location;
 use kcas::steps::step;
 use subject::layout::Layout;
 use subject::spin::Spin;

@@ -13,7 +13,7 @@
 //! has lookups that do, and take no lock. It is blocking: a thread that loses its core while it
 //! holds a stripe delays every thread that needs that stripe.
 
-use filter::hashing::Location;
+use filter::internals::Location;
 use subject::spin::SpinLock;
 
 use super::striped::{Lookup, Striped, StripedFilter};

@@ -23,7 +23,7 @@
 
 use std::hint::{black_box, select_unpredictable};
 
-use filter::hashing::Location;
+use filter::internals::Location;
 use subject::layout::Layout;
 use subject::spin::SpinLock;
 use subject::sync::Backoff;

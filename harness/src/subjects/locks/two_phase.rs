@@ -64,7 +64,7 @@ impl Variant for Published {
 
 #[cfg(test)]
 mod tests {
-    use filter::hashing::Location;
+    use filter::internals::Location;
     use subject::Subject;
     use subject::layout::{Layout, locate};
 

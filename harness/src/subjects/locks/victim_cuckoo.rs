@@ -11,7 +11,7 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use filter::Class;
-use filter::hashing::Location;
+use filter::internals::Location;
 use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -57,9 +57,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use filter::Class;
-use filter::hashing::Location;
-use filter::length::Length;
-use filter::path::Step;
+use filter::internals::Location;
+use filter::internals::length::Length;
+use filter::internals::path::Step;
 use kcas::steps::step;
 use subject::layout::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
 use subject::sync::{AtomicU64, Backoff};
@@ -479,7 +479,7 @@ mod tests {
         use std::rc::Rc;
         use std::sync::Arc;
 
-        use filter::path::Chain;
+        use filter::internals::path::Chain;
         use kcas::steps::{freeze, with_hook};
 
         use super::*;

@@ -42,15 +42,17 @@ impl Subject for LockFreeBatch {
         mut keys: impl ExactSizeIterator<Item = &'k K>,
         mut tell: impl FnMut(bool),
     ) {
+        let filter = self.0.filter();
         let mut found = [false; BATCH];
         while keys.len() >= BATCH {
-            let batch: [&K; BATCH] = std::array::from_fn(|_| keys.next().expect("there are more"));
-            self.0.filter().contains_batch(&batch, &mut found);
+            let hash = |_| filter.hash(keys.next().expect("there are more"));
+            let hashes: [u64; BATCH] = std::array::from_fn(hash);
+            filter.contains_hash_batch(&hashes, &mut found);
             found.iter().for_each(|&found| tell(found));
         }
-        let rest: ArrayVec<&K, BATCH> = keys.collect();
+        let rest: ArrayVec<u64, BATCH> = keys.map(|key| filter.hash(key)).collect();
         let found = &mut found[..rest.len()];
-        self.0.filter().contains_batch(&rest, found);
+        filter.contains_hash_batch(&rest, found);
         found.iter().for_each(|&found| tell(found));
     }
 

@@ -4,14 +4,14 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use filter::layout::Layout;
-use filter::{Class, CuckooFilter, FittedFilter};
+use filter::{Class, CuckooFilter, DynCuckooFilter};
 use subject::layout::FINGERPRINT_BITS;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-/// [`FittedFilter`] for the false positive rate of the layout that all subjects share, and so in
+/// [`DynCuckooFilter`] for the false positive rate of the layout that all subjects share, and so in
 /// that layout.
 #[derive(Debug)]
-pub struct LockFreeFitted(FittedFilter);
+pub struct LockFreeFitted(DynCuckooFilter);
 
 impl Subject for LockFreeFitted {
     const NAME: &'static str = "lock-free-fitted";

@@ -3,10 +3,10 @@
 
 use kcas::WordArray;
 
-use super::reused::ops;
-use super::{Change, Entry, START, Session, Words, boxed};
+use super::reused::entries;
+use super::{Change, EngineInfo, START, Session, Words, boxed};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "ours-by-dcss",
     description: "the same with 3k + 1 compare-and-swaps: owners install by DCSS, as published",
     guarantees: "linearizable; lock-free; readers never write",
@@ -35,7 +35,7 @@ impl Words for ByDcss {
 impl Session for &ByDcss {
     #[inline]
     fn try_change(&mut self, changes: &[Change]) -> bool {
-        let ops = ops(changes, |index| self.0.load(index));
-        self.0.kcas_by_dcss(&ops).is_ok()
+        let entries = entries(changes, |index| self.0.load(index));
+        self.0.kcas_by_dcss(&entries).is_ok()
     }
 }

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kcas_crate::{KCasWord, RefStateWrapper, State, is_value_a_kcas_marker};
 
-use super::{Change, Engine, Entry, MAX_THREADS, START, Session, Words, boxed};
+use super::{Change, Engine, EngineInfo, MAX_THREADS, START, Session, Words, boxed};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "crate kcas",
     description: "kcas 0.1.0, a published crate: descriptors reused, unconditional installation",
     guarantees: "loses updates or hangs where a word's value returns, and rarely hangs elsewhere; readers wait for operations under way",

@@ -14,9 +14,9 @@
 use crossbeam_epoch::pin;
 use mwcas::{MwCas, U64Pointer};
 
-use super::{Change, Entry, START, Session, Words, boxed};
+use super::{Change, EngineInfo, START, Session, Words, boxed};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "crate mwcas",
     description: "mwcas 0.2.0, a published crate: descriptors on the heap under epochs, unconditional installation",
     guarantees: "loses updates where a word's value returns; readers help",

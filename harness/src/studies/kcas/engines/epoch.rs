@@ -3,10 +3,10 @@
 
 use kcas_epoch::WordArray;
 
-use super::reused::ops;
-use super::{Change, Entry, START, Session, Words, boxed};
+use super::reused::entries;
+use super::{Change, EngineInfo, START, Session, Words, boxed};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "ours, epoch",
     description: "the crate `kcas-epoch` of this workspace: the same protocol, descriptors on the heap under epochs",
     guarantees: "linearizable; lock-free but for the allocator; readers write their epoch at most",
@@ -33,6 +33,7 @@ impl Words for WordArray {
 impl Session for &WordArray {
     #[inline]
     fn try_change(&mut self, changes: &[Change]) -> bool {
-        self.kcas(&ops(changes, |index| self.load(index))).is_ok()
+        self.kcas(&entries(changes, |index| self.load(index)))
+            .is_ok()
     }
 }

@@ -20,7 +20,7 @@ mod reused;
 pub const MAX_THREADS: usize = 256;
 
 /// Maximum number of entries of one operation.
-pub const MAX_ENTRIES: usize = WordArray::MAX_OPS;
+pub const MAX_ENTRIES: usize = WordArray::MAX_ENTRIES;
 
 /// Initial value of every word: far from 0, so that it can also be reduced, and narrow enough for
 /// every engine.
@@ -121,7 +121,7 @@ impl<W: Words> Engine for W {
 
 /// An engine, by its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct EngineInfo {
     /// Name used in CSV files and figures.
     pub name: &'static str,
     /// One-line description.
@@ -134,7 +134,7 @@ pub struct Entry {
     pub(crate) build: fn(len: usize, entries: usize) -> Box<dyn Engine>,
 }
 
-impl Entry {
+impl EngineInfo {
     /// Creates `len` words, each holding [`START`], for operations of `entries` entries, from 1 to
     /// [`MAX_ENTRIES`].
     pub fn build(&self, len: usize, entries: usize) -> Box<dyn Engine> {
@@ -147,14 +147,14 @@ impl Entry {
 }
 
 /// Every engine; ours first.
-pub const ENGINES: &[Entry] = &[
-    reused::ENTRY,
-    by_dcss::ENTRY,
-    epoch::ENTRY,
-    crate_kcas::ENTRY,
+pub const ENGINES: &[EngineInfo] = &[
+    reused::ENGINE,
+    by_dcss::ENGINE,
+    epoch::ENGINE,
+    crate_kcas::ENGINE,
     #[cfg(target_arch = "x86_64")]
-    crate_mwcas::ENTRY,
-    mutex::ENTRY,
+    crate_mwcas::ENGINE,
+    mutex::ENGINE,
 ];
 
 fn boxed<W: Words>(len: usize) -> Box<dyn Engine> {

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{Change, Entry, START, Session, Words, boxed};
+use super::{Change, EngineInfo, START, Session, Words, boxed};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "mutex",
     description: "an array under one mutex, which is held while the words are read and written",
     guarantees: "linearizable; blocking",

@@ -1,11 +1,11 @@
 //! Our K-CAS: one record per thread, which is reused for every operation.
 
 use arrayvec::ArrayVec;
-use kcas::{Op, WordArray};
+use kcas::{Entry, WordArray};
 
-use super::{Change, Entry, MAX_ENTRIES, START, Session, Words, boxed};
+use super::{Change, EngineInfo, MAX_ENTRIES, START, Session, Words, boxed};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "ours",
     description: "the crate `kcas` of this workspace: 2k + 1 compare-and-swaps, descriptors reused",
     guarantees: "linearizable; lock-free; readers never write",
@@ -32,20 +32,24 @@ impl Words for WordArray {
 impl Session for &WordArray {
     #[inline]
     fn try_change(&mut self, changes: &[Change]) -> bool {
-        self.kcas(&ops(changes, |index| self.load(index))).is_ok()
+        self.kcas(&entries(changes, |index| self.load(index)))
+            .is_ok()
     }
 }
 
 /// Returns the entries of the operation, given how words are read.
 #[inline]
-pub(super) fn ops(changes: &[Change], load: impl Fn(usize) -> u64) -> ArrayVec<Op, MAX_ENTRIES> {
-    let op = |change: &Change| {
+pub(super) fn entries(
+    changes: &[Change],
+    load: impl Fn(usize) -> u64,
+) -> ArrayVec<Entry, MAX_ENTRIES> {
+    let entry = |change: &Change| {
         let expected = load(change.index);
-        Op {
+        Entry {
             index: change.index,
             expected,
             new: change.of(expected),
         }
     };
-    changes.iter().map(op).collect()
+    changes.iter().map(entry).collect()
 }

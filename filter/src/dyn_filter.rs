@@ -4,21 +4,20 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 
-use crate::cuckoo::{Size, buckets_for};
+use crate::builder::{Size, buckets_for};
 use crate::hashing::{self, FixedState, MAX_BUCKETS, Mixed};
 use crate::layout::{Layout, Shape};
 use crate::lookup;
-use crate::saved::{Header, LoadError, SaveError};
-use crate::snapshot::SnapshotError;
+use crate::save::{Header, LoadError, SaveError, SnapshotError};
 use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
 
-/// Declares [`FittedFilter`] over these layouts, with each of its functions as one `match`.
+/// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
 /// They are listed by memory, the least first, and each is wrong less often than those before it:
 /// so the first that meets a rate is the smallest that does, and among those of the same memory the
 /// one with the longest timestamps. For each number of slots the list has the longest fingerprints:
 /// no other dependable layout is smaller at any rate.
-macro_rules! fitted {
+macro_rules! dyn_filter {
     ($($variant:ident: $slots:literal $bits:literal,)+) => {
         /// A [`CuckooFilter`] whose layout was chosen at run time; built by
         /// [`Builder::false_positive_rate`].
@@ -39,22 +38,22 @@ macro_rules! fitted {
         /// assert_eq!(seen.layout(), (5, 10)); // five slots of ten bits
         /// # Ok(()) }
         /// ```
-        pub struct FittedFilter<S = FixedState> {
+        pub struct DynCuckooFilter<S = FixedState> {
             /// What lookups need to know of the layout, so that they do not have to branch on it.
             shape: Shape,
-            filter: Fitted<S>,
+            filter: AnyLayout<S>,
         }
 
         /// The filter itself, in one variant per layout.
-        enum Fitted<S> {
+        enum AnyLayout<S> {
             $($variant(CuckooFilter<$slots, $bits, S>),)+
         }
 
-        $(impl<S> From<CuckooFilter<$slots, $bits, S>> for FittedFilter<S> {
+        $(impl<S> From<CuckooFilter<$slots, $bits, S>> for DynCuckooFilter<S> {
             fn from(filter: CuckooFilter<$slots, $bits, S>) -> Self {
-                FittedFilter {
+                DynCuckooFilter {
                     shape: Layout::<$slots, $bits>::SHAPE,
-                    filter: Fitted::$variant(filter),
+                    filter: AnyLayout::$variant(filter),
                 }
             }
         })+
@@ -66,7 +65,7 @@ macro_rules! fitted {
         macro_rules! each {
             ($self:expr, $filter:ident => $call:expr) => {
                 match $self {
-                    $(Fitted::$variant($filter) => $call,)+
+                    $(AnyLayout::$variant($filter) => $call,)+
                 }
             };
         }
@@ -74,7 +73,7 @@ macro_rules! fitted {
         /// Loading: the filter keeps the layout it was saved in, provided that this is wrong no
         /// more often than asked for and is one of those chosen for a rate; otherwise it is refused
         /// with [`LoadError::Layout`]. It also keeps the size it was saved with.
-        impl<S: BuildHasher> FittedBuilder<S> {
+        impl<S: BuildHasher> DynBuilder<S> {
             /// Like [`Builder::load`].
             ///
             /// # Errors
@@ -82,12 +81,12 @@ macro_rules! fitted {
             ///
             /// # Panics
             /// As for the typed filter.
-            pub fn load(self, bytes: &[u8]) -> Result<FittedFilter<S>, LoadError> {
+            pub fn load(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
                 let (slots, bits) = Header::of(bytes)?.layout();
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
                         let builder = Builder::<$slots, $bits, S>::new(None, self.hasher);
-                        return builder.load(bytes).map(FittedFilter::from);
+                        return builder.load(bytes).map(DynCuckooFilter::from);
                     }
                 )+
                 Err(LoadError::Layout { slots, bits })
@@ -100,25 +99,25 @@ macro_rules! fitted {
             ///
             /// # Panics
             /// As for the typed filter.
-            pub fn load_from(self, mut reader: impl Read) -> Result<FittedFilter<S>, LoadError> {
+            pub fn load_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
                 let header = Header::of(&mut reader)?;
                 let (slots, bits) = header.layout();
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
                         let filter = header.read_rest::<$slots, $bits, S>(reader, self.hasher)?;
-                        return Ok(FittedFilter::from(filter));
+                        return Ok(DynCuckooFilter::from(filter));
                     }
                 )+
                 Err(LoadError::Layout { slots, bits })
             }
         }
 
-        impl<S> FittedBuilder<S> {
+        impl<S> DynBuilder<S> {
             /// Builds in the first layout that meets the rate.
-            fn build_smallest(self) -> Result<FittedFilter<S>, FitError> {
+            fn build_smallest(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
                 $(
                     if self.allows::<$slots, $bits>() {
-                        return self.build_in::<$slots, $bits>().map(FittedFilter::from);
+                        return self.build_in::<$slots, $bits>().map(DynCuckooFilter::from);
                     }
                 )+
                 Err(self.no_such_rate())
@@ -127,7 +126,7 @@ macro_rules! fitted {
     };
 }
 
-fitted! {
+dyn_filter! {
     F8x7: 8 7,
     F7x8: 7 8,
     F6x8: 6 8,
@@ -143,10 +142,10 @@ fitted! {
     F2x28: 2 28,
 }
 
-/// Builds a [`FittedFilter`]; made by [`Builder::false_positive_rate`].
+/// Builds a [`DynCuckooFilter`]; made by [`Builder::false_positive_rate`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
-pub struct FittedBuilder<S = FixedState> {
+pub struct DynBuilder<S = FixedState> {
     size: Option<Size>,
     rate: f64,
     hasher: S,
@@ -160,9 +159,9 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of
     /// the same size it chooses the one in the [table](crate::layouts) with the longest timestamps,
     /// which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
-    /// [`FittedFilter::layout`] returns the layout chosen.
-    pub fn false_positive_rate(self, rate: f64) -> FittedBuilder<S> {
-        FittedBuilder {
+    /// [`DynCuckooFilter::layout`] returns the layout chosen.
+    pub fn false_positive_rate(self, rate: f64) -> DynBuilder<S> {
+        DynBuilder {
             size: self.size,
             rate,
             hasher: self.hasher,
@@ -172,7 +171,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
 
 /// Why no filter can be fitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum FitError {
+pub enum DynBuildError {
     /// A false positive rate that is not between 0 and 1, or lower than that of every layout.
     #[error(
         "no filter has a false positive rate of {wished}: it must be below 1, and {least:e} is the least possible"
@@ -196,7 +195,7 @@ pub enum FitError {
     Build(#[from] BuildError),
 }
 
-impl<S> FittedBuilder<S> {
+impl<S> DynBuilder<S> {
     /// Like [`Builder::capacity`].
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
@@ -211,13 +210,13 @@ impl<S> FittedBuilder<S> {
     }
 
     /// Like [`Builder::hasher`].
-    pub fn hasher<H>(self, hasher: H) -> FittedBuilder<Mixed<H>> {
+    pub fn hasher<H>(self, hasher: H) -> DynBuilder<Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
     /// Like [`Builder::unmixed_hasher`].
-    pub fn unmixed_hasher<H>(self, hasher: H) -> FittedBuilder<H> {
-        FittedBuilder {
+    pub fn unmixed_hasher<H>(self, hasher: H) -> DynBuilder<H> {
+        DynBuilder {
             size: self.size,
             rate: self.rate,
             hasher,
@@ -229,9 +228,9 @@ impl<S> FittedBuilder<S> {
     /// builds the filter.
     ///
     /// # Errors
-    /// [`FitError`] when no layout has so low a rate, when the rate is not between 0 and 1, or when
-    /// the size is missing, zero or too large.
-    pub fn build(self) -> Result<FittedFilter<S>, FitError> {
+    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1, or
+    /// when the size is missing, zero or too large.
+    pub fn build(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
         if self.rate < 1.0 {
             self.build_smallest()
         } else {
@@ -244,8 +243,8 @@ impl<S> FittedBuilder<S> {
         Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE <= self.rate
     }
 
-    fn no_such_rate(&self) -> FitError {
-        FitError::Rate {
+    fn no_such_rate(&self) -> DynBuildError {
+        DynBuildError::Rate {
             wished: self.rate,
             least: RATES[RATES.len() - 1],
         }
@@ -253,12 +252,12 @@ impl<S> FittedBuilder<S> {
 
     fn build_in<const SLOTS: usize, const BITS: usize>(
         self,
-    ) -> Result<CuckooFilter<SLOTS, BITS, S>, FitError> {
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, DynBuildError> {
         if let Some(Size::Keys(wished)) = self.size {
             let fits = |keys: usize| buckets_for::<SLOTS, BITS>(keys) <= MAX_BUCKETS;
             if !fits(wished) {
                 let most = greatest(wished, fits);
-                return Err(FitError::TooManyKeys { wished, most });
+                return Err(DynBuildError::TooManyKeys { wished, most });
             }
         }
         Ok(Builder::new(self.size, self.hasher).build()?)
@@ -281,14 +280,14 @@ fn greatest(end: usize, fits: impl Fn(usize) -> bool) -> usize {
 }
 
 /// One line, like that of [`CuckooFilter`].
-impl<S> fmt::Debug for FittedFilter<S> {
+impl<S> fmt::Debug for DynCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory_bytes = self.memory_bytes();
-        each!(&self.filter, filter => filter.describe("FittedFilter", memory_bytes, f))
+        each!(&self.filter, filter => filter.describe("DynCuckooFilter", memory_bytes, f))
     }
 }
 
-impl<S: BuildHasher> FittedFilter<S> {
+impl<S: BuildHasher> DynCuckooFilter<S> {
     /// [`CuckooFilter::insert`].
     ///
     /// # Errors
@@ -397,29 +396,29 @@ impl<S: BuildHasher> FittedFilter<S> {
     }
 }
 
-/// Loading with the default hasher, in whichever layout was saved; use a [`FittedBuilder`] for
+/// Loading with the default hasher, in whichever layout was saved; use a [`DynBuilder`] for
 /// another hasher.
-impl FittedFilter {
-    /// [`FittedBuilder::load`] for a filter built with the default hasher.
+impl DynCuckooFilter {
+    /// [`DynBuilder::load`] for a filter built with the default hasher.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<FittedFilter, LoadError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<DynCuckooFilter, LoadError> {
         CuckooFilter::builder().false_positive_rate(1.0).load(bytes)
     }
 
-    /// [`FittedBuilder::load_from`] for a filter built with the default hasher.
+    /// [`DynBuilder::load_from`] for a filter built with the default hasher.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn read_from(reader: impl Read) -> Result<FittedFilter, LoadError> {
+    pub fn read_from(reader: impl Read) -> Result<DynCuckooFilter, LoadError> {
         CuckooFilter::builder()
             .false_positive_rate(1.0)
             .load_from(reader)
     }
 }
 
-impl<S> FittedFilter<S> {
+impl<S> DynCuckooFilter<S> {
     /// [`CuckooFilter::insert_hash`].
     ///
     /// # Errors
@@ -446,6 +445,14 @@ impl<S> FittedFilter<S> {
             Some(found) => found,
             None => self.contains_slowly(hash),
         }
+    }
+
+    /// [`CuckooFilter::contains_hash_batch`].
+    ///
+    /// # Panics
+    /// As for the typed filter.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        each!(&self.filter, filter => filter.contains_hash_batch(hashes, found));
     }
 
     #[cold]

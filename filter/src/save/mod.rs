@@ -59,17 +59,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "serde")]
+mod serialized;
+mod snapshot;
+
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::cuckoo::{Builder, CuckooFilter};
+use crate::builder::Builder;
+use crate::filter::CuckooFilter;
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::length::Length;
-use crate::snapshot::{self, SnapshotError};
+
+pub use snapshot::SnapshotError;
 
 const MAGIC: [u8; 8] = *b"cuckoof\n";
 const VERSION: u32 = 2;
@@ -121,7 +127,7 @@ pub enum LoadError {
         bits: u16,
     },
     /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it
-    /// gives other results ([`saved`](crate::saved#hashers)).
+    /// gives other results ([`save`](crate::save#hashers)).
     #[error(
         "the filter was saved with a hasher that gives other hashes: load it with the hasher and seeds it was \
          built with, passed to the same one of hasher() and unmixed_hasher(), on the same kind of machine; or \
@@ -238,8 +244,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         Ok(self.write_copy(&copy, writer)?)
     }
 
-    /// Saves the filter as bytes, in the format described in [`saved`](crate::saved), for
-    /// [`load`](Builder::load). Loading them requires the same [hasher](crate::saved#hashers), so
+    /// Saves the filter as bytes, in the format described in [`save`](crate::save), for
+    /// [`load`](Builder::load). Loading them requires the same [hasher](crate::save#hashers), so
     /// keep its seeds, too.
     ///
     /// # Errors
@@ -330,7 +336,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     /// Loads the filter that was saved as these bytes.
     ///
     /// Returns exactly the filter that was saved, or an error: damage, another layout and another
-    /// [hasher](crate::saved#hashers) are all detected. Allocates nothing before the length of
+    /// [hasher](crate::save#hashers) are all detected. Allocates nothing before the length of
     /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
     /// every filter has.
     ///

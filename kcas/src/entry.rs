@@ -4,12 +4,12 @@ use arrayvec::ArrayVec;
 
 /// Maximum number of entries in one operation.
 // The model checker needs short operations, and every atomic of a record slows it down.
-pub(crate) const MAX_OPS: usize = if cfg!(kcas_loom) { 3 } else { 8 };
+pub(crate) const MAX_ENTRIES: usize = if cfg!(kcas_loom) { 3 } else { 8 };
 
 /// One entry of a [`kcas`](crate::WordArray::kcas): the word at `index` must hold `expected`, and
 /// then holds `new`. If `expected == new`, the entry only compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Op {
+pub struct Entry {
     /// Index of the word, below [`WordArray::len`](crate::WordArray::len).
     pub index: usize,
     /// The value it must hold, at most 63 bits wide.
@@ -18,5 +18,5 @@ pub struct Op {
     pub new: u64,
 }
 
-/// Entries of one operation, in ascending order of index: see [`ascending`](crate::ascending).
-pub type Ops = ArrayVec<Op, MAX_OPS>;
+/// Entries of one operation, in ascending order of index: see [`sort_entries`](crate::sort_entries).
+pub type Entries = ArrayVec<Entry, MAX_ENTRIES>;

@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use std::hash::RandomState;
 
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, FitError, FittedFilter, InsertError, LoadError};
+use filter::{BuildError, CuckooFilter, DynBuildError, DynCuckooFilter, InsertError, LoadError};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-fn fitted(n: usize, rate: f64) -> FittedFilter {
+fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
     let builder = CuckooFilter::builder().capacity(n);
     builder.false_positive_rate(rate).build().unwrap()
 }
@@ -135,7 +135,7 @@ fn impossible_rates_are_errors_that_name_the_least() {
         builder.false_positive_rate(rate).build()
     };
     let least = match build(0.0).unwrap_err() {
-        FitError::Rate { least, .. } => least,
+        DynBuildError::Rate { least, .. } => least,
         other => panic!("{other}"),
     };
     assert_eq!(build(least).unwrap().false_positive_rate(), least);
@@ -151,7 +151,7 @@ fn impossible_rates_are_errors_that_name_the_least() {
     ] {
         let error = build(impossible).unwrap_err();
         assert!(
-            matches!(error, FitError::Rate { .. }),
+            matches!(error, DynBuildError::Rate { .. }),
             "{impossible}: {error}"
         );
     }
@@ -169,13 +169,13 @@ fn the_most_keys_possible_are_named() {
             builder.capacity(n).build()
         };
         for wished in [usize::MAX, 1 << 40] {
-            let Err(FitError::TooManyKeys { wished: told, most }) = build(wished) else {
+            let Err(DynBuildError::TooManyKeys { wished: told, most }) = build(wished) else {
                 panic!("{wished} keys at {rate}");
             };
             assert_eq!(told, wished);
             // 2^32 buckets of two to seven slots.
             assert!(((6 << 30)..(7 << 32)).contains(&most), "{most}");
-            let one_more = FitError::TooManyKeys {
+            let one_more = DynBuildError::TooManyKeys {
                 wished: most + 1,
                 most,
             };
@@ -187,7 +187,7 @@ fn the_most_keys_possible_are_named() {
 #[test]
 fn sizes_are_checked_as_for_every_filter() {
     let builder = CuckooFilter::builder().false_positive_rate(0.01);
-    let error = |builder: filter::FittedBuilder| builder.build().unwrap_err();
+    let error = |builder: filter::DynBuilder| builder.build().unwrap_err();
     assert_eq!(error(builder), BuildError::NoSize.into());
     assert_eq!(error(builder.capacity(0)), BuildError::ZeroSize.into());
     assert_eq!(builder.buckets(10).build().unwrap().capacity(), 50);
@@ -247,16 +247,18 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
         filter.write_to(&mut written).unwrap();
         assert_eq!(bytes, written);
         for loaded in [
-            FittedFilter::from_bytes(&bytes).unwrap(),
-            FittedFilter::read_from(&bytes[..]).unwrap(),
+            DynCuckooFilter::from_bytes(&bytes).unwrap(),
+            DynCuckooFilter::read_from(&bytes[..]).unwrap(),
         ] {
             assert_eq!((loaded.layout(), loaded.len()), (filter.layout(), 100));
-            let mut found = vec![false; 100];
-            loaded.contains_batch(&keys[..100], &mut found);
+            let mut found = [false; 200];
+            loaded.contains_batch(&keys[..100], &mut found[..100]);
+            let hashes: Vec<u64> = keys[..100].iter().map(|key| loaded.hash(key)).collect();
+            loaded.contains_hash_batch(&hashes, &mut found[100..]);
             assert!(found.iter().all(|&found| found));
             assert_eq!(loaded.class(&7), filter.class(&7));
         }
-        let cut = FittedFilter::read_from(&bytes[..bytes.len() - 1]);
+        let cut = DynCuckooFilter::read_from(&bytes[..bytes.len() - 1]);
         assert!(matches!(cut, Err(LoadError::Truncated { .. })));
     }
     let bytes = CuckooFilter::builder()
@@ -266,9 +268,9 @@ fn a_fitted_filter_is_loaded_in_the_layout_that_it_was_saved_in() {
         .unwrap()
         .to_bytes()
         .unwrap();
-    let error = FittedFilter::from_bytes(&bytes).unwrap_err();
+    let error = DynCuckooFilter::from_bytes(&bytes).unwrap_err();
     assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
-    let error = FittedFilter::read_from(&bytes[..]).unwrap_err();
+    let error = DynCuckooFilter::read_from(&bytes[..]).unwrap_err();
     assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
 }
 
@@ -318,7 +320,7 @@ fn debug_is_one_short_line() {
         ),
         (
             format!("{fitted:?}"),
-            ["FittedFilter {", "slots: 5, bits: 10", "len: 0,"],
+            ["DynCuckooFilter {", "slots: 5, bits: 10", "len: 0,"],
         ),
     ] {
         assert!(text.len() < 200, "{} characters", text.len());

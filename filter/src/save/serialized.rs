@@ -1,5 +1,5 @@
 //! Serialization with serde: a filter becomes one sequence of bytes, the same as when it is
-//! [saved](crate::saved).
+//! [saved](crate::save).
 
 use std::hash::BuildHasher;
 
@@ -7,7 +7,8 @@ use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde::{de, ser};
 
-use crate::cuckoo::{Builder, CuckooFilter};
+use crate::builder::Builder;
+use crate::filter::CuckooFilter;
 
 /// Requires the feature `serde`. Like [`to_bytes`](CuckooFilter::to_bytes), also in time, memory
 /// and errors: others may insert and remove meanwhile.

@@ -1,0 +1,196 @@
+//! A block of a vector quotient filter: a cache line of atomics, with a lock that counts.
+//!
+//! The last word of tags has room for 16 bits more: the *version*, which is odd while the block is
+//! held and grows by two each time (a *sequence lock*). A thread that changes the block holds it. A
+//! lookup notes the version, reads the block, and starts again if the version has changed meanwhile.
+//!
+//! # Orderings
+//!
+//! - *Taking* acquires, which pairs with the store that frees: the holder sees what the last holder
+//!   wrote. The release fence after it pairs with the acquire fence between a lookup's reads and
+//!   its second look at the version: a lookup that reads a word written by a holder also sees that
+//!   the version is odd, or a later one.
+//! - *Freeing* is a SeqCst store, and both looks at the version are SeqCst loads. Any two of them
+//!   have one order for all threads. So an insert that has returned is seen by all later lookups:
+//!   of two threads that each insert a key and then look up the other's, one finds it. (No test
+//!   shows this: with a release store, none of ours has failed.)
+//! - *The other accesses* are relaxed: those above order them.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use kcas::steps::step;
+use subject::spin::{Held, Spin};
+
+use super::instructions::Instructions;
+use super::mini_filter::{Run, SLOTS, TAG_WORDS, insert_tag, remove_tag, taken};
+
+/// The lowest bit of the version: set while a block is held.
+const LOCK: u64 = 1 << (SLOTS % 8 * 8);
+
+/// A cache line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct Block {
+    /// The slots, and then the version.
+    tags: [AtomicU64; TAG_WORDS],
+    /// The slots of each bucket.
+    runs: [AtomicU64; 2],
+}
+
+/// What a lookup looks for in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) bucket: usize,
+    pub(super) tag: u8,
+}
+
+impl Spin for Block {
+    #[inline]
+    fn try_take(&self) -> bool {
+        // Acquire: pairs with the store in `free`, to see what the last holder wrote.
+        let taken = self.last().fetch_or(LOCK, Ordering::Acquire) & LOCK == 0;
+        // Pairs with the fence in `changed_since`: a thread that sees a word written from here on
+        // also sees the odd version.
+        fence(Ordering::Release);
+        taken
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.last().load(Ordering::Relaxed) & LOCK != 0
+    }
+
+    #[inline]
+    fn free(&self) {
+        // No other thread writes while the block is held. SeqCst: pairs with the loads in `now` and
+        // `changed_since`, and as a release with the acquire in `try_take`.
+        let held = self.last().load(Ordering::Relaxed);
+        self.last().store(held.wrapping_add(LOCK), Ordering::SeqCst);
+    }
+}
+
+impl Block {
+    /// Returns the word with the version.
+    #[inline]
+    fn last(&self) -> &AtomicU64 {
+        &self.tags[TAG_WORDS - 1]
+    }
+
+    /// Returns a word with the version at this moment.
+    #[inline(always)]
+    pub(super) fn now(&self) -> u64 {
+        step();
+        // SeqCst: pairs with the store in `free`.
+        self.last().load(Ordering::SeqCst)
+    }
+
+    /// Returns zero if nobody held the block at the moment of `before`, and nobody has taken it
+    /// before what was read since had been read.
+    #[inline(always)]
+    pub(super) fn change_since(&self, before: u64) -> u64 {
+        // Pairs with the fence in `try_take`.
+        fence(Ordering::Acquire);
+        step();
+        // SeqCst: pairs with the store in `free`.
+        (self.last().load(Ordering::SeqCst) ^ before) | (before & LOCK)
+    }
+
+    #[inline(always)]
+    fn read(word: &AtomicU64) -> u64 {
+        step();
+        word.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn write(word: &AtomicU64, value: u64) {
+        step();
+        word.store(value, Ordering::Relaxed);
+    }
+
+    /// Returns a word of tags; the last one has the version, too.
+    #[inline]
+    pub(super) fn tags(&self, word: usize) -> u64 {
+        Self::read(&self.tags[word])
+    }
+
+    /// Returns the runs: exact if the caller holds the block, otherwise the halves may be from
+    /// different moments.
+    #[inline(always)]
+    pub(super) fn runs(&self) -> u128 {
+        let [low, high] = self.runs.each_ref().map(Self::read);
+        u128::from(low) | u128::from(high) << 64
+    }
+
+    /// Finds a slot of the bucket that holds the tag. If somebody changes the block meanwhile, the
+    /// answer means nothing.
+    #[inline(always)]
+    pub(super) fn find(&self, with: impl Instructions, wanted: Wanted) -> Option<Found> {
+        let runs = self.runs();
+        let run = with.run_of(wanted.bucket, runs);
+        let slot = with.find_tag(self, run, wanted.tag)?;
+        Some(Found { runs, run, slot })
+    }
+}
+
+/// A tag found in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    runs: u128,
+    run: Run,
+    slot: usize,
+}
+
+/// A held block, with the operations reserved to its holder.
+pub(super) struct HeldBlock<'a>(Held<'a, Block>);
+
+impl<'a> HeldBlock<'a> {
+    #[inline]
+    pub(super) fn take(block: &'a Block) -> Self {
+        Self(Held::take(block))
+    }
+
+    #[inline]
+    pub(super) fn block(&self) -> &Block {
+        self.0.0
+    }
+
+    #[inline]
+    fn set_runs(&self, runs: u128) {
+        Block::write(&self.block().runs[0], runs as u64);
+        Block::write(&self.block().runs[1], (runs >> 64) as u64);
+    }
+
+    /// Changes the tags.
+    #[inline(always)]
+    fn change_tags(&self, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
+        let tags = &self.block().tags;
+        let mut words = tags.each_ref().map(Block::read);
+        let version = words[TAG_WORDS - 1] & !(LOCK - 1);
+        words[TAG_WORDS - 1] &= LOCK - 1;
+        words = change(words);
+        words[TAG_WORDS - 1] |= version;
+        for (word, value) in tags.iter().zip(words) {
+            Block::write(word, value);
+        }
+    }
+
+    /// Adds a tag; returns `false` if there is no room.
+    #[inline(always)]
+    pub(super) fn insert(&self, with: impl Instructions, wanted: Wanted) -> bool {
+        let runs = self.block().runs();
+        if taken(runs) == SLOTS {
+            return false;
+        }
+        let run = with.run_of(wanted.bucket, runs);
+        self.change_tags(|words| insert_tag(words, run.slot + run.len(), wanted.tag));
+        self.set_runs(run.grown(runs));
+        true
+    }
+
+    /// Removes a tag found since the block was taken.
+    #[inline(always)]
+    pub(super) fn remove(&self, found: &Found) {
+        self.change_tags(|words| remove_tag(words, found.slot));
+        self.set_runs(found.run.shrunk(found.runs));
+    }
+}
