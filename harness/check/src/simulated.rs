@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use filter::history::Call;
+use filter::internals::history::Call;
 use simulator::{Body, Core, Limits, Model, Options};
 
 use crate::candidate::Candidate;

@@ -271,7 +271,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Creates a table as a measurement begins with it.
-    pub(super) fn fresh_table(&self, entry: &Entry, workload: &Workload) -> Result<Table> {
+    pub(super) fn fresh_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
         match workload.changes_the_table() {
             true => self.empty_table(entry, workload),
             false => self.filled_table(entry, workload),
@@ -601,7 +601,7 @@ impl<'a> Bench<'a> {
     /// Checks the answers, if the subject gives any.
     pub(super) fn check(
         &self,
-        entry: &Entry,
+        entry: &SubjectInfo,
         tally: &Tally,
         table: &Table,
         refused: u64,

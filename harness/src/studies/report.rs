@@ -13,7 +13,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 21] = [
+const ORDER: [&str; 22] = [
     "quick",
     "full",
     "full-large",

@@ -25,10 +25,14 @@ fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
     (0..TIMES).map(measure).fold(f64::INFINITY, f64::min)
 }
 
-/// Repeats a measurement of threads that disturb each other, and returns the median: the least would
-/// be that of threads which did not run at the same time.
+/// Steps of threads that disturb each other, and how often they are repeated: few long runs, as
+/// threads do not begin at the same moment. The median counts: the least would be that of threads
+/// which did not run at the same time.
+const STEPS_TOGETHER: usize = 4_000_000;
+const TIMES_TOGETHER: usize = 7;
+
 fn repeated_together(measure: impl FnMut(usize) -> f64) -> f64 {
-    median(&mut (0..TIMES).map(measure).collect::<Vec<_>>())
+    median(&mut (0..TIMES_TOGETHER).map(measure).collect::<Vec<_>>())
 }
 
 /// Returns the nanoseconds that each of so many calls takes.
@@ -118,11 +122,10 @@ pub(super) enum Update {
 
 /// How much longer an update of a random word takes when two threads do it instead of one.
 pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64 {
-    const STEPS: usize = 50_000;
     let table: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
-    let run = |me: usize| {
+    let run = |me: usize, steps: usize| {
         let mut random = SmallRng::seed_from_u64(me as u64);
-        each(STEPS, |_| {
+        each(steps, |_| {
             let word = &table[random.random_range(0..table.len())];
             match update {
                 Update::Exchange => {
@@ -137,9 +140,9 @@ pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64
         })
     };
     cores.pin(0);
-    run(0);
-    let alone = repeated(|_| run(0));
-    repeated_together(|_| on_both(cores, [0, 1], run)) - alone
+    run(0, STEPS_TOGETHER);
+    let alone = repeated(|_| run(0, STEPS_TOGETHER / 100));
+    repeated_together(|_| on_both(cores, [0, 1], |me| run(me, STEPS_TOGETHER))) - alone
 }
 
 /// How long an exchange of a word in the nearest cache takes, by one core.
@@ -157,7 +160,7 @@ pub(super) fn contended_exchange(cores: &Cores) -> f64 {
     let word = CachePadded::new(AtomicU64::new(0));
     repeated_together(|_| {
         on_both(cores, [0, 1], |_| {
-            each(20_000, |_| {
+            each(STEPS_TOGETHER / 10, |_| {
                 word.fetch_add(1, Ordering::Relaxed);
             })
         })

@@ -349,7 +349,7 @@ mod simulating {
             let figure = figure.map(|figure| figure.render());
             figure.transpose()
         });
-        let written = outputs::leave(out, name, rows, sidecar, figure.transpose());
+        let written = outputs::publish(out, name, rows, sidecar, figure.transpose());
         written.name();
         written.end(simulated)
     }
