@@ -204,9 +204,10 @@ impl<'a> Bench<'a> {
         let table = match self.tables.get(entry.name) {
             Some(kept) => kept,
             None => {
-                fresh = match workload.changes_the_table() {
-                    true => self.empty_table(entry, workload)?,
-                    false => self.filled_table(entry, workload)?,
+                fresh = if workload.changes_the_table() {
+                    self.empty_table(entry, workload)?
+                } else {
+                    self.filled_table(entry, workload)?
                 };
                 &fresh
             }
@@ -458,9 +459,10 @@ impl<'a> Bench<'a> {
         }
         let per_second = measurement.offered_mops * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, latency.burst, &mut self.random(thread));
-        let waiting = match measurement.threads > self.cores.count() {
-            true => Waiting::Yield,
-            false => Waiting::Spin,
+        let waiting = if measurement.threads > self.cores.count() {
+            Waiting::Yield
+        } else {
+            Waiting::Spin
         };
         Some(Timer::open(arrivals, waiting))
     }
