@@ -6,17 +6,26 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+root=$PWD
+. scripts/copy.sh
+for name; do
+    if ! models | grep -qF -- "$name"; then
+        echo "no model has \"$name\" in its name" >&2
+        exit 2
+    fi
+done
+
 export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 # A separate target directory: the flag would otherwise rebuild everything each time it changes.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 
-models() { # CRATE SUITE ...
+run() { # CRATE SUITE ...
     cargo test --locked --profile loom -p "$1" --lib "${@:2}"
 }
-models kcas --test loom --no-run
-models filter -p epoch-cell --test loom --test loom_growing --no-run
+run kcas --test loom --no-run
+run filter -p epoch-cell --test loom --test loom_growing --no-run
 # Side by side, since a long model keeps only one core busy.
-models kcas --test loom -- --nocapture "$@" &
-models filter -p epoch-cell --test loom --test loom_growing -- --nocapture "$@" || failed=yes
+run kcas --test loom -- --nocapture "$@" &
+run filter -p epoch-cell --test loom --test loom_growing -- --nocapture "$@" || failed=yes
 wait $! || failed=yes
 [ -z "${failed:-}" ]

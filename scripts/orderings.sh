@@ -42,6 +42,10 @@ compare() {
 
 compare
 [ "${1:-}" != --compare ] || exit 0
+if ! grep -v '^#' $table | grep -qE "${1:-.}"; then
+    echo "no line of $table matches \"$1\"" >&2
+    exit 2
+fi
 
 export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 export RUST_BACKTRACE=0

@@ -202,9 +202,10 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     #[inline]
     pub fn other(&self, fingerprint: u64, bucket: usize) -> usize {
         // Only tables with several slices need the division.
-        let start = match self.slice == self.buckets {
-            true => 0,
-            false => bucket - bucket % self.slice,
+        let start = if self.slice == self.buckets {
+            0
+        } else {
+            bucket - bucket % self.slice
         };
         start + other(fingerprint & self.pairing, bucket - start, self.slice)
     }

@@ -272,10 +272,8 @@ impl WordArray {
                     Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
                 }
             }
-            _ => match thread_id::with(|me| kcas(&self.words, me, entries))? {
-                true => Ok(()),
-                false => Err(Error::Mismatch),
-            },
+            _ if thread_id::with(|me| kcas(&self.words, me, entries))? => Ok(()),
+            _ => Err(Error::Mismatch),
         }
     }
 

@@ -114,9 +114,10 @@ pub(crate) fn copy<const SLOTS: usize, const BITS: usize>(
     let all = PASSES.saturating_mul(number).saturating_add(MORE_READS);
     let mut reads = Reads(all);
     loop {
-        let most_changed = match reads.0 > all / 2 {
-            true => number.min(number / 16 + FEW),
-            false => number,
+        let most_changed = if reads.0 > all / 2 {
+            number.min(number / 16 + FEW)
+        } else {
+            number
         };
         match attempt(buckets, &mut reads, most_changed) {
             Err(SnapshotError::TooBusy) if reads.0 > 0 => {}
@@ -265,16 +266,18 @@ impl<'a, const SLOTS: usize, const BITS: usize> Reading<'a, SLOTS, BITS> {
             let class = suspect.location(self.buckets.geometry());
             let held =
                 |bucket: usize| Layout::<SLOTS, BITS>::count(self.words[bucket], class.fingerprint);
-            let elsewhere = match class.first == class.second {
-                true => 0,
-                false => held(class.second),
+            let elsewhere = if class.first == class.second {
+                0
+            } else {
+                held(class.second)
             };
             held(class.first) + elsewhere != lookup::count(self.buckets, class)
         });
         // If this made little room, it would soon be needed again.
-        match suspects.len() > self.suspects.most / 8 * 7 {
-            true => Err(SnapshotError::TooBusy),
-            false => Ok(()),
+        if suspects.len() > self.suspects.most / 8 * 7 {
+            Err(SnapshotError::TooBusy)
+        } else {
+            Ok(())
         }
     }
 }
@@ -351,9 +354,10 @@ impl<T> List<T> {
         if length == self.entries.capacity() {
             // While the list moves, both places are taken: together at most one and a half times
             // the limit.
-            let room = match length < self.most / 4 {
-                true => (2 * length).max(LEAST_ENTRIES.min(self.most)),
-                false => self.most,
+            let room = if length < self.most / 4 {
+                (2 * length).max(LEAST_ENTRIES.min(self.most))
+            } else {
+                self.most
             };
             self.entries.try_reserve_exact(room - length).map_err(|_| {
                 SnapshotError::OutOfMemory {

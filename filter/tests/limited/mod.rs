@@ -35,18 +35,20 @@ impl Limited {
 // is always allowed.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match self.allows(layout) {
-            // SAFETY: as the caller promises.
-            true => unsafe { System.alloc(layout) },
-            false => std::ptr::null_mut(),
+        if self.allows(layout) {
+            // SAFETY: the caller keeps the contract of `System`.
+            unsafe { System.alloc(layout) }
+        } else {
+            std::ptr::null_mut()
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        match self.allows(layout) {
-            // SAFETY: as the caller promises.
-            true => unsafe { System.alloc_zeroed(layout) },
-            false => std::ptr::null_mut(),
+        if self.allows(layout) {
+            // SAFETY: the caller keeps the contract of `System`.
+            unsafe { System.alloc_zeroed(layout) }
+        } else {
+            std::ptr::null_mut()
         }
     }
 

@@ -187,9 +187,10 @@ fn install<'g>(
                 let installed = finish_install(word, mine, guard);
                 // SAFETY: it was made above, was put into one word once, and has left it.
                 unsafe { mine.retire(guard) };
-                return match installed {
-                    true => Installed::Yes,
-                    false => Installed::Decided,
+                return if installed {
+                    Installed::Yes
+                } else {
+                    Installed::Decided
                 };
             }
             Err(Content::Value(_)) => break Installed::Differs,
@@ -210,9 +211,10 @@ fn install<'g>(
 fn finish_install(word: &Word, install: &Install, guard: &Guard) -> bool {
     let target = install.target(guard);
     let undecided = target.state() == State::Undecided;
-    let next = match undecided {
-        true => Content::Kcas(target),
-        false => Content::Value(install.expected),
+    let next = if undecided {
+        Content::Kcas(target)
+    } else {
+        Content::Value(install.expected)
     };
     // An error means that another thread finished it.
     let _ = word.compare_exchange(Content::Install(install), next, guard);

@@ -130,9 +130,6 @@ impl WordArray {
             }
             _ => commit::kcas(&self.words, entries),
         };
-        match done {
-            true => Ok(()),
-            false => Err(Error::Mismatch),
-        }
+        if done { Ok(()) } else { Err(Error::Mismatch) }
     }
 }

@@ -106,9 +106,10 @@ struct Part {
 
 /// Returns the name of a file of keys.
 pub fn name(file: &Path) -> String {
-    match file == Path::new(STANDARD_INPUT) {
-        true => "the standard input".to_owned(),
-        false => file.display().to_string(),
+    if file == Path::new(STANDARD_INPUT) {
+        "the standard input".to_owned()
+    } else {
+        file.display().to_string()
     }
 }
 
@@ -179,9 +180,12 @@ pub fn shown(key: &[u8]) -> String {
     // No character has more than four bytes.
     let beginning = &key[..key.len().min(4 * LONGEST + 4)];
     let text = String::from_utf8_lossy(beginning);
-    let mut printable = text.chars().map(|character| match character.is_control() {
-        true => ' ',
-        false => character,
+    let mut printable = text.chars().map(|character| {
+        if character.is_control() {
+            ' '
+        } else {
+            character
+        }
     });
     let mut shown: String = printable.by_ref().take(LONGEST).collect();
     if printable.next().is_some() {

@@ -34,9 +34,10 @@ impl NotText {
 
     /// Says what is odd about a file of `keys` keys, and what to do; `None` if nothing is.
     pub fn warning(&self, file: &str, keys: u64) -> Option<String> {
-        let looks = match self.marked {
-            true => "It has the byte order mark of UTF-16",
-            false => "It is binary, or UTF-16 without a byte order mark",
+        let looks = if self.marked {
+            "It has the byte order mark of UTF-16"
+        } else {
+            "It is binary, or UTF-16 without a byte order mark"
         };
         (self.keys > 0).then(|| {
             format!(

@@ -33,9 +33,10 @@ impl Skew {
         let (of_ranks, of_logs) = ((&ranks).variance(), (&logs).variance());
         Some(Self {
             exponent: -together / of_ranks,
-            explained: match of_logs > 0.0 {
-                true => together.powi(2) / (of_ranks * of_logs),
-                false => 1.0,
+            explained: if of_logs > 0.0 {
+                together.powi(2) / (of_ranks * of_logs)
+            } else {
+                1.0
             },
             keys,
         })

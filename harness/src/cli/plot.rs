@@ -22,9 +22,12 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         "--out: the name of the figure, {}, must end in .svg",
         out.display()
     );
-    let rows = read_any(csv).map_err(|error| match error.is::<NoResults>() {
-        true => anyhow!("{error}; {DRAWN}"),
-        false => error,
+    let rows = read_any(csv).map_err(|error| {
+        if error.is::<NoResults>() {
+            anyhow!("{error}; {DRAWN}")
+        } else {
+            error
+        }
     })?;
     let sidecar = if beside.sidecar.exists() {
         Some(Sidecar::read(&beside.sidecar)?)

@@ -250,9 +250,10 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
     let wrong = |error: &csv::Error| {
         let what = locate(error, &header);
         let line = error.position().map_or(0, csv::Position::line);
-        match is_cut_off(line) {
-            true => anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again"),
-            false => anyhow!("{name}: {what}"),
+        if is_cut_off(line) {
+            anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again")
+        } else {
+            anyhow!("{name}: {what}")
         }
     };
     let mut rows: Vec<Row> = Vec::new();

@@ -480,9 +480,10 @@ impl<'a> Bench<'a> {
         }
         let per_second = measurement.offered_mops * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, latency.burst, &mut self.random(thread));
-        let waiting = match measurement.threads > self.cores.count() {
-            true => Waiting::Yield,
-            false => Waiting::Spin,
+        let waiting = if measurement.threads > self.cores.count() {
+            Waiting::Yield
+        } else {
+            Waiting::Spin
         };
         Some(Timer::open(arrivals, waiting))
     }

@@ -124,17 +124,18 @@ fn extrapolate(experiment: &Experiment, part: &Part, rehearsal: &Rehearsal, scal
         };
     }
     let timed = seconds * (1.0 + WARM_UP);
-    match part.workload.changes_the_table() || experiment.freezes() {
-        true => Cost {
+    if part.workload.changes_the_table() || experiment.freezes() {
+        Cost {
             drawn,
             before: 0.0,
             each: untimed + timed,
-        },
-        false => Cost {
+        }
+    } else {
+        Cost {
             drawn,
             before: untimed,
             each: timed,
-        },
+        }
     }
 }
 

@@ -83,9 +83,12 @@ impl Plan {
     pub fn of(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Self> {
         experiment.check_build()?;
         // A frozen thread needs inserts and removes.
-        let needed = |workload: &Workload| match experiment.freezes() {
-            true => Operations::ALL,
-            false => workload.needs(),
+        let needed = |workload: &Workload| {
+            if experiment.freezes() {
+                Operations::ALL
+            } else {
+                workload.needs()
+            }
         };
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {

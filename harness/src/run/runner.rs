@@ -101,9 +101,10 @@ fn run_part(
         }
         let progress = Progress {
             rounds: round,
-            imprecision: match rule.adapts() {
-                true => stopping::imprecision(&rows, &part.subjects[0]),
-                false => 0.0,
+            imprecision: if rule.adapts() {
+                stopping::imprecision(&rows, &part.subjects[0])
+            } else {
+                0.0
             },
             spent: started.elapsed(),
             last_round: round_started.elapsed(),

@@ -60,13 +60,15 @@ pub(crate) fn clauses(
         let ratios = of.map(|(_, of)| of.ratio.median);
         let least = ratios.clone().fold(f64::INFINITY, f64::min);
         let most = ratios.fold(0.0, f64::max);
-        let times = match format!("{least:.2}") == format!("{most:.2}") {
-            true => format!("{least:.2} times"),
-            false => format!("{least:.2} to {most:.2} times"),
+        let times = if format!("{least:.2}") == format!("{most:.2}") {
+            format!("{least:.2} times")
+        } else {
+            format!("{least:.2} to {most:.2} times")
         };
-        let where_at = match places.len() == at.len() && at.len() > 1 {
-            true => format!("throughout, at {}", named(&places)),
-            false => format!("at {}", named(&places)),
+        let where_at = if places.len() == at.len() && at.len() > 1 {
+            format!("throughout, at {}", named(&places))
+        } else {
+            format!("at {}", named(&places))
         };
         (!places.is_empty()).then(|| match verdict {
             Verdict::Faster => format!("{above_one}, {times} {quantity}, {where_at}"),

@@ -72,10 +72,10 @@ pub(crate) fn err(text: Arguments) {
 
 /// Prints help to standard output, and an error in the command line to standard error.
 pub(crate) fn message(message: &clap::Error) {
-    match message.use_stderr() {
-        // There is nobody left to report to.
-        true => drop(message.print()),
-        false => Stdout::attempt(|| message.print()),
+    if message.use_stderr() {
+        drop(message.print());
+    } else {
+        Stdout::attempt(|| message.print());
     }
 }
 

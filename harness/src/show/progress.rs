@@ -25,9 +25,10 @@ pub(crate) fn with<R>(
             last = now.to_owned();
         }
         bar.inc(1);
-        match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     bar.finish_and_clear();

@@ -114,9 +114,10 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     if header.iter().any(|name| name == first.as_bytes()) {
         return Ok(Box::new(record::read(csv)?));
     }
-    let why = match is(description::COLUMNS) {
-        true => "it describes a file of keys".to_owned(),
-        false => format!("column `{first}` is missing, and no command leaves such columns"),
+    let why = if is(description::COLUMNS) {
+        "it describes a file of keys".to_owned()
+    } else {
+        format!("column `{first}` is missing, and no command leaves such columns")
     };
     Err(NoResults::new(csv, why).into())
 }

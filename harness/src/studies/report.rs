@@ -79,9 +79,10 @@ pub fn write(directory: &Path) -> Result<Written> {
             Ok(section) => sections.push(section),
             Err(error) => {
                 left_out.push(without_directory(file, &error));
-                let told = match error.is::<NoResults>() {
-                    true => &mut notes,
-                    false => &mut unreadable,
+                let told = if error.is::<NoResults>() {
+                    &mut notes
+                } else {
+                    &mut unreadable
                 };
                 told.push(format!("{error:#}"));
             }
@@ -129,9 +130,10 @@ fn section(csv: &Path) -> Result<Section> {
         return Err(NoResults::new(csv, "it has a header, but no rows").into());
     }
     let outputs = Outputs::beside(csv);
-    let sidecar = match outputs.sidecar.exists() {
-        true => Some(Sidecar::read(&outputs.sidecar)?),
-        false => None,
+    let sidecar = if outputs.sidecar.exists() {
+        Some(Sidecar::read(&outputs.sidecar)?)
+    } else {
+        None
     };
     let described = sidecar.as_ref();
     let run = described.map(|sidecar| &sidecar.run);

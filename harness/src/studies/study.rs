@@ -279,9 +279,10 @@ pub(crate) mod testing {
         let mut progress = |_: &str| {
             let is_over = steps == 0;
             steps = steps.saturating_sub(1);
-            match is_over {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if is_over {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         };
         study.measure(&mut progress, &mut rows).unwrap();

@@ -30,9 +30,12 @@ pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) ->
     present.shuffle(random);
     let mut residents = Source::new(source.resident(), skew, random);
     let mut absent = Source::new(source.absent(), skew, random);
-    let mut draw = |present| match present {
-        true => residents.draw(random),
-        false => absent.draw(random),
+    let mut draw = |present| {
+        if present {
+            residents.draw(random)
+        } else {
+            absent.draw(random)
+        }
     };
     present.into_iter().map(&mut draw).collect()
 }

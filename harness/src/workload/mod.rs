@@ -468,9 +468,10 @@ fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
 
 /// Returns a hit percentage in words for a title, or nothing if it is the usual one.
 fn unusual(hit: u8) -> String {
-    match hit == default_hit() {
-        true => String::new(),
-        false => format!(", {hit} % hits"),
+    if hit == default_hit() {
+        String::new()
+    } else {
+        format!(", {hit} % hits")
     }
 }
 

@@ -48,7 +48,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// If it cannot have this number of buckets.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
-    /// Adds one copy of a key; returns `false` if it is refused for lack of room.
+    /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there
+    /// are copies enough. A set that holds one copy of a key refuses the second.
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
     /// Returns whether the key may be present: never `false` if it is. Never called where

@@ -1,5 +1,6 @@
 //! Tests of experiment files, valid and invalid.
 
+use harness::registry::Registry;
 use std::path::Path;
 
 use predicates::prelude::*;
@@ -108,7 +109,7 @@ fn unknown_subjects_list_the_known_ones() {
         &[
             "`subjects`",
             "\"balloon\"",
-            "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, striped-timestamps, optimistic, word-lock, global-lock, rwlock, two-phase, vector-quotient, atomic-cuckoo-filter, cuckoofilter-mutex, blocked-bloom, fastbloom, bloom, counting-bloom, scalable-bloom, exact-set, smart-cuckoo, plain-cuckoo, count-min, hyperloglog, roofline, batched-roofline, update-roofline, null, ablation-control, ablation-two-phase-lookup, ablation-one-round-lookup, ablation-hop-by-hop, ablation-random-walk, ablation-epoch, ablation-helping-readers, ablation-dcss, ablation-uncounted",
+            &Registry::standard().names().join(", "),
         ],
     );
 }

@@ -70,9 +70,10 @@ impl Truth {
 
     fn case([first, second]: [Component; 2]) -> Case {
         let vertices = first.vertices | second.vertices;
-        let new = match first == second {
-            true => u32::from(first.is_new()),
-            false => u32::from(first.is_new()) + u32::from(second.is_new()),
+        let new = if first == second {
+            u32::from(first.is_new())
+        } else {
+            u32::from(first.is_new()) + u32::from(second.is_new())
         };
         match (new, vertices == first.vertices) {
             (2, _) => Case::TwoNew,
@@ -194,22 +195,19 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
             let (before, promised) = (table.buckets.clone(), table.kicks(key));
             let insertion = table.insert(key);
             assert_eq!(insertion.placed, Truth::has_room(components), "seed {seed}");
-            match insertion.placed {
-                true => {
-                    assert_eq!(promised, Some(insertion.kicks), "seed {seed}");
-                    assert!(changed(&before, &table.buckets) <= insertion.kicks + 1);
-                    // The path goes through the smaller of two trees.
-                    let sizes = components.map(|component| component.vertices.count_ones());
-                    let most = u64::from(sizes[0].min(sizes[1])) - 1;
-                    assert!(case != Case::BothNonMaximal || insertion.kicks <= most);
-                    truth
-                        .edges
-                        .push((key, 1 << candidates[0] | 1 << candidates[1]));
-                }
-                false => {
-                    assert_eq!((promised, insertion.kicks), (None, 0), "seed {seed}");
-                    assert_eq!(table.buckets, before, "seed {seed}");
-                }
+            if insertion.placed {
+                assert_eq!(promised, Some(insertion.kicks), "seed {seed}");
+                assert!(changed(&before, &table.buckets) <= insertion.kicks + 1);
+                // The path goes through the smaller of two trees.
+                let sizes = components.map(|component| component.vertices.count_ones());
+                let most = u64::from(sizes[0].min(sizes[1])) - 1;
+                assert!(case != Case::BothNonMaximal || insertion.kicks <= most);
+                truth
+                    .edges
+                    .push((key, 1 << candidates[0] | 1 << candidates[1]));
+            } else {
+                assert_eq!((promised, insertion.kicks), (None, 0), "seed {seed}");
+                assert_eq!(table.buckets, before, "seed {seed}");
             }
         }
         truth.holds(&table.buckets);

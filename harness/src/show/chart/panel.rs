@@ -93,9 +93,10 @@ impl<'a> Panel<'a> {
 impl Panel<'_> {
     /// Returns the width of the names beside the panel.
     pub(super) fn label_width(&self) -> u32 {
-        match self.lines.is_empty() {
-            true => 0,
-            false => label_width(self.lines.iter().map(|line| &line.style)),
+        if self.lines.is_empty() {
+            0
+        } else {
+            label_width(self.lines.iter().map(|line| &line.style))
         }
     }
 

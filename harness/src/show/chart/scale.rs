@@ -104,9 +104,12 @@ impl Categories {
         let widest = places.iter().map(width_of).max().unwrap_or(1);
         let room = (width / widest).max(1) as usize;
         let every = places.len().div_ceil(room);
-        let label = |(index, place): (usize, &f64)| match index.is_multiple_of(every) {
-            true => place.to_string(),
-            false => String::new(),
+        let label = |(index, place): (usize, &f64)| {
+            if index.is_multiple_of(every) {
+                place.to_string()
+            } else {
+                String::new()
+            }
         };
         Self {
             labels: places.iter().enumerate().map(label).collect(),

@@ -85,9 +85,10 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
             }
         }
         let start = Instant::now();
-        while match grows {
-            true => self.offered < offered,
-            false => part.operations < operations as u64,
+        while if grows {
+            self.offered < offered
+        } else {
+            part.operations < operations as u64
         } {
             self.operate(&mut part);
         }

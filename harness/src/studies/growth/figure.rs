@@ -59,9 +59,10 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
 
 /// Formats the number of threads, and whether there are more threads than cores.
 fn threads(row: &Row) -> String {
-    let label = match row.oversubscribed {
-        true => ", oversubscribed: more than cores",
-        false => "",
+    let label = if row.oversubscribed {
+        ", oversubscribed: more than cores"
+    } else {
+        ""
     };
     format!("{}{label}", counted(row.threads, "thread"))
 }

@@ -31,9 +31,10 @@ pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
             Some((keys as f64, Comparison::of(ratio)))
         };
         let at: Vec<_> = sizes.into_iter().filter_map(verdict).collect();
-        let worse = match quantity.is_good() {
-            true => Verdict::Slower,
-            false => Verdict::Faster,
+        let worse = if quantity.is_good() {
+            Verdict::Slower
+        } else {
+            Verdict::Faster
         };
         (!at.is_empty()).then(|| Finding {
             case: format!(

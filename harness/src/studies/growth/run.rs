@@ -308,30 +308,28 @@ impl<'a, C: Contender> Worker<'a, C> {
             drawn >> 1 & (TIMED_LOOKUPS - 1) == 0,
             drawn >> 32,
         );
-        let number = match is_in {
-            // There are fewer than 2^32 of them.
-            true => match (which * (old + own.end - own.start)) >> 32 {
+        let number = if is_in {
+            match (which * (old + own.end - own.start)) >> 32 {
                 number if number < old => number,
                 number => own.start + (number - old),
-            },
-            false => self.keys + which,
+            }
+        } else {
+            self.keys + which
         };
         let key = self.key(number);
-        let found = match is_timed {
-            true => {
-                let (found, ns) = self.time(|contender| contender.contains(&key));
-                timed.record(ns);
-                found
-            }
-            false => black_box(self.contender.contains(&key)),
+        let found = if is_timed {
+            let (found, ns) = self.time(|contender| contender.contains(&key));
+            timed.record(ns);
+            found
+        } else {
+            black_box(self.contender.contains(&key))
         };
         tally.lookups += 1;
-        match is_in {
-            true => tally.missing += u64::from(!found),
-            false => {
-                tally.absent += 1;
-                tally.wrong += u64::from(found);
-            }
+        if is_in {
+            tally.missing += u64::from(!found);
+        } else {
+            tally.absent += 1;
+            tally.wrong += u64::from(found);
         }
     }
 

@@ -99,9 +99,10 @@ fn draw(chart: &mut Chart, rows: &[Row], (most_bits, lowest): (f64, f64)) -> Res
     chart
         .draw_series(rows.iter().map(|row| {
             let label = format!("{}×{}", row.slots, row.bits);
-            let (side, distance) = match is_taken(row) {
-                true => (HPos::Right, -9),
-                false => (HPos::Left, 9),
+            let (side, distance) = if is_taken(row) {
+                (HPos::Right, -9)
+            } else {
+                (HPos::Left, 9)
             };
             let beside = text_style(CAPTION_SIZE).pos(Pos::new(side, VPos::Center));
             EmptyElement::at((row.bits_a_key, shown(row))) + Text::new(label, (distance, 0), beside)

@@ -147,9 +147,10 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         say!("\n{}", targets::table(&lines));
     }
     ended_by?;
-    Ok(match stop.load(Ordering::Relaxed) {
-        true => Ending::Interrupted,
-        false => Ending::Complete,
+    Ok(if stop.load(Ordering::Relaxed) {
+        Ending::Interrupted
+    } else {
+        Ending::Complete
     })
 }
 
@@ -168,9 +169,10 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
     sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
     let files = Outputs::named(&options.out, &experiment.name);
-    let earlier = match options.resume {
-        true => resume::earlier(&files, &sidecar)?,
-        false => None,
+    let earlier = if options.resume {
+        resume::earlier(&files, &sidecar)?
+    } else {
+        None
     };
     Ok(Prepared {
         experiment,
@@ -203,9 +205,10 @@ fn estimates(
             cores: &prepared.cores,
             made: prepared.made(),
         };
-        let estimate = match prepared.is_complete() {
-            true => None,
-            false => estimate(&sweep, stop)?,
+        let estimate = if prepared.is_complete() {
+            None
+        } else {
+            estimate(&sweep, stop)?
         };
         estimates.push(estimate.unwrap_or_default());
     }

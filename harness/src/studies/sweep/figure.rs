@@ -33,9 +33,10 @@ pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figur
         .context("there are no rows to draw")?
         .experiment;
     let results = Results::of(rows);
-    let quantities: &[Quantity] = match results.timed() {
-        true => &Quantity::LATENCIES[..3],
-        false => &[Quantity::Throughput],
+    let quantities: &[Quantity] = if results.timed() {
+        &Quantity::LATENCIES[..3]
+    } else {
+        &[Quantity::Throughput]
     };
     let mut drawn = Vec::new();
     for case in results.cases() {

@@ -27,9 +27,10 @@ use crate::workload::keys::KeySource;
 
 /// Formats an estimate, such as `about 3 min 5 s`, or `about 3 min 5 s to 20 min 0 s`.
 pub(super) fn show(Estimate { least, most }: Estimate) -> String {
-    match least == most {
-        true => format!("about {}", minutes(least)),
-        false => format!("about {} to {}", minutes(least), minutes(most)),
+    if least == most {
+        format!("about {}", minutes(least))
+    } else {
+        format!("about {} to {}", minutes(least), minutes(most))
     }
 }
 
@@ -218,9 +219,10 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
         note!("  {skipped}");
     }
     let measurements = plan.measurements(experiment.rounds).count();
-    let at_least = match experiment.stopping_rule().adapts() {
-        true => "at least ",
-        false => "",
+    let at_least = if experiment.stopping_rule().adapts() {
+        "at least "
+    } else {
+        ""
     };
     note!(
         "  {at_least}{} of {} s, with all that they need: {}",

@@ -183,9 +183,10 @@ impl Study for Theory {
 impl Shown for Row {
     fn sheet(rows: &[Self]) -> Option<Sheet> {
         let line = |row: &Row| {
-            let allowed = match row.least == row.most {
-                true => number(row.least),
-                false => format!("{} to {}", number(row.least), number(row.most)),
+            let allowed = if row.least == row.most {
+                number(row.least)
+            } else {
+                format!("{} to {}", number(row.least), number(row.most))
             };
             let holds = if row.holds { "yes" } else { "NO" };
             vec![

@@ -1,4 +1,5 @@
-//! Our table under various locks, and with the published protocol.
+//! Our table under various locks, and with the published protocol. Any other structure behind one
+//! lock belongs here, too: [`subject::one_lock`] and [`subject::under_mutex`] make a subject of it.
 
 pub(super) mod chain;
 mod global_lock;

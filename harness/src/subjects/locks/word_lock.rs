@@ -98,9 +98,10 @@ impl WordLock {
         }
         let second = self.read(location.second);
         let of_second = taken(second);
-        let (bucket, word) = match of_second < of_first {
-            true => (location.second, second),
-            false => (location.first, first),
+        let (bucket, word) = if of_second < of_first {
+            (location.second, second)
+        } else {
+            (location.first, first)
         };
         (of_first.min(of_second) < SLOTS_PER_BUCKET as u64).then_some((bucket, word))
     }
@@ -197,9 +198,10 @@ impl WordLock {
         loop {
             let first = self.read(location.first);
             let second = self.read(location.second);
-            let (bucket, word) = match holds(first) & is_free(first) {
-                true => (location.first, first),
-                false => (location.second, second),
+            let (bucket, word) = if holds(first) & is_free(first) {
+                (location.first, first)
+            } else {
+                (location.second, second)
             };
             match Layout::find(word, location.fingerprint) {
                 Some(slot)
