@@ -42,7 +42,8 @@
 //! | the order of loads and stores beyond one line | none is found wrong: cores see one order of all accesses |
 //! | placement of memory on sockets | all memory is equally far |
 //! | interrupts, and the system's scheduler but for time slices | threads lose their cores less often |
-//! | predicted branches that depend on contention | retries are too cheap |
+//! | mispredicted branches other than those after exchanges that fail | retries are too cheap |
+//! | two words without a name on one line | such false sharing is not seen; that of named memory is |
 //!
 //! Three modules: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
 //! through which the code enters.
