@@ -51,7 +51,7 @@ pub enum Pause {
 #[inline(always)]
 pub fn name<T>(_: &'static str, _: &[T], _: usize) {}
 
-#[cfg(not(all(feature = "simulation", not(kcas_loom))))]
+#[cfg(not(any(feature = "simulation", kcas_loom)))]
 #[inline(always)]
 pub(crate) fn access_to<T>(_: &T, _: Access) {}
 

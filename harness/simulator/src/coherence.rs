@@ -279,9 +279,10 @@ impl Memory {
     fn pass_on(&mut self, core: usize, number: u32, now: Time, next: &mut Vec<(Time, usize)>) {
         let at = self.choose(core, number);
         let line = &mut self.lines[number as usize];
-        let chosen: Vec<Waiter> = match line.queue[at].writes {
-            true => vec![line.queue.remove(at)],
-            false => line.queue.extract_if(.., |waiter| !waiter.writes).collect(),
+        let chosen: Vec<Waiter> = if line.queue[at].writes {
+            vec![line.queue.remove(at)]
+        } else {
+            line.queue.extract_if(.., |waiter| !waiter.writes).collect()
         };
         let owned = self.lines[number as usize].owner == Some(core);
         let mut latest = 0.0_f64;
@@ -321,16 +322,13 @@ impl Memory {
     /// A core gets a line.
     fn take(&mut self, core: usize, number: u32, writes: bool) {
         let line = &mut self.lines[number as usize];
-        match writes {
-            true => {
-                line.holders = 1 << core;
-                line.owner = Some(core);
-            }
-            false => {
-                line.holders |= 1 << core;
-                // What its owner has written goes to the last level.
-                line.owner = None;
-            }
+        if writes {
+            line.holders = 1 << core;
+            line.owner = Some(core);
+        } else {
+            line.holders |= 1 << core;
+            // What its owner has written goes to the last level.
+            line.owner = None;
         }
         let domain = self.model.llc_of(core);
         self.llc[domain].touch(number);

@@ -251,9 +251,10 @@ impl Model {
 
     /// Returns the number of the last-level cache of a core.
     pub(crate) fn llc_of(&self, core: usize) -> usize {
-        match self.llc_of_group {
-            true => core / self.cores_per_group,
-            false => core / self.cores_per_socket,
+        if self.llc_of_group {
+            core / self.cores_per_group
+        } else {
+            core / self.cores_per_socket
         }
     }
 

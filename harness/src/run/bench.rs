@@ -272,9 +272,10 @@ impl<'a> Bench<'a> {
 
     /// Creates a table as a measurement begins with it.
     pub(super) fn fresh_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
-        match workload.changes_the_table() {
-            true => self.empty_table(entry, workload),
-            false => self.filled_table(entry, workload),
+        if workload.changes_the_table() {
+            self.empty_table(entry, workload)
+        } else {
+            self.filled_table(entry, workload)
         }
     }
 

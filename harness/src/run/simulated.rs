@@ -132,9 +132,10 @@ impl<'a> Simulated<'a> {
         let warms_up = workload.is_time_bounded();
         let options = Options {
             compute,
-            limits: match warms_up {
-                true => Limits(vec![Some(setting.operations / 2), Some(setting.operations)]),
-                false => Limits::default(),
+            limits: if warms_up {
+                Limits(vec![Some(setting.operations / 2), Some(setting.operations)])
+            } else {
+                Limits::default()
             },
             everywhere: !workload.changes_the_table(),
             delay: 0.0,

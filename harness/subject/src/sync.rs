@@ -175,9 +175,10 @@ mod simulated {
         /// Waits; gives the core away if that has been long.
         pub fn snooze(&self) {
             let times = self.times.get();
-            let pause = match times <= Self::SPINS {
-                true => Pause::Spin(1 << times),
-                false => Pause::Yield,
+            let pause = if times <= Self::SPINS {
+                Pause::Spin(1 << times)
+            } else {
+                Pause::Yield
             };
             self.times.set((times + 1).min(Self::YIELDS + 1));
             if !simulation::pause(pause) {

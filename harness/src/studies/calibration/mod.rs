@@ -192,9 +192,10 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
 
 /// Overlap is 1 at least; what is too fast to be measured overlaps without limit.
 fn clamped(overlap: f64) -> f64 {
-    match overlap > 0.0 {
-        true => overlap.clamp(1.0, 100.0),
-        false => 100.0,
+    if overlap > 0.0 {
+        overlap.clamp(1.0, 100.0)
+    } else {
+        100.0
     }
 }
 

@@ -158,9 +158,10 @@ mod simulating {
                 run(registry, prepared, options, &stop)?;
             }
         }
-        Ok(match stop.load(Ordering::Relaxed) {
-            true => Ending::Interrupted,
-            false => Ending::Complete,
+        Ok(if stop.load(Ordering::Relaxed) {
+            Ending::Interrupted
+        } else {
+            Ending::Complete
         })
     }
 
