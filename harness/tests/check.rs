@@ -272,16 +272,6 @@ fn simulated_cores_find_races_and_nothing_where_nothing_is_wrong() {
     assert!(totals.rounds > 0 && totals.undecided == 0, "{totals:?}");
 }
 
-/// Repeated, a round finds the same at once.
-#[cfg(feature = "simulation")]
-#[test]
-fn a_simulated_round_is_the_same_each_time() {
-    let first = run::<MOVES, true>(&SIMULATED).unwrap();
-    let again = run::<MOVES, true>(&SIMULATED).unwrap();
-    let calls = |report: &Report| (report.totals.rounds, report.totals.calls());
-    assert_eq!(calls(&first), calls(&again));
-}
-
 #[cfg(not(feature = "simulation"))]
 #[test]
 fn an_ordinary_build_simulates_no_cores() {

@@ -50,7 +50,7 @@ pub(super) struct Options {
     #[arg(long)]
     no_perturb: bool,
     /// Run threads as simulated cores, which are delayed at random before their accesses. Needs a
-    /// build with the feature `simulation`. A round of a seed is the same each time.
+    /// build with the feature `simulation`.
     #[arg(long)]
     simulated: bool,
 }
