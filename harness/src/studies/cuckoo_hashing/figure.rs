@@ -5,7 +5,7 @@
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::show::chart::parts::{BARS, drawing, rounded};
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
 use crate::show::sidecar::Sidecar;

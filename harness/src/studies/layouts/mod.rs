@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::results::rows::{Record, columns};
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
