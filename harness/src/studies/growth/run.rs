@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
@@ -79,6 +79,17 @@ struct Tally {
     wrong: u64,
 }
 
+/// What the threads of a run share, apart from the contender.
+struct Shared<'a> {
+    run: &'a GrowthRun<'a>,
+    /// Numbers of keys at which slices end.
+    ends: Vec<u64>,
+    /// Where the threads wait for each other, one for each slice.
+    gates: Vec<Gate>,
+    /// Whether no more slices are to be begun.
+    over: AtomicBool,
+}
+
 /// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
 /// if it asks to stop, the slices done so far are returned.
 ///
@@ -89,63 +100,86 @@ pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Res
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
-    let ends = &ends(keys, run.growth.slices);
-    let gates: &Vec<_> = &ends.iter().map(|_| Gate::new(threads + 1)).collect();
-    let arrivals = || gates.iter().map(Arrival).collect::<Vec<_>>().into_iter();
-    let over = &AtomicBool::new(false);
+    let ends = ends(keys, run.growth.slices);
+    let shared = &Shared {
+        run,
+        gates: ends.iter().map(|_| Gate::new(threads + 1)).collect(),
+        ends,
+        over: AtomicBool::new(false),
+    };
     let (sender, reports) = mpsc::channel();
     thread::scope(|scope| {
         for thread in 0..threads {
             let sender = sender.clone();
-            scope.spawn(move || {
-                // Unused arrivals are dropped, so that no thread waits for this one.
-                let mut arrivals = arrivals();
-                let pinned = run.cores.pin(thread);
-                let mut worker = Worker::new(run, contender, thread);
-                for (slice, arrival) in between(ends).zip(arrivals.by_ref()) {
-                    let opened = arrival.wait();
-                    if over.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let own = part(&slice, thread, threads);
-                    let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
-                    // Report a panic, which would otherwise look like a thread that takes its time.
-                    let report = panic::catch_unwind(work).ok();
-                    let report = report.map(|(tally, latencies)| Report {
-                        seconds: opened.elapsed().as_secs_f64(),
-                        pinned,
-                        tally,
-                        latencies,
-                    });
-                    if sender.send(report).is_err() {
-                        break;
-                    }
-                }
-            });
+            scope.spawn(move || shared.work(contender, thread, &sender));
         }
-        let mut arrivals = arrivals();
-        let mut measure = || {
-            let mut rows: Vec<Row> = Vec::new();
-            for slice in between(ends) {
-                if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
-                    break;
-                }
-                let Some(arrival) = arrivals.next() else {
-                    break;
-                };
-                arrival.wait();
-                let report = join(&reports, threads)?;
-                report.tally.check(C::NAME, slice.end)?;
-                let before = rows.last().map_or(0.0, |row| row.elapsed);
-                rows.push(report.row(run, contender, slice.end, before));
-            }
-            Ok(rows)
-        };
-        let rows = measure();
+        let mut arrivals = shared.arrivals();
+        let rows = shared.measure(contender, &mut arrivals, &reports, progress);
         // Must come before the last gates are opened by dropping the arrivals.
-        over.store(true, Ordering::Relaxed);
+        shared.over.store(true, Ordering::Relaxed);
         rows
     })
+}
+
+impl Shared<'_> {
+    /// Returns one arrival at each gate. All are made at once: dropping one counts as arriving.
+    fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
+        let arrivals: Vec<_> = self.gates.iter().map(Arrival).collect();
+        arrivals.into_iter()
+    }
+
+    /// Does one thread's part of each slice, and reports it.
+    fn work<C: Contender>(&self, contender: &C, thread: usize, reports: &Sender<Option<Report>>) {
+        // Unused arrivals are dropped, so that no thread waits for this one.
+        let mut arrivals = self.arrivals();
+        let pinned = self.run.cores.pin(thread);
+        let mut worker = Worker::new(self.run, contender, thread);
+        for (slice, arrival) in between(&self.ends).zip(arrivals.by_ref()) {
+            let opened = arrival.wait();
+            if self.over.load(Ordering::Relaxed) {
+                break;
+            }
+            let own = part(&slice, thread, self.run.threads);
+            let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
+            // Report a panic, which would otherwise look like a thread that takes its time.
+            let report = panic::catch_unwind(work).ok();
+            let report = report.map(|(tally, latencies)| Report {
+                seconds: opened.elapsed().as_secs_f64(),
+                pinned,
+                tally,
+                latencies,
+            });
+            if reports.send(report).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Lets the threads through one gate after another, and returns a row for each slice.
+    fn measure<'g, C: Contender>(
+        &self,
+        contender: &C,
+        arrivals: &mut impl Iterator<Item = Arrival<'g>>,
+        reports: &Receiver<Option<Report>>,
+        progress: &mut Progress,
+    ) -> Result<Vec<Row>> {
+        let run = self.run;
+        let mut rows: Vec<Row> = Vec::new();
+        for slice in between(&self.ends) {
+            if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
+                break;
+            }
+            let Some(arrival) = arrivals.next() else {
+                break;
+            };
+            arrival.wait();
+            let report = join(reports, run.threads)?;
+            report.tally.check(C::NAME, slice.end)?;
+            let before = rows.last().map_or(0.0, |row| row.elapsed);
+            rows.push(report.row(run, contender, slice.end, before));
+        }
+        Ok(rows)
+    }
 }
 
 /// Adds up what all threads did in a slice, once all have finished it.
