@@ -4,11 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use rand::rngs::SmallRng;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
@@ -130,6 +130,27 @@ struct Report {
     pinned: bool,
 }
 
+/// Waits for the next report while `threads` threads have not ended. Fails with [`Stuck`] if none
+/// comes.
+fn next(reports: &Receiver<Report>, threads: usize) -> Result<Report> {
+    match reports.recv_timeout(PATIENCE) {
+        Ok(report) => Ok(report),
+        Err(RecvTimeoutError::Timeout) => Err(Stuck { threads }.into()),
+        Err(RecvTimeoutError::Disconnected) => bail!("a thread panicked"),
+    }
+}
+
+impl Outcome {
+    /// Adds what one thread did, given when all of them started.
+    fn add(&mut self, report: &Report, start: Instant) {
+        self.tally.operations += report.tally.operations;
+        self.tally.attempts += report.tally.attempts;
+        let seconds = report.end.duration_since(start).as_secs_f64();
+        self.seconds = self.seconds.max(seconds);
+        self.pinned &= report.pinned;
+    }
+}
+
 impl Contest {
     /// Runs the threads on new words of this engine.
     ///
@@ -144,6 +165,42 @@ impl Contest {
             .collect();
         let gate = Arc::new(Gate::new(self.threads + 1));
         let running = Arc::new(AtomicBool::new(true));
+        let reports = self.spawn(&engine, &schedules, &gate, &running, cores);
+        let start = Arrival(&gate).wait();
+        thread::sleep(self.time);
+        running.store(false, Ordering::Relaxed);
+
+        let mut expected = vec![START; len];
+        let mut outcome = Outcome {
+            tally: Tally::default(),
+            seconds: 0.0,
+            pinned: true,
+            wrong_words: 0,
+        };
+        for ended in 0..self.threads {
+            let report = next(&reports, self.threads - ended)?;
+            self.add(
+                &schedules[report.thread],
+                report.tally.operations,
+                &mut expected,
+            );
+            outcome.add(&report, start);
+        }
+        let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
+        outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
+        Ok(outcome)
+    }
+
+    /// Starts the threads, which wait at the gate and then work until `running` is unset. Each
+    /// sends a report when it ends.
+    fn spawn(
+        &self,
+        engine: &Arc<dyn Engine>,
+        schedules: &[Vec<Change>],
+        gate: &Arc<Gate>,
+        running: &Arc<AtomicBool>,
+        cores: &Cores,
+    ) -> Receiver<Report> {
         let (sender, reports) = mpsc::channel();
         for (thread, schedule) in schedules.iter().enumerate() {
             let (engine, gate, running) = (engine.clone(), gate.clone(), running.clone());
@@ -165,41 +222,7 @@ impl Contest {
                 });
             });
         }
-        drop(sender);
-        let start = Arrival(&gate).wait();
-        thread::sleep(self.time);
-        running.store(false, Ordering::Relaxed);
-
-        let mut expected = vec![START; len];
-        let mut outcome = Outcome {
-            tally: Tally::default(),
-            seconds: 0.0,
-            pinned: true,
-            wrong_words: 0,
-        };
-        for ended in 0..self.threads {
-            let report = match reports.recv_timeout(PATIENCE) {
-                Ok(report) => report,
-                Err(RecvTimeoutError::Timeout) => {
-                    let threads = self.threads - ended;
-                    return Err(Stuck { threads }.into());
-                }
-                Err(RecvTimeoutError::Disconnected) => None.context("a thread panicked")?,
-            };
-            self.add(
-                &schedules[report.thread],
-                report.tally.operations,
-                &mut expected,
-            );
-            outcome.tally.operations += report.tally.operations;
-            outcome.tally.attempts += report.tally.attempts;
-            let seconds = report.end.duration_since(start).as_secs_f64();
-            outcome.seconds = outcome.seconds.max(seconds);
-            outcome.pinned &= report.pinned;
-        }
-        let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
-        outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
-        Ok(outcome)
+        reports
     }
 
     /// Returns the operations of a thread, one after another.
