@@ -1,7 +1,8 @@
 //! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time.
 //! Measures how much they did, and whether the words agree.
 
-use std::ops::Range;
+mod words;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -18,54 +19,7 @@ use crate::run::gate::{Arrival, Gate};
 use crate::studies::kcas::engines::{Change, Engine, EngineInfo, START, Tally};
 use crate::wording::counted;
 
-/// Which words the threads change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Each thread has its own words: the cost of an operation that meets no other.
-    Disjoint,
-    /// All threads share the same few words.
-    Contended,
-}
-
-impl Workload {
-    /// Both workloads.
-    pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
-
-    /// Returns the name used in CSV files and figures.
-    pub fn label(self) -> &'static str {
-        match self {
-            Workload::Disjoint => "disjoint",
-            Workload::Contended => "contended",
-        }
-    }
-
-    /// Returns the number of words.
-    fn len(self, threads: usize) -> usize {
-        match self {
-            Workload::Disjoint => threads * (OWN_WORDS + GAP),
-            Workload::Contended => SHARED_WORDS,
-        }
-    }
-
-    /// Returns the words that a thread chooses from.
-    fn words_of(self, thread: usize) -> Range<usize> {
-        match self {
-            Workload::Disjoint => {
-                let first = thread * (OWN_WORDS + GAP);
-                first..first + OWN_WORDS
-            }
-            Workload::Contended => 0..SHARED_WORDS,
-        }
-    }
-}
-
-/// Words of each thread where they are disjoint: 512 bytes.
-pub const OWN_WORDS: usize = 64;
-/// Unused words between those of one thread and the next, so that they share no cache line, nor a
-/// pair of lines.
-const GAP: usize = 16;
-/// Words of all threads where they are contended: two cache lines.
-pub const SHARED_WORDS: usize = 16;
+pub use words::{OWN_WORDS, SHARED_WORDS, Workload};
 
 /// What is added to the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -392,16 +346,5 @@ mod tests {
         }
         assert_eq!(added, one_by_one);
         assert_ne!(schedule, contest.schedule(1), "each thread has its own");
-    }
-
-    #[test]
-    fn words_of_threads_are_disjoint_or_shared() {
-        let [first, second] = [0, 1].map(|thread| Workload::Disjoint.words_of(thread));
-        assert!(first.end + GAP <= second.start);
-        assert_eq!(second.end + GAP, Workload::Disjoint.len(2));
-        assert_eq!(
-            Workload::Contended.words_of(3),
-            0..Workload::Contended.len(4)
-        );
     }
 }
