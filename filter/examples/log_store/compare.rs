@@ -42,79 +42,116 @@ pub(crate) struct Way {
     pub(crate) bytes: usize,
 }
 
+/// The keys that are looked up.
+struct Asked<'a> {
+    live: &'a Live,
+    present: Vec<&'a [u8]>,
+    absent: Vec<Vec<u8>>,
+}
+
 /// Looks up at most `most` present keys, evenly chosen, and for each an absent one.
 pub(crate) fn compare<D: Disk>(store: &Store<D>, most: usize) -> Result<Comparison> {
     let live = store.live()?;
-    let mut keys: Vec<&[u8]> = live.keys().map(Vec::as_slice).collect();
-    keys.sort_unstable_by_key(|key| order(key));
-    let step = keys.len().div_ceil(most).max(1);
-    let present: Vec<&[u8]> = keys.into_iter().step_by(step).collect();
-    let absent: Vec<Vec<u8>> = (present.iter())
-        .filter_map(|key| absent(key, &live))
-        .collect();
-    let filter = store.index().filter();
-    let may_have = |key: &[u8]| store.index().may_have(key);
-    let mistaken = absent.iter().filter(|key| may_have(key)).count();
-    let rate = Layout::<4, 12>::FALSE_POSITIVE_RATE * filter.load_factor();
+    let asked = Asked::of(&live, most);
+    let mistaken = (asked.absent.iter())
+        .filter(|key| store.index().may_have(key))
+        .count();
+    let rate = Layout::<4, 12>::FALSE_POSITIVE_RATE * store.index().filter().load_factor();
 
-    let pages_read = |keys: &mut dyn Iterator<Item = &[u8]>, with_filter: bool| {
-        let before = store.log().pages_read();
-        for key in keys {
-            if with_filter {
-                store.find(key)?;
-            } else {
-                store.find_without_filter(key)?;
-            }
-        }
-        Ok::<_, anyhow::Error>(store.log().pages_read() - before)
-    };
-    let mut ways = Vec::new();
-    for (name, with_filter, bytes) in [
-        ("filter and offsets", true, filter.memory_bytes()),
-        ("offsets", false, 0),
-    ] {
-        ways.push(Way {
-            name,
-            present: pages_read(&mut present.iter().copied(), with_filter)?,
-            absent: pages_read(&mut absent.iter().map(Vec::as_slice), with_filter)?,
-            bytes: bytes + store.index().offsets_bytes(),
-        });
-    }
-
-    let ranges = Ranges::of(store)?;
-    let of_present = (present.iter().progress())
-        .map(|key| ranges.pages_read(key, Some(live[*key])))
-        .sum();
-    let of_absent: Vec<u64> = (absent.iter().progress())
-        .map(|key| ranges.pages_read(key, None))
-        .collect();
-    let asked = absent.iter().zip(&of_absent);
-    ways.push(Way {
-        name: "filter and key ranges of pages",
-        present: of_present,
-        absent: asked.filter(|(key, _)| may_have(key)).map(|(_, n)| n).sum(),
-        bytes: filter.memory_bytes() + ranges.bytes(),
-    });
-    ways.push(Way {
-        name: "key ranges of pages",
-        present: of_present,
-        absent: of_absent.iter().sum(),
-        bytes: ranges.bytes(),
-    });
+    let mut ways = asked.by_offsets(store)?;
+    ways.extend(asked.by_ranges(store)?);
     ways.push(Way {
         name: "exact map of keys to offsets",
-        present: present.len() as u64,
+        present: asked.present.len() as u64,
         absent: 0,
         bytes: map_bytes(&live),
     });
     Ok(Comparison {
-        present: present.len(),
-        absent: absent.len(),
+        present: asked.present.len(),
+        absent: asked.absent.len(),
         mistaken,
-        expected: rate * absent.len() as f64,
+        expected: rate * asked.absent.len() as f64,
         keys: live.len(),
         ways,
     })
+}
+
+impl<'a> Asked<'a> {
+    /// Chooses the keys.
+    fn of(live: &'a Live, most: usize) -> Self {
+        let mut keys: Vec<&[u8]> = live.keys().map(Vec::as_slice).collect();
+        keys.sort_unstable_by_key(|key| order(key));
+        let step = keys.len().div_ceil(most).max(1);
+        let present: Vec<&[u8]> = keys.into_iter().step_by(step).collect();
+        let absent = present.iter().filter_map(|key| absent(key, live)).collect();
+        Self {
+            live,
+            present,
+            absent,
+        }
+    }
+
+    /// Finds the keys in the store, which keeps the offset of each: with its filter and without.
+    fn by_offsets<D: Disk>(&self, store: &Store<D>) -> Result<Vec<Way>> {
+        let pages_read = |keys: &mut dyn Iterator<Item = &[u8]>, with_filter: bool| {
+            let before = store.log().pages_read();
+            for key in keys {
+                if with_filter {
+                    store.find(key)?;
+                } else {
+                    store.find_without_filter(key)?;
+                }
+            }
+            Ok::<_, anyhow::Error>(store.log().pages_read() - before)
+        };
+        let mut ways = Vec::new();
+        for (name, with_filter, bytes) in [
+            (
+                "filter and offsets",
+                true,
+                store.index().filter().memory_bytes(),
+            ),
+            ("offsets", false, 0),
+        ] {
+            ways.push(Way {
+                name,
+                present: pages_read(&mut self.present.iter().copied(), with_filter)?,
+                absent: pages_read(&mut self.absent.iter().map(Vec::as_slice), with_filter)?,
+                bytes: bytes + store.index().offsets_bytes(),
+            });
+        }
+        Ok(ways)
+    }
+
+    /// Counts the pages that a store would read that keeps the key range of each page: with the
+    /// filter and without.
+    fn by_ranges<D: Disk>(&self, store: &Store<D>) -> Result<[Way; 2]> {
+        let ranges = Ranges::of(store)?;
+        let present = (self.present.iter().progress())
+            .map(|key| ranges.pages_read(key, Some(self.live[*key])))
+            .sum();
+        let absent: Vec<u64> = (self.absent.iter().progress())
+            .map(|key| ranges.pages_read(key, None))
+            .collect();
+        let filtered = (self.absent.iter().zip(&absent))
+            .filter(|(key, _)| store.index().may_have(key))
+            .map(|(_, pages)| pages)
+            .sum();
+        Ok([
+            Way {
+                name: "filter and key ranges of pages",
+                present,
+                absent: filtered,
+                bytes: store.index().filter().memory_bytes() + ranges.bytes(),
+            },
+            Way {
+                name: "key ranges of pages",
+                present,
+                absent: absent.iter().sum(),
+                bytes: ranges.bytes(),
+            },
+        ])
+    }
 }
 
 /// Returns an absent key like `key`, with its last byte changed: it lies between the present keys.

@@ -1,6 +1,6 @@
 //! The `list` command: shows what can be measured.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -12,12 +12,22 @@ use crate::subjects::registry::Registry;
 use crate::workload::{Workload, Ycsb};
 
 pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {
+    list_subjects(registry);
+    list_workloads()?;
+    list_experiments(&experiments_directory(experiments)?)?;
+    Ok(Ending::Complete)
+}
+
+fn list_subjects(registry: &Registry) {
     say!("Subjects:");
     for entry in registry.entries() {
         say!("  {}\n      {}", entry.name, entry.description);
         say!("      Guarantees: {}", entry.guarantees);
     }
+}
 
+/// Lists one workload of each kind.
+fn list_workloads() -> Result<()> {
     say!("\nWorkloads, as an experiment writes them:");
     let load = 0.9;
     for workload in [
@@ -59,10 +69,12 @@ pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<
         say!("  {}", workload.describe());
         say!("      {}", fields.trim().replace('\n', "   "));
     }
+    Ok(())
+}
 
-    let directory = experiments_directory(experiments)?;
+fn list_experiments(directory: &Path) -> Result<()> {
     say!("\nExperiments in {}:", directory.display());
-    let entries = std::fs::read_dir(&directory)
+    let entries = std::fs::read_dir(directory)
         .with_context(|| format!("cannot list the directory {}", directory.display()))?;
     let mut files = entries
         .map(|entry| Ok(entry?.path()))
@@ -82,5 +94,5 @@ pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<
             Err(error) => say!("  {name}\n      not usable: {error:#}"),
         }
     }
-    Ok(Ending::Complete)
+    Ok(())
 }

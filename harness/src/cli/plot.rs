@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::run::ending::Ending;
-use crate::show::outputs::{self, Outputs};
+use crate::show::files;
+use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::sidecar::Sidecar;
 use crate::studies::kinds::{NoResults, read_any};
@@ -51,7 +52,7 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
     let figure = figure
         .context("formulas and measurements have no figure; `harness report` shows them as a table")
         .with_context(cannot)?;
-    outputs::write(&out, &figure.render().with_context(cannot)?)?;
+    files::write(&out, &figure.render().with_context(cannot)?)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

@@ -10,7 +10,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::results::record::Row;
-use crate::results::statistics::{Results, Summary};
+use crate::results::statistics::Results;
+use crate::results::summary::Summary;
 use crate::results::verdict::FEWEST;
 
 /// The number of rounds of a workload.

@@ -50,6 +50,13 @@ impl Target {
         ] {
             ensure!(!empty, "field `{field}`: name at least one");
         }
+        self.validate_workloads(workloads)?;
+        self.validate_subjects(subjects)?;
+        self.validate_threads(threads)?;
+        self.validate_ratio()
+    }
+
+    fn validate_workloads(&self, workloads: &[Workload]) -> Result<()> {
         let labels: Vec<_> = workloads.iter().map(Workload::label).collect();
         for workload in &self.workloads {
             ensure!(
@@ -67,6 +74,10 @@ impl Target {
                 self.load.unwrap_or_default()
             );
         }
+        Ok(())
+    }
+
+    fn validate_subjects(&self, subjects: &[String]) -> Result<()> {
         for (field, subject) in [
             ("subject", Some(&self.subject)),
             ("over", self.over.as_ref()),
@@ -78,6 +89,12 @@ impl Target {
                 subjects.join(", ")
             );
         }
+        Ok(())
+    }
+
+    /// Checks that the experiment measures these thread counts, and that the two sides of the ratio
+    /// differ at each.
+    fn validate_threads(&self, threads: &Threads) -> Result<()> {
         if let Threads::List(list) = threads {
             let of = |&threads| ("threads", threads);
             let over = self.over_threads.map(|threads| ("over_threads", threads));
@@ -100,6 +117,10 @@ impl Target {
                  compares a measurement with itself"
             );
         }
+        Ok(())
+    }
+
+    fn validate_ratio(&self) -> Result<()> {
         ensure!(
             self.at_least > 0.0 && self.at_least.is_finite(),
             "field `at_least`: {} is not a ratio above 0",

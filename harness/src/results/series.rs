@@ -4,8 +4,7 @@
 //! each other, so a ratio taken within a round is disturbed far less than a ratio of two medians;
 //! the median of those ratios is what is reported.
 
-use crate::results::statistics::Summary;
-use crate::results::verdict::{self, Verdict};
+use crate::results::summary::Summary;
 
 /// Rows of subjects that take turns in rounds.
 pub trait InRounds {
@@ -66,43 +65,5 @@ impl Series {
         neighbours
             .map(|pair| (pair[0].0, pair[0].1 / pair[1].1))
             .collect()
-    }
-}
-
-/// One subject compared with another, for tables, sentences and marks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Comparison {
-    /// The ratio, taken within rounds.
-    pub ratio: Summary,
-    /// The claim it allows.
-    pub verdict: Verdict,
-}
-
-impl Comparison {
-    /// Judges the ratio by itself.
-    pub fn of(ratio: Summary) -> Self {
-        Self {
-            ratio,
-            verdict: Verdict::of(&ratio),
-        }
-    }
-
-    /// Compares two series; `None` if no round has both. If either varies too much [from round to
-    /// round](Series::over_itself), they are not called close.
-    pub fn between(a: &Series, b: &Series) -> Option<Self> {
-        let comparison = Self::of(a.over(b).summary()?);
-        let mut themselves = [a, b]
-            .into_iter()
-            .filter_map(|series| series.over_itself().summary());
-        Some(match comparison.verdict {
-            // The ratio may be wide only because the speed of the machine varied.
-            Verdict::TooCloseToCall if themselves.any(|of| verdict::is_too_wide(&(&of).into())) => {
-                Self {
-                    verdict: Verdict::TooNoisy,
-                    ..comparison
-                }
-            }
-            _ => comparison,
-        })
     }
 }

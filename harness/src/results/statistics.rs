@@ -1,41 +1,10 @@
 //! Statistics of the rows of an experiment: medians, spreads, and ratios that are paired within
 //! rounds.
 
-use crate::results::bootstrap;
 use crate::results::record::Row;
-use crate::results::series::{Comparison, Series};
-
-/// Median and spread of some measurements.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    /// Number of measurements, at least 1.
-    pub count: usize,
-    /// The smallest value.
-    pub min: f64,
-    /// The median.
-    pub median: f64,
-    /// The largest value.
-    pub max: f64,
-    /// The lower end of the median's [95 % interval](bootstrap::of_median).
-    pub low: f64,
-    /// The upper end of that interval.
-    pub high: f64,
-}
-
-impl Summary {
-    /// Summarises the values; `None` if there are none.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        let (low, high) = bootstrap::of_median(&values)?;
-        Some(Self {
-            count: values.len(),
-            min: values.iter().copied().fold(f64::INFINITY, f64::min),
-            median: bootstrap::median(&mut values),
-            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            low,
-            high,
-        })
-    }
-}
+use crate::results::series::Series;
+use crate::results::summary::Summary;
+use crate::results::verdict::Comparison;
 
 /// A quantity that may differ between measurements of the same subject and workload. One of them is
 /// the horizontal axis of a figure, and the others are constant within a panel.
@@ -307,19 +276,6 @@ mod tests {
     /// The case of `lookup-hit` at load factor 0.92.
     fn case() -> Case {
         Results::of(&[row("a", 1, 1, 1.0)]).cases().remove(0)
-    }
-
-    #[test]
-    fn a_summary_has_the_order_statistics() {
-        let summary = Summary::of(vec![5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
-        assert_eq!((summary.count, summary.min, summary.max), (5, 1.0, 5.0));
-        assert_eq!(summary.median, 3.0);
-        assert_eq!(Summary::of(vec![2.0, 4.0]).unwrap().median, 3.0);
-        assert_eq!((summary.low, summary.high), (1.0, 5.0));
-        let single = Summary::of(vec![7.0]).unwrap();
-        assert_eq!((single.min, single.median, single.max), (7.0, 7.0, 7.0));
-        assert_eq!((single.low, single.high), (7.0, 7.0));
-        assert_eq!(Summary::of(vec![]), None);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //! claim is possible, a table has a [mark](Verdict::mark) and a sentence a
 //! [reservation](Verdict::reservation).
 
-use crate::results::series::Comparison;
-use crate::results::statistics::Summary;
+use crate::results::series::Series;
+use crate::results::summary::Summary;
 
 /// The fewest rounds that allow a claim: with fewer, the interval is the range, and
 /// [covers](crate::results::bootstrap) the truth less often than it promises.
@@ -120,6 +120,42 @@ impl Verdict {
     }
 }
 
+/// One subject compared with another, for tables, sentences and marks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// The ratio, taken within rounds.
+    pub ratio: Summary,
+    /// The claim it allows.
+    pub verdict: Verdict,
+}
+
+impl Comparison {
+    /// Judges the ratio by itself.
+    pub fn of(ratio: Summary) -> Self {
+        Self {
+            ratio,
+            verdict: Verdict::of(&ratio),
+        }
+    }
+
+    /// Compares two series; `None` if no round has both. If either varies too much [from round to
+    /// round](Series::over_itself), they are not called close.
+    pub fn between(a: &Series, b: &Series) -> Option<Self> {
+        let comparison = Self::of(a.over(b).summary()?);
+        let mut themselves = [a, b]
+            .into_iter()
+            .filter_map(|series| series.over_itself().summary());
+        Some(match comparison.verdict {
+            // The ratio may be wide only because the speed of the machine varied.
+            Verdict::TooCloseToCall if themselves.any(|of| is_too_wide(&(&of).into())) => Self {
+                verdict: Verdict::TooNoisy,
+                ..comparison
+            },
+            _ => comparison,
+        })
+    }
+}
+
 /// The verdicts that have a mark.
 const NO_CLAIM: [Verdict; 3] = [
     Verdict::TooCloseToCall,
@@ -172,7 +208,7 @@ impl Marks {
 }
 
 /// Returns whether the interval is too wide for a claim; true also if it is not a number.
-pub(crate) fn is_too_wide(ratio: &Spread) -> bool {
+fn is_too_wide(ratio: &Spread) -> bool {
     let width = ratio.high / ratio.low;
     width.is_nan() || width > TOO_WIDE
 }

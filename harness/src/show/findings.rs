@@ -1,8 +1,7 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
-use crate::results::series::Comparison;
-use crate::results::verdict::Verdict;
+use crate::results::verdict::{Comparison, Verdict};
 
 /// What a page says of results, besides figure and table.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,7 @@
 //! Presents results to a reader: files, tables, charts, sentences and the page.
 
 pub mod chart;
+pub mod files;
 pub mod findings;
 pub mod outputs;
 pub(crate) mod page;

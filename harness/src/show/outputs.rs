@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use super::files::{Staged, create, write};
 use super::print::{note, say};
 use crate::show::sidecar::Sidecar;
 
@@ -18,70 +19,6 @@ pub struct Outputs {
     pub sidecar: PathBuf,
     /// The figure.
     pub figure: PathBuf,
-}
-
-/// A file that is first written as NAME.new beside its place, so that what is in its place stays
-/// intact whatever happens meanwhile. Dropping it removes the file.
-#[derive(Debug)]
-pub struct Staged {
-    new: PathBuf,
-    place: PathBuf,
-}
-
-impl Staged {
-    /// Writes the file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be written completely; nothing is left of it then.
-    pub fn write(place: &Path, text: &str) -> Result<Self> {
-        let mut new = place.as_os_str().to_owned();
-        new.push(".new");
-        let staged = Self {
-            new: new.into(),
-            place: place.to_owned(),
-        };
-        fs::write(&staged.new, text).with_context(|| staged.cannot_write())?;
-        Ok(staged)
-    }
-
-    /// Puts the file in its place, replacing what is there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if what is there cannot be replaced.
-    pub fn publish(self) -> Result<()> {
-        fs::rename(&self.new, &self.place).with_context(|| self.cannot_write())
-    }
-
-    fn cannot_write(&self) -> String {
-        format!("cannot write {}", self.place.display())
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.new);
-    }
-}
-
-/// Writes a file completely or not at all.
-///
-/// # Errors
-///
-/// Fails if the file cannot be written; the message names it.
-pub fn write(place: &Path, text: &str) -> Result<()> {
-    Staged::write(place, text)?.publish()
-}
-
-/// Creates a directory if it does not exist.
-///
-/// # Errors
-///
-/// Fails if it cannot be created; the message names it.
-pub fn create(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create the directory {}", directory.display()))
 }
 
 impl Outputs {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
-use super::outputs;
+use super::files;
 use crate::machine::{Compiler, Machine, Source, command_line, now};
 use crate::results::statistics::{Axis, Case};
 
@@ -161,7 +161,7 @@ impl Sidecar {
 
     /// Writes the file, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
-        outputs::write(path, &self.text()?)
+        files::write(path, &self.text()?)
     }
 
     /// Reads a file that [`Sidecar::write`] left.

@@ -12,7 +12,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::experiment::Experiment;
 use crate::experiment::target::Target;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results, Summary};
+use crate::results::statistics::{Axis, Case, Results};
+use crate::results::summary::Summary;
 use crate::results::verdict::{self, INTERVAL, Marks};
 use crate::wording::counted;
 

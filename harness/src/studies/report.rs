@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::kinds::{NoResults, Rows, read_any};
-use crate::show::outputs::{self, Outputs};
+use crate::show::files;
+use crate::show::outputs::Outputs;
 use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
@@ -102,7 +103,7 @@ pub fn write(directory: &Path) -> Result<Written> {
         Some(format!("{}.csv: {missing}", section.name))
     }));
     let path = directory.join("report.html");
-    outputs::write(&path, &page::render(&sections, &left_out))?;
+    files::write(&path, &page::render(&sections, &left_out))?;
     Ok(Written {
         path,
         notes,

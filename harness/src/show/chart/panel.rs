@@ -7,7 +7,7 @@ use super::parts::{Area, Chart, draw_band, draw_line, drawing, label_lines, labe
 use super::scale::Scale;
 use super::style::Style;
 use super::text::{TEXT_SIZE, text_style, text_width};
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 
 /// Width in pixels of the vertical axis with its labels.
 const Y_AREA: u32 = 66;

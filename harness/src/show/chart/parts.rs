@@ -11,7 +11,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::scale::Coordinate;
 use super::style::{Style, marker};
 use super::text::{CAPTION_SIZE, TEXT_SIZE, line_height, text_style, text_width};
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 

@@ -5,7 +5,7 @@
 use anyhow::{Context, Result};
 use plotters::prelude::*;
 
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::show::chart::parts::{BARS, drawing, rounded};
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
 use crate::show::sidecar::Sidecar;
@@ -18,9 +18,22 @@ const PANEL: (u32, u32) = (330, 380);
 
 /// Draws the figure.
 pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
-    let first = rows.first().context("there are no rows to draw")?;
-    let results = CuckooHashingRows(rows);
-    let rounds = rows.iter().map(|row| row.round).max().unwrap_or_default();
+    let caption = caption(rows, sidecar)?;
+    let panels = panels(CuckooHashingRows(rows))?;
+    let title = sidecar.map_or("SmartCuckoo and plain cuckoo hashing", |sidecar| {
+        &sidecar.run.title
+    });
+    Ok(Figure {
+        title: title.to_owned(),
+        caption,
+        columns: panels.len(),
+        size: PANEL,
+        panels,
+    })
+}
+
+/// Creates the panels: kicks and refusals under the first mix, and the ratios under each mix.
+fn panels<'a>(results: CuckooHashingRows) -> Result<Vec<Panel<'a>>> {
     let mixes = results.mixes();
     let mix = *mixes.first().context("there is no mix to draw")?;
     let of_tables = |quantity: fn(&Row) -> f64| -> Vec<Line<'a>> {
@@ -42,7 +55,7 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
         let y = Axis::new(name, scale, rounded);
         Panel::new(title, load(most_load), y, lines)
     };
-    let panels = vec![
+    Ok(vec![
         counts(
             format!("Kicks an insert ({mix})"),
             "kicks",
@@ -54,7 +67,13 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
             of_tables(Row::refused_share),
         ),
         throughput(ratios.collect(), most_load),
-    ];
+    ])
+}
+
+/// Says what the figure shows, and how it was measured.
+fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Vec<String>> {
+    let first = rows.first().context("there are no rows to draw")?;
+    let rounds = rows.iter().map(|row| row.round).max().unwrap_or_default();
     let mut caption = vec![format!(
         "Tables of {} buckets of one key each; a point is what was measured between the load to its left and its own. Load: \
          keys offered for each bucket, refused ones included. Kicks of inserts that were refused count, those that undid them \
@@ -71,16 +90,7 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
         caption.extend(subjects.map(|(name, meaning)| format!("{name}: {meaning}.")));
         caption.push(machine_line(sidecar));
     }
-    let title = sidecar.map_or("SmartCuckoo and plain cuckoo hashing", |sidecar| {
-        &sidecar.run.title
-    });
-    Ok(Figure {
-        title: title.to_owned(),
-        caption,
-        columns: panels.len(),
-        size: PANEL,
-        panels,
-    })
+    Ok(caption)
 }
 
 fn load(most: f64) -> Axis {

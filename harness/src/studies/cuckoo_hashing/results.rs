@@ -2,7 +2,7 @@
 
 use super::{Mix, Row};
 use crate::results::series::Series;
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]

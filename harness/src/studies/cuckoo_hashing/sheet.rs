@@ -1,7 +1,7 @@
 //! Makes the table that the `cuckoo-hashing` command prints.
 
 use super::{CuckooHashingRows, Mix, Row, TABLES};
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Marks, Verdict};
 use crate::show::sheet::Sheet;
 use crate::wording::counted;

@@ -1,8 +1,7 @@
 //! Turns the rows of `growth` into sentences.
 
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
-use crate::results::series::Comparison;
-use crate::results::verdict::Verdict;
+use crate::results::verdict::{Comparison, Verdict};
 use crate::show::findings::{Finding, THROUGHPUT, Words, clauses};
 use crate::wording::{counted, grouped};
 

@@ -3,7 +3,7 @@
 use super::slices::GROWTH;
 use super::{Quantity, Row};
 use crate::results::series::Series;
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,7 @@
 //! Makes the table that the `growth` command prints.
 
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
-use crate::results::series::Comparison;
-use crate::results::verdict::{INTERVAL, Marks};
+use crate::results::verdict::{Comparison, INTERVAL, Marks};
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 use crate::wording::grouped;

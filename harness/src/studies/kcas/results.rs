@@ -4,7 +4,7 @@ use super::Row;
 use super::contest::Workload;
 use super::engines::{ENGINES, EngineInfo, MAX_ENTRIES};
 use crate::results::series::Series;
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::results::verdict::Verdict;
 
 /// The conditions under which engines are compared.

@@ -3,8 +3,7 @@
 use super::contest::Workload;
 use super::engines::{ENGINES, MAX_ENTRIES};
 use super::{Case, KcasRows, Row};
-use crate::results::series::Comparison;
-use crate::results::verdict::{INTERVAL, Marks};
+use crate::results::verdict::{Comparison, INTERVAL, Marks};
 use crate::show::sheet::Sheet;
 
 /// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.

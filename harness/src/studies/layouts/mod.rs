@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::results::rows::{Record, columns};
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -145,49 +145,22 @@ pub const NUMBER: usize = 11;
 const LOOKUP_STEPS: u64 = 10;
 
 impl Layouts {
+    /// Measures one layout; `None` if it is to stop.
     fn measure_one<const SLOTS: usize, const BITS: usize>(
         &self,
         progress: &mut Progress,
     ) -> Result<Option<Row>> {
         type Of<const SLOTS: usize, const BITS: usize> = Layout<SLOTS, BITS>;
-        let name = format!("{SLOTS}×{BITS}");
-        let build = || {
-            let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-            builder.buckets(self.buckets).build()
+        let Some(refusals) = self.refusals::<SLOTS, BITS>(progress)? else {
+            return Ok(None);
         };
-        let mut refusals = Vec::new();
-        for table in 0..self.tables as u64 {
-            if progress(&format!("{name}: filling tables")).is_break() {
-                return Ok(None);
-            }
-            let mut random = SmallRng::seed_from_u64(self.seed ^ table << 32);
-            let filter = build()?;
-            while filter.insert(&random.random::<u64>()).is_ok() {}
-            refusals.push(filter.load_factor());
-        }
         let refusals = Summary::of(refusals);
-
+        let filter = self.build::<SLOTS, BITS>()?;
         let planned = Of::<SLOTS, BITS>::WORKABLE_LOAD;
-        let filter = build()?;
         let keys = (planned * filter.capacity() as f64) as u64;
-        // Counting from a random number gives keys that are certainly distinct, from each other and
-        // from absent ones.
-        let start = SmallRng::seed_from_u64(self.seed).random::<u64>();
-        let key = |number: u64| start.wrapping_add(number);
-        for number in 0..keys {
-            filter.insert(&key(number))?;
-        }
-        let mut wrong = 0;
-        let part = self.absent.div_ceil(LOOKUP_STEPS);
-        for lookups in 0..LOOKUP_STEPS {
-            if progress(&format!("{name}: looking up absent keys")).is_break() {
-                return Ok(None);
-            }
-            let absent = lookups * part..((lookups + 1) * part).min(self.absent);
-            wrong += absent
-                .filter(|number| filter.contains(&key(keys + number)))
-                .count() as u64;
-        }
+        let Some(wrong) = self.wrong(&filter, keys, progress)? else {
+            return Ok(None);
+        };
         let (rate_lower, rate_upper) = confidence(wrong, self.absent);
         Ok(Some(Row {
             slots: SLOTS,
@@ -207,6 +180,59 @@ impl Layouts {
             bits_a_key: filter.memory_bytes() as f64 * 8.0 / keys as f64,
             bits_a_key_theory: Of::<SLOTS, BITS>::BITS_A_KEY,
         }))
+    }
+
+    fn build<const SLOTS: usize, const BITS: usize>(&self) -> Result<CuckooFilter<SLOTS, BITS>> {
+        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+        Ok(builder.buckets(self.buckets).build()?)
+    }
+
+    /// Fills tables, and returns the load factor at which each first refused an insert; `None` if
+    /// it is to stop.
+    fn refusals<const SLOTS: usize, const BITS: usize>(
+        &self,
+        progress: &mut Progress,
+    ) -> Result<Option<Vec<f64>>> {
+        let mut refusals = Vec::new();
+        for table in 0..self.tables as u64 {
+            if progress(&format!("{SLOTS}×{BITS}: filling tables")).is_break() {
+                return Ok(None);
+            }
+            let mut random = SmallRng::seed_from_u64(self.seed ^ table << 32);
+            let filter = self.build::<SLOTS, BITS>()?;
+            while filter.insert(&random.random::<u64>()).is_ok() {}
+            refusals.push(filter.load_factor());
+        }
+        Ok(Some(refusals))
+    }
+
+    /// Inserts this many keys into an empty filter, and counts the absent keys that it then takes
+    /// for present; `None` if it is to stop.
+    fn wrong<const SLOTS: usize, const BITS: usize>(
+        &self,
+        filter: &CuckooFilter<SLOTS, BITS>,
+        keys: u64,
+        progress: &mut Progress,
+    ) -> Result<Option<u64>> {
+        // Counting from a random number gives keys that are certainly distinct, from each other and
+        // from absent ones.
+        let start = SmallRng::seed_from_u64(self.seed).random::<u64>();
+        let key = |number: u64| start.wrapping_add(number);
+        for number in 0..keys {
+            filter.insert(&key(number))?;
+        }
+        let mut wrong = 0;
+        let part = self.absent.div_ceil(LOOKUP_STEPS);
+        for lookups in 0..LOOKUP_STEPS {
+            if progress(&format!("{SLOTS}×{BITS}: looking up absent keys")).is_break() {
+                return Ok(None);
+            }
+            let absent = lookups * part..((lookups + 1) * part).min(self.absent);
+            wrong += absent
+                .filter(|number| filter.contains(&key(keys + number)))
+                .count() as u64;
+        }
+        Ok(Some(wrong))
     }
 }
 

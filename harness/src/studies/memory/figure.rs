@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::results::statistics::Summary;
+use crate::results::summary::Summary;
 use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
 use crate::show::sidecar::Sidecar;
 use crate::studies::layouts::figure::{bits_a_key, draw_bounds};

@@ -7,7 +7,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
+use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::summary::Summary;
 use crate::show::chart::panel::Extra;
 use crate::show::chart::parts::{BARS, Chart, drawing, duration, rounded};
 use crate::show::chart::text::{CAPTION_SIZE, text_style, text_width};

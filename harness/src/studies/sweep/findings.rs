@@ -2,9 +2,9 @@
 
 use super::table::{OURS, headlines};
 use crate::results::record::Row;
-use crate::results::series::Comparison;
-use crate::results::statistics::{Axis, Case, Quantity, Results, Summary};
-use crate::results::verdict::Verdict;
+use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::summary::Summary;
+use crate::results::verdict::{Comparison, Verdict};
 use crate::show::chart::duration;
 use crate::show::findings::{Finding, Story, THROUGHPUT, clauses, reservation};
 use crate::subjects::BOUNDS;

@@ -22,7 +22,7 @@ use crate::results::headline::Headline;
 use crate::results::record::{self, Row};
 use crate::results::statistics::Results;
 use crate::results::verdict::{Marks, Verdict};
-use crate::show::outputs;
+use crate::show::files;
 use crate::wording::counted;
 
 const BEGIN: &str = "<!-- numbers: ";
@@ -37,7 +37,7 @@ const END: &str = "<!-- end of numbers -->";
 pub fn renew(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     if old != new {
-        outputs::write(page, &new)?;
+        files::write(page, &new)?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::run::estimate::Estimate;
 use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::Earlier;
 use crate::run::runner::{self, Event, Sweep};
+use crate::show::files;
 use crate::show::outputs::{self, Written};
 use crate::show::print::{note, say};
 use crate::show::progress;
@@ -149,7 +150,7 @@ pub(super) fn run(
     written.add(&files.sidecar, sidecar.write(&files.sidecar));
     if !rows.is_empty() {
         let figure = figure::of(rows, Some(&sidecar))
-            .and_then(|figure| outputs::write(&files.figure, &figure.render()?));
+            .and_then(|figure| files::write(&files.figure, &figure.render()?));
         written.add(&files.figure, figure);
         written.name();
     }

@@ -5,9 +5,8 @@
 use super::figure::SIMULATED;
 use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::record::Row;
-use crate::results::series::Comparison;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
-use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::results::verdict::{Comparison, INTERVAL, Marks, Verdict};
 use crate::show::chart::duration;
 use crate::show::sheet::Sheet;
 use crate::subjects::BOUNDS;

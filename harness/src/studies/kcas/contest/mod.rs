@@ -1,14 +1,15 @@
 //! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time.
 //! Measures how much they did, and whether the words agree.
 
-use std::ops::Range;
+mod words;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use rand::rngs::SmallRng;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
@@ -18,54 +19,7 @@ use crate::run::gate::{Arrival, Gate};
 use crate::studies::kcas::engines::{Change, Engine, EngineInfo, START, Tally};
 use crate::wording::counted;
 
-/// Which words the threads change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Each thread has its own words: the cost of an operation that meets no other.
-    Disjoint,
-    /// All threads share the same few words.
-    Contended,
-}
-
-impl Workload {
-    /// Both workloads.
-    pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
-
-    /// Returns the name used in CSV files and figures.
-    pub fn label(self) -> &'static str {
-        match self {
-            Workload::Disjoint => "disjoint",
-            Workload::Contended => "contended",
-        }
-    }
-
-    /// Returns the number of words.
-    fn len(self, threads: usize) -> usize {
-        match self {
-            Workload::Disjoint => threads * (OWN_WORDS + GAP),
-            Workload::Contended => SHARED_WORDS,
-        }
-    }
-
-    /// Returns the words that a thread chooses from.
-    fn words_of(self, thread: usize) -> Range<usize> {
-        match self {
-            Workload::Disjoint => {
-                let first = thread * (OWN_WORDS + GAP);
-                first..first + OWN_WORDS
-            }
-            Workload::Contended => 0..SHARED_WORDS,
-        }
-    }
-}
-
-/// Words of each thread where they are disjoint: 512 bytes.
-pub const OWN_WORDS: usize = 64;
-/// Unused words between those of one thread and the next, so that they share no cache line, nor a
-/// pair of lines.
-const GAP: usize = 16;
-/// Words of all threads where they are contended: two cache lines.
-pub const SHARED_WORDS: usize = 16;
+pub use words::{OWN_WORDS, SHARED_WORDS, Workload};
 
 /// What is added to the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +84,27 @@ struct Report {
     pinned: bool,
 }
 
+/// Waits for the next report while `threads` threads have not ended. Fails with [`Stuck`] if none
+/// comes.
+fn next(reports: &Receiver<Report>, threads: usize) -> Result<Report> {
+    match reports.recv_timeout(PATIENCE) {
+        Ok(report) => Ok(report),
+        Err(RecvTimeoutError::Timeout) => Err(Stuck { threads }.into()),
+        Err(RecvTimeoutError::Disconnected) => bail!("a thread panicked"),
+    }
+}
+
+impl Outcome {
+    /// Adds what one thread did, given when all of them started.
+    fn add(&mut self, report: &Report, start: Instant) {
+        self.tally.operations += report.tally.operations;
+        self.tally.attempts += report.tally.attempts;
+        let seconds = report.end.duration_since(start).as_secs_f64();
+        self.seconds = self.seconds.max(seconds);
+        self.pinned &= report.pinned;
+    }
+}
+
 impl Contest {
     /// Runs the threads on new words of this engine.
     ///
@@ -144,6 +119,42 @@ impl Contest {
             .collect();
         let gate = Arc::new(Gate::new(self.threads + 1));
         let running = Arc::new(AtomicBool::new(true));
+        let reports = self.spawn(&engine, &schedules, &gate, &running, cores);
+        let start = Arrival(&gate).wait();
+        thread::sleep(self.time);
+        running.store(false, Ordering::Relaxed);
+
+        let mut expected = vec![START; len];
+        let mut outcome = Outcome {
+            tally: Tally::default(),
+            seconds: 0.0,
+            pinned: true,
+            wrong_words: 0,
+        };
+        for ended in 0..self.threads {
+            let report = next(&reports, self.threads - ended)?;
+            self.add(
+                &schedules[report.thread],
+                report.tally.operations,
+                &mut expected,
+            );
+            outcome.add(&report, start);
+        }
+        let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
+        outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
+        Ok(outcome)
+    }
+
+    /// Starts the threads, which wait at the gate and then work until `running` is unset. Each
+    /// sends a report when it ends.
+    fn spawn(
+        &self,
+        engine: &Arc<dyn Engine>,
+        schedules: &[Vec<Change>],
+        gate: &Arc<Gate>,
+        running: &Arc<AtomicBool>,
+        cores: &Cores,
+    ) -> Receiver<Report> {
         let (sender, reports) = mpsc::channel();
         for (thread, schedule) in schedules.iter().enumerate() {
             let (engine, gate, running) = (engine.clone(), gate.clone(), running.clone());
@@ -165,41 +176,7 @@ impl Contest {
                 });
             });
         }
-        drop(sender);
-        let start = Arrival(&gate).wait();
-        thread::sleep(self.time);
-        running.store(false, Ordering::Relaxed);
-
-        let mut expected = vec![START; len];
-        let mut outcome = Outcome {
-            tally: Tally::default(),
-            seconds: 0.0,
-            pinned: true,
-            wrong_words: 0,
-        };
-        for ended in 0..self.threads {
-            let report = match reports.recv_timeout(PATIENCE) {
-                Ok(report) => report,
-                Err(RecvTimeoutError::Timeout) => {
-                    let threads = self.threads - ended;
-                    return Err(Stuck { threads }.into());
-                }
-                Err(RecvTimeoutError::Disconnected) => None.context("a thread panicked")?,
-            };
-            self.add(
-                &schedules[report.thread],
-                report.tally.operations,
-                &mut expected,
-            );
-            outcome.tally.operations += report.tally.operations;
-            outcome.tally.attempts += report.tally.attempts;
-            let seconds = report.end.duration_since(start).as_secs_f64();
-            outcome.seconds = outcome.seconds.max(seconds);
-            outcome.pinned &= report.pinned;
-        }
-        let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
-        outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
-        Ok(outcome)
+        reports
     }
 
     /// Returns the operations of a thread, one after another.
@@ -369,16 +346,5 @@ mod tests {
         }
         assert_eq!(added, one_by_one);
         assert_ne!(schedule, contest.schedule(1), "each thread has its own");
-    }
-
-    #[test]
-    fn words_of_threads_are_disjoint_or_shared() {
-        let [first, second] = [0, 1].map(|thread| Workload::Disjoint.words_of(thread));
-        assert!(first.end + GAP <= second.start);
-        assert_eq!(second.end + GAP, Workload::Disjoint.len(2));
-        assert_eq!(
-            Workload::Contended.words_of(3),
-            0..Workload::Contended.len(4)
-        );
     }
 }

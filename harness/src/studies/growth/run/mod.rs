@@ -1,15 +1,13 @@
 //! Runs one contender from no keys to all of them: threads that insert and look up, slice by slice.
 
-use std::hint::black_box;
-use std::ops::Range;
+mod worker;
+
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use anyhow::{Context, Result, ensure};
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
+use anyhow::{Context, Result};
 use subject::Subject;
 
 use super::slices::{between, ends, part};
@@ -17,11 +15,8 @@ use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::gate::{Arrival, Gate};
 use crate::studies::study::Progress;
-use crate::wording::counted;
 use crate::workload::latency::Latencies;
-
-/// On average, one of this many lookups is timed.
-pub(super) const TIMED_LOOKUPS: u64 = 16;
+use worker::{Tally, Timed, Worker};
 
 /// A set that can be run.
 pub(super) trait Contender: Subject {
@@ -57,26 +52,15 @@ struct Report {
     latencies: Timed,
 }
 
-/// Latencies of the operations that were timed one by one.
-#[derive(Default)]
-struct Timed {
-    /// Latencies of all inserts.
-    inserts: Latencies,
-    /// Latencies of some lookups.
-    lookups: Latencies,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    inserts: u64,
-    /// Nanoseconds that all inserts took.
-    insert_ns: u64,
-    refused: u64,
-    lookups: u64,
-    /// Lookups that missed a key that is in the set.
-    missing: u64,
-    absent: u64,
-    wrong: u64,
+/// What the threads of a run share, apart from the contender.
+struct Shared<'a> {
+    run: &'a GrowthRun<'a>,
+    /// Numbers of keys at which slices end.
+    ends: Vec<u64>,
+    /// Where the threads wait for each other, one for each slice.
+    gates: Vec<Gate>,
+    /// Whether no more slices are to be begun.
+    over: AtomicBool,
 }
 
 /// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
@@ -89,63 +73,86 @@ pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Res
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
-    let ends = &ends(keys, run.growth.slices);
-    let gates: &Vec<_> = &ends.iter().map(|_| Gate::new(threads + 1)).collect();
-    let arrivals = || gates.iter().map(Arrival).collect::<Vec<_>>().into_iter();
-    let over = &AtomicBool::new(false);
+    let ends = ends(keys, run.growth.slices);
+    let shared = &Shared {
+        run,
+        gates: ends.iter().map(|_| Gate::new(threads + 1)).collect(),
+        ends,
+        over: AtomicBool::new(false),
+    };
     let (sender, reports) = mpsc::channel();
     thread::scope(|scope| {
         for thread in 0..threads {
             let sender = sender.clone();
-            scope.spawn(move || {
-                // Unused arrivals are dropped, so that no thread waits for this one.
-                let mut arrivals = arrivals();
-                let pinned = run.cores.pin(thread);
-                let mut worker = Worker::new(run, contender, thread);
-                for (slice, arrival) in between(ends).zip(arrivals.by_ref()) {
-                    let opened = arrival.wait();
-                    if over.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let own = part(&slice, thread, threads);
-                    let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
-                    // Report a panic, which would otherwise look like a thread that takes its time.
-                    let report = panic::catch_unwind(work).ok();
-                    let report = report.map(|(tally, latencies)| Report {
-                        seconds: opened.elapsed().as_secs_f64(),
-                        pinned,
-                        tally,
-                        latencies,
-                    });
-                    if sender.send(report).is_err() {
-                        break;
-                    }
-                }
-            });
+            scope.spawn(move || shared.work(contender, thread, &sender));
         }
-        let mut arrivals = arrivals();
-        let mut measure = || {
-            let mut rows: Vec<Row> = Vec::new();
-            for slice in between(ends) {
-                if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
-                    break;
-                }
-                let Some(arrival) = arrivals.next() else {
-                    break;
-                };
-                arrival.wait();
-                let report = join(&reports, threads)?;
-                report.tally.check(C::NAME, slice.end)?;
-                let before = rows.last().map_or(0.0, |row| row.elapsed);
-                rows.push(report.row(run, contender, slice.end, before));
-            }
-            Ok(rows)
-        };
-        let rows = measure();
+        let mut arrivals = shared.arrivals();
+        let rows = shared.measure(contender, &mut arrivals, &reports, progress);
         // Must come before the last gates are opened by dropping the arrivals.
-        over.store(true, Ordering::Relaxed);
+        shared.over.store(true, Ordering::Relaxed);
         rows
     })
+}
+
+impl Shared<'_> {
+    /// Returns one arrival at each gate. All are made at once: dropping one counts as arriving.
+    fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
+        let arrivals: Vec<_> = self.gates.iter().map(Arrival).collect();
+        arrivals.into_iter()
+    }
+
+    /// Does one thread's part of each slice, and reports it.
+    fn work<C: Contender>(&self, contender: &C, thread: usize, reports: &Sender<Option<Report>>) {
+        // Unused arrivals are dropped, so that no thread waits for this one.
+        let mut arrivals = self.arrivals();
+        let pinned = self.run.cores.pin(thread);
+        let mut worker = Worker::new(self.run.growth, self.run.round, contender, thread);
+        for (slice, arrival) in between(&self.ends).zip(arrivals.by_ref()) {
+            let opened = arrival.wait();
+            if self.over.load(Ordering::Relaxed) {
+                break;
+            }
+            let own = part(&slice, thread, self.run.threads);
+            let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
+            // Report a panic, which would otherwise look like a thread that takes its time.
+            let report = panic::catch_unwind(work).ok();
+            let report = report.map(|(tally, latencies)| Report {
+                seconds: opened.elapsed().as_secs_f64(),
+                pinned,
+                tally,
+                latencies,
+            });
+            if reports.send(report).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Lets the threads through one gate after another, and returns a row for each slice.
+    fn measure<'g, C: Contender>(
+        &self,
+        contender: &C,
+        arrivals: &mut impl Iterator<Item = Arrival<'g>>,
+        reports: &Receiver<Option<Report>>,
+        progress: &mut Progress,
+    ) -> Result<Vec<Row>> {
+        let run = self.run;
+        let mut rows: Vec<Row> = Vec::new();
+        for slice in between(&self.ends) {
+            if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
+                break;
+            }
+            let Some(arrival) = arrivals.next() else {
+                break;
+            };
+            arrival.wait();
+            let report = join(reports, run.threads)?;
+            report.tally.check(C::NAME, slice.end)?;
+            let before = rows.last().map_or(0.0, |row| row.elapsed);
+            rows.push(report.row(run, contender, slice.end, before));
+        }
+        Ok(rows)
+    }
 }
 
 /// Adds up what all threads did in a slice, once all have finished it.
@@ -215,133 +222,6 @@ impl Report {
             memory_bytes: contender.memory_bytes() as u64,
             parts: contender.parts(),
         }
-    }
-}
-
-impl Tally {
-    fn add(&mut self, other: &Self) {
-        self.inserts += other.inserts;
-        self.insert_ns += other.insert_ns;
-        self.refused += other.refused;
-        self.lookups += other.lookups;
-        self.missing += other.missing;
-        self.absent += other.absent;
-        self.wrong += other.wrong;
-    }
-
-    /// Fails if keys were refused or lost: throughput would mean nothing.
-    fn check(&self, name: &str, keys: u64) -> Result<()> {
-        let Self {
-            refused, missing, ..
-        } = self;
-        ensure!(
-            *refused == 0,
-            "{name} refused {} on the way to {keys}",
-            counted(*refused, "key")
-        );
-        ensure!(
-            *missing == 0,
-            "{name} lost keys: {} of keys that it holds failed, on the way to {keys} keys",
-            counted(*missing, "lookup")
-        );
-        Ok(())
-    }
-}
-
-/// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.
-struct Worker<'a, C> {
-    contender: &'a C,
-    lookups: u32,
-    /// Key number 0; others follow it, first all that are inserted, then absent ones.
-    first: u64,
-    keys: u64,
-    random: SmallRng,
-    clock: quanta::Clock,
-}
-
-impl<'a, C: Contender> Worker<'a, C> {
-    fn new(run: &GrowthRun, contender: &'a C, thread: usize) -> Self {
-        let Growth {
-            keys,
-            lookups,
-            seed,
-            ..
-        } = *run.growth;
-        let mut random = SmallRng::seed_from_u64(seed ^ (run.round as u64) << 32);
-        let first = random.random();
-        Self {
-            contender,
-            lookups,
-            first,
-            keys,
-            random: SmallRng::seed_from_u64(first ^ thread as u64),
-            clock: quanta::Clock::new(),
-        }
-    }
-
-    /// Inserts these keys, and looks others up after each; those before `old` are in the set.
-    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Timed) {
-        let mut tally = Tally::default();
-        let mut timed = Timed::default();
-        for number in own.clone() {
-            let key = self.key(number);
-            let (inserted, ns) = self.time(|contender| contender.insert(&key));
-            timed.inserts.record(ns);
-            tally.insert_ns += ns;
-            tally.inserts += 1;
-            tally.refused += u64::from(!inserted);
-            let own = own.start..number + 1;
-            for _ in 0..self.lookups {
-                self.look_up(old, &own, &mut tally, &mut timed.lookups);
-            }
-        }
-        (tally, timed)
-    }
-
-    /// Looks up a key: with equal chance either one that is in the set, each with the same chance,
-    /// or an absent one.
-    #[inline]
-    fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timed: &mut Latencies) {
-        let drawn: u64 = self.random.random();
-        let (is_in, is_timed, which) = (
-            drawn & 1 == 0,
-            drawn >> 1 & (TIMED_LOOKUPS - 1) == 0,
-            drawn >> 32,
-        );
-        let number = if is_in {
-            match (which * (old + own.end - own.start)) >> 32 {
-                number if number < old => number,
-                number => own.start + (number - old),
-            }
-        } else {
-            self.keys + which
-        };
-        let key = self.key(number);
-        let found = if is_timed {
-            let (found, ns) = self.time(|contender| contender.contains(&key));
-            timed.record(ns);
-            found
-        } else {
-            black_box(self.contender.contains(&key))
-        };
-        tally.lookups += 1;
-        if is_in {
-            tally.missing += u64::from(!found);
-        } else {
-            tally.absent += 1;
-            tally.wrong += u64::from(found);
-        }
-    }
-
-    #[inline]
-    fn time(&self, operation: impl FnOnce(&C) -> bool) -> (bool, u64) {
-        let before = self.clock.raw();
-        let answer = black_box(operation(self.contender));
-        (answer, self.clock.delta_as_nanos(before, self.clock.raw()))
-    }
-
-    fn key(&self, number: u64) -> u64 {
-        self.first.wrapping_add(number)
     }
 }
 
