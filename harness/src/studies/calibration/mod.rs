@@ -20,7 +20,7 @@ use crate::results::bootstrap::median;
 use crate::run::ending::Ending;
 use crate::run::plan::Plan;
 use crate::run::runner::{self, Event, Sweep};
-use crate::show::outputs;
+use crate::show::files;
 use crate::show::print::{note, say};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
@@ -113,7 +113,7 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
         "# Written by `harness calibrate`.\n\n{}",
         toml::to_string(&file)?
     );
-    outputs::write(&out, &text)?;
+    files::write(&out, &text)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

@@ -2,7 +2,8 @@
 
 use crate::results::bootstrap::median;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results, Summary};
+use crate::results::statistics::{Axis, Case, Results};
+use crate::results::summary::Summary;
 use crate::show::sheet::Sheet;
 
 /// One subject in one case at one place, predicted and measured.
