@@ -6,6 +6,7 @@ mod figure;
 mod findings;
 pub mod numbers;
 mod one;
+mod options;
 #[cfg(feature = "simulation")]
 mod prediction;
 pub mod simulate;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 
-use super::command::{Options, Prepared};
+use super::options::{Options, Prepared};
 use super::{figure, findings};
 use crate::experiment::Experiment;
 use crate::machine::{self, Source};

@@ -40,10 +40,12 @@ impl Sequential for VictimCuckoo {
     type Location = Location;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
+        // Before any memory is asked for.
+        let geometry = geometry(buckets)?;
         let words: Box<[u64]> = vec![0; buckets].into();
         name("bucket", &words, 0);
         Ok(Self {
-            geometry: geometry(buckets)?,
+            geometry,
             words,
             victim: None,
             random: SmallRng::seed_from_u64(0),

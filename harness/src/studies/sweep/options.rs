@@ -1,0 +1,96 @@
+//! The options of `sweep`, and an experiment that is ready to run with them.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::experiment::Experiment;
+use crate::machine::pinning::Cores;
+use crate::machine::topology::{self, Policy};
+use crate::results::record::Row;
+use crate::run::plan::Plan;
+use crate::run::resume::Earlier;
+use crate::show::outputs::Outputs;
+use crate::show::sidecar::Sidecar;
+use crate::workload::keys::KeySource;
+
+/// How experiments are run, and where their results go.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Take keys from a text file, one per line, instead of generating them; adds `-keys` to the
+    /// name of the results.
+    ///
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    /// Each experiment reads it again, so it can be neither a pipe nor the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(super) keys: Option<PathBuf>,
+    /// Directory of the results, created if need be.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// Continue an interrupted run: what is in its results is not measured again.
+    ///
+    /// The experiment, the program and the machine must be the same as then; differences are
+    /// reported. Complete experiments are skipped, and those without results start from the
+    /// beginning. A budget of minutes starts anew.
+    #[arg(long)]
+    pub resume: bool,
+    /// Order in which threads are bound to cores: cores, compact, scatter or none; overrides the
+    /// experiment.
+    ///
+    /// cores: one hardware thread of each core of a node, then of the next node, then their
+    /// siblings, so that few threads share nothing. compact: all siblings of a core, then the next
+    /// core. scatter: nodes take turns, each core once before its siblings. none: the operating
+    /// system decides.
+    #[arg(long, value_name = "POLICY", value_parser = Policy::named)]
+    pub(super) pinning: Option<Policy>,
+    /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
+    ///
+    /// They are numbered as by the operating system. More threads than these count as
+    /// oversubscribed.
+    #[arg(long, value_name = "LIST", conflicts_with = "pinning")]
+    pub(super) cores: Option<String>,
+}
+
+impl Options {
+    /// Returns the cores that the threads of an experiment are bound to.
+    pub(super) fn cores(&self, experiment: &Experiment) -> Result<Cores> {
+        let Some(list) = &self.cores else {
+            return Ok(Cores::ordered(self.pinning.unwrap_or(experiment.pinning)));
+        };
+        let option = || format!("option --cores {list}");
+        let ids = topology::parse_list(list)
+            .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
+        Cores::chosen(&ids).with_context(option)
+    }
+
+    pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
+        let Experiment { keys, seed, .. } = *experiment;
+        match &self.keys {
+            None => Ok(KeySource::generated(keys, seed)),
+            Some(file) => KeySource::from_file(file, keys, seed),
+        }
+    }
+}
+
+/// An experiment that is ready to begin or to continue.
+pub(super) struct Prepared {
+    pub(super) experiment: Experiment,
+    pub(super) plan: Plan,
+    pub(super) cores: Cores,
+    pub(super) files: Outputs,
+    pub(super) sidecar: Sidecar,
+    pub(super) earlier: Option<Earlier>,
+}
+
+impl Prepared {
+    pub(super) fn is_complete(&self) -> bool {
+        let rounds = self.experiment.rounds;
+        let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, rounds);
+        self.earlier.as_ref().is_some_and(is_complete)
+    }
+
+    pub(super) fn made(&self) -> &[Row] {
+        self.earlier.as_ref().map_or(&[], |earlier| &earlier.rows)
+    }
+}
