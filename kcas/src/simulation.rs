@@ -209,7 +209,7 @@ mod tests {
     use crate::sync::{AtomicU64, Ordering};
     use crate::thread_id;
 
-    /// Notes what it is told.
+    /// Records every access and whether each exchange succeeded.
     #[derive(Default)]
     struct Told(RefCell<Vec<(usize, Access)>>, RefCell<Vec<bool>>);
 

@@ -15,9 +15,16 @@ pub use std::sync::atomic::AtomicU64;
 pub use std::sync::atomic::Ordering;
 
 #[cfg(not(kcas_loom))]
-use crate::simulation::access_to;
+use crate::steps::Access;
+
+/// Tells whoever observes accesses of one that is about to be made: a simulator, then a hook of
+/// [`steps`](crate::steps).
 #[cfg(not(kcas_loom))]
-use crate::steps::{Access, access};
+#[inline(always)]
+fn announce<T>(place: &T, access: Access) {
+    crate::simulation::access_to(place, access);
+    crate::steps::access(access);
+}
 
 /// An atomic that does something before each access: a [step](crate::steps) with the feature
 /// `steps`, an event of a [simulation](crate::simulation) with the feature `simulation`, and the
@@ -71,34 +78,28 @@ mod observed {
             #[cfg(kcas_loom)]
             self.companion.swap(false, Ordering::Relaxed);
             #[cfg(not(kcas_loom))]
-            crate::steps::access(_access);
+            super::announce(&self.value, _access);
             &self.value
-        }
-
-        fn observed(&self, access: Access) -> &atomic::AtomicU64 {
-            #[cfg(not(kcas_loom))]
-            crate::simulation::access_to(&self.value, access);
-            self.before(access)
         }
 
         /// Returns the current value, or an older one that `order` still allows.
         pub fn load(&self, order: Ordering) -> u64 {
-            self.observed(Access::Load).load(order)
+            self.before(Access::Load).load(order)
         }
 
         /// Replaces the value.
         pub fn store(&self, value: u64, order: Ordering) {
-            self.observed(Access::Store).store(value, order);
+            self.before(Access::Store).store(value, order);
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.
         pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
-            self.observed(Access::Exchange).fetch_and(value, order)
+            self.before(Access::Exchange).fetch_and(value, order)
         }
 
         /// Subtracts `value`, wrapping; returns the old value.
         pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
-            self.observed(Access::Exchange).fetch_sub(value, order)
+            self.before(Access::Exchange).fetch_sub(value, order)
         }
 
         /// Replaces the value by `new` if it is `current`; returns the old value.
@@ -110,7 +111,7 @@ mod observed {
             failure: Ordering,
         ) -> Result<u64, u64> {
             let exchanged = self
-                .observed(Access::Exchange)
+                .before(Access::Exchange)
                 .compare_exchange(current, new, success, failure);
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
             crate::simulation::exchanged(exchanged.is_ok());
@@ -168,16 +169,14 @@ impl<T, A: Copy> OnFirstUse<T, A> {
 
     /// Returns the value, if it has been made. Wait-free: one load.
     pub fn get(&self) -> Option<&T> {
-        access_to(self, Access::Load);
-        access(Access::Load);
+        announce(self, Access::Load);
         self.made.get()
     }
 
     /// Returns the value; the first caller makes it. Wait-free, except for the allocator on first
     /// use.
     pub fn get_or_make(&self) -> &T {
-        access_to(self, Access::Load);
-        access(Access::Load);
+        announce(self, Access::Load);
         self.made.get_or_init(|| Box::new((self.make)(self.of)))
     }
 }
