@@ -106,7 +106,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     }
 
     /// Sets another hasher, whose hashes are used unmixed: mixing makes a lookup in the cache a
-    /// fifth slower. It must be good in all 64 bits, as ahash, xxhash and SipHash are: with any
+    /// fifth slower. It must be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any
     /// other the filter is wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
     pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
         Builder {

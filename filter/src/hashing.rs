@@ -5,7 +5,7 @@
 //! buckets: an involution for every m, so either bucket leads to the other without the key, and a
 //! table need not be a power of two. (The xor of Fan et al. 2014 requires one.)
 //!
-//! The hash must be good in all of its 64 bits, as those of ahash, xxhash and SipHash are: an
+//! The hash must be good in all of its 64 bits, as those of rapidhash, xxhash and SipHash are: an
 //! identity or a single multiplication is not enough. The default hasher is good as it is; any
 //! other is mixed first ([`Mixed`]), unless it is given to
 //! [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher). `filter/tests/evenness.rs` shows
@@ -14,33 +14,113 @@
 use std::hash::{BuildHasher, Hasher};
 use std::hint::select_unpredictable;
 
-use ahash::RandomState;
+use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline};
 
 use crate::layout::Layout;
 
-/// The default hasher: ahash with fixed seeds, so that runs of a program are repeatable. (Hashes
-/// differ between versions of ahash, and between programs compiled for processors with and without
-/// AES.)
+/// The default hasher: rapidhash V3, whose output is specified. A key has the same hash on every
+/// machine, whatever its word size and byte order, in every build, and in later versions of this
+/// crate; so a [saved](crate::save) filter can be loaded elsewhere, and hashes can be sent to
+/// another process.
+///
+/// Each integer a key writes is hashed as eight bytes, little-endian, and sign-extended if it is
+/// signed; so equal numbers of different types are the same key. (128-bit integers are sixteen
+/// bytes.) A slice of bytes is hashed as it is. Each of these is hashed with the hash of what came
+/// before it as the seed; the first with the seed of rapidhash itself, so that the hash of a `u64`
+/// is rapidhash V3 of its bytes. One value is special: the `u8` 255, with which a `str` ends, adds
+/// `0x9e37_79b9_7f4a_7c15`, since hashing it would make short strings a third slower to hash.
+///
+/// Two kinds of keys do differ between machines, because the standard library passes their memory
+/// to the hasher: slices and arrays of integers wider than a byte differ with the byte order, and
+/// those of `usize` and `isize` with the word size as well.
 ///
 /// If strangers choose the keys, seed a hasher at random instead
-/// ([`Builder::hasher`](crate::Builder::hasher)): if they know the seeds, they can choose keys that
-/// collide. If the filter is to be saved, keep the seeds ([`save`](crate::save#hashers)).
+/// ([`Builder::hasher`](crate::Builder::hasher)): the seed of this one is known, so keys can be
+/// chosen that collide. If the filter is to be saved, keep the seeds
+/// ([`save`](crate::save#hashers)).
+///
+/// # Speed
+///
+/// Measured against ahash without AES instructions, the default before (one thread, 41 rounds taken
+/// in turn): half of the lookups hit, 60,000 `u64` keys: 1.00 times as fast; strings of 10
+/// characters: 1.03; hashing alone, `u64`: 0.65; strings of 10 characters: 1.34, of 45: 1.09. Of the
+/// other hashers tried, xxh3 made lookups of `u64` half as fast, and foldhash and the other variants
+/// of rapidhash (1.05) do not promise their output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 
 impl BuildHasher for FixedState {
-    type Hasher = <RandomState as BuildHasher>::Hasher;
+    type Hasher = FixedHasher;
 
     #[inline]
-    fn build_hasher(&self) -> Self::Hasher {
-        // The first digits of pi, after the point.
-        RandomState::with_seeds(
-            0x243f_6a88_85a3_08d3,
-            0x1319_8a2e_0370_7344,
-            0xa409_3822_299f_31d0,
-            0x082e_fa98_ec4e_6c89,
-        )
-        .build_hasher()
+    fn build_hasher(&self) -> FixedHasher {
+        FixedHasher(DEFAULT_RAPID_SECRETS.seed)
+    }
+}
+
+/// The [`Hasher`] of [`FixedState`].
+#[derive(Clone, Debug)]
+pub struct FixedHasher(u64);
+
+/// Widens these integers to 64 bits, with their sign if they have one.
+macro_rules! widened {
+    ($($write:ident: $type:ty,)+) => {
+        $(#[inline]
+        fn $write(&mut self, value: $type) {
+            self.write_u64(value as u64);
+        })+
+    };
+}
+
+impl Hasher for FixedHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let secrets = RapidSecrets {
+            seed: self.0,
+            ..DEFAULT_RAPID_SECRETS
+        };
+        self.0 = rapidhash_v3_inline::<true, false, false>(bytes, &secrets);
+    }
+
+    #[inline]
+    fn write_u8(&mut self, value: u8) {
+        if value == u8::MAX {
+            // The end of a string: what precedes it has been hashed, with its length.
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        } else {
+            self.write_u64(value.into());
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.write(&value.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_u128(&mut self, value: u128) {
+        self.write(&value.to_le_bytes());
+    }
+
+    #[inline]
+    fn write_i128(&mut self, value: i128) {
+        self.write(&value.to_le_bytes());
+    }
+
+    widened! {
+        write_u16: u16,
+        write_u32: u32,
+        write_usize: usize,
+        write_i8: i8,
+        write_i16: i16,
+        write_i32: i32,
+        write_i64: i64,
+        write_isize: isize,
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -250,6 +330,8 @@ pub fn reduce(number: u64, buckets: usize) -> usize {
 
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
+    use std::hash::Hash;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -288,9 +370,55 @@ mod tests {
         assert!(within(&second, 780, 1_220));
     }
 
+    /// Values that must never change: saved filters and hashes sent elsewhere depend on them. All
+    /// but the longest were computed by another program, written after the description of rapidhash.
     #[test]
-    fn the_default_hasher_repeats() {
-        assert_eq!(FixedState.hash_one("key"), FixedState.hash_one("key"));
+    fn the_default_hasher_is_specified() {
+        let golden = |key: &dyn Fn(&mut FixedHasher), hash: u64| {
+            let mut hasher = FixedState.build_hasher();
+            key(&mut hasher);
+            assert_eq!(hasher.finish(), hash, "{:#x}", hasher.finish());
+        };
+        golden(&|hasher| 7u64.hash(hasher), 0x3317_4310_c9f6_f55b);
+        golden(&|hasher| (-7i64).hash(hasher), 0x18fc_bc06_d9cc_8058);
+        golden(&|hasher| u128::MAX.hash(hasher), 0x1764_2793_5a1a_5c21);
+        golden(&|hasher| "".hash(hasher), 0xa170_5605_6219_49c3);
+        golden(&|hasher| "key".hash(hasher), 0x40bd_59ff_2470_12e7);
+        golden(&|hasher| b"key"[..].hash(hasher), 0xb8dd_036b_5a72_0f29);
+        golden(
+            &|hasher| "x".repeat(1_000).hash(hasher),
+            0x42cd_2c92_f36f_a921,
+        );
+        golden(
+            &|hasher| (1u8, 'x', true, -2i16, Some("y")).hash(hasher),
+            0xfadb_021e_4383_c492,
+        );
+        assert_eq!(
+            FixedState.hash_one(7u64),
+            rapidhash::v3::rapidhash_v3(&7u64.to_le_bytes())
+        );
+    }
+
+    /// So a key hashes alike on machines of any word size.
+    #[test]
+    fn integers_hash_as_the_numbers_they_are() {
+        let expected = FixedState.hash_one(-42i64);
+        let hashes = [
+            FixedState.hash_one(-42i8),
+            FixedState.hash_one(-42i16),
+            FixedState.hash_one(-42i32),
+            FixedState.hash_one(-42isize),
+        ];
+        assert_eq!(hashes, [expected; 4]);
+        let expected = FixedState.hash_one(42u64);
+        let hashes = [
+            FixedState.hash_one(42u8),
+            FixedState.hash_one(42u16),
+            FixedState.hash_one(42u32),
+            FixedState.hash_one(42usize),
+        ];
+        assert_eq!(hashes, [expected; 4]);
         assert_ne!(FixedState.hash_one("key"), FixedState.hash_one("kez"));
+        assert_ne!(FixedState.hash_one(255u8), FixedState.hash_one(()));
     }
 }

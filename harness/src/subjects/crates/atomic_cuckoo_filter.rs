@@ -2,10 +2,10 @@
 //!
 //! It is configured as favourably as possible for the comparison. Four fingerprints of 16 bits make
 //! a bucket of one word, so a lookup loads as many words as ours. Of the sizes it offers (4, 8, 16,
-//! 32), 16 is its default and the one nearest to our 12. It hashes with ahash, as ours does, but
-//! with the keys of ahash's `Default`. Eviction paths may have their default length, 500 evictions.
-//! The number of buckets is a power of two, the next one above what is asked for, so the table is
-//! never fuller than ours.
+//! 32), 16 is its default and the one nearest to our 12. It hashes with ahash, which is as fast as
+//! our hasher (`filter::hashing`). Eviction paths may have their default length, 500 evictions. The
+//! number of buckets is a power of two, the next one above what is asked for, so the table is never
+//! fuller than ours.
 //!
 //! An insert without evictions is a compare-and-swap. One with evictions blocks all other evictions
 //! and all removes, and lookups too while it carries them out. All inserts and removes change one

@@ -4,9 +4,8 @@
 //! Its buckets are four fingerprints of 8 bits, which cannot be changed. That is half the memory of
 //! ours, and it finds up to one absent key in 32 (8 slots, 255 fingerprints) where ours finds one
 //! in 512. The number of buckets is a power of two, the next one above what is asked for, so the
-//! table is never fuller than ours. It hashes with ahash instead of the slower default, as ours
-//! does, but with the keys of ahash's `Default`. It hashes under the mutex, as its interface
-//! requires.
+//! table is never fuller than ours. It hashes with ahash instead of the slower default: as fast as
+//! our hasher (`filter::hashing`). It hashes under the mutex, as its interface requires.
 //!
 //! An insert gives up after 500 evictions, and then **another key is lost**: the new one stays in,
 //! and the last one that it kicked out does not. It still counts as refused here, as the crate
