@@ -43,19 +43,18 @@ pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
 }
 
 /// Does `action` for each key, in order, once the buckets of its group have been fetched into the
-/// cache.
-pub(crate) fn update<T, R, const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+/// cache: `look` reads them, only for that, since their contents may change before the action.
+pub(crate) fn update<T, L: Copy, R>(
     keys: &[T],
     results: &mut [R],
-    locate: impl Fn(&T) -> Location,
-    action: impl Fn(Location) -> R,
+    locate: impl Fn(&T) -> L,
+    look: impl Fn(L) -> [u64; 2],
+    action: impl Fn(L) -> R,
 ) {
     for (keys, results) in keys.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
-        let locations: ArrayVec<Location, UPDATES> = keys.iter().map(&locate).collect();
+        let locations: ArrayVec<L, UPDATES> = keys.iter().map(&locate).collect();
         for &location in &locations {
-            // Read only to fetch them: their contents may change before the action.
-            std::hint::black_box(lookup::load_both(buckets.words(), location));
+            std::hint::black_box(look(location));
         }
         for (location, result) in locations.into_iter().zip(results) {
             *result = action(location);

@@ -103,8 +103,13 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
 
     /// Makes a table of these words, one per bucket. None may be wider than 63 bits.
     pub(crate) fn from_words(words: Vec<u64>) -> Self {
+        Buckets::with_words(Geometry::new(words.len()), words)
+    }
+
+    /// Makes a table of these words: one per bucket, and perhaps extra ones after those.
+    pub(crate) fn with_words(geometry: Geometry<SLOTS, BITS>, words: Vec<u64>) -> Self {
         Buckets {
-            geometry: Geometry::new(words.len()),
+            geometry,
             words: WordArray::from_values(words),
         }
     }
@@ -113,13 +118,6 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     #[inline]
     pub(crate) fn words(&self) -> &WordArray {
         &self.words
-    }
-
-    /// Returns the number of occupied slots, provided that nobody changes any.
-    pub(crate) fn occupied(&self) -> usize {
-        (0..self.geometry.buckets())
-            .map(|bucket| Layout::<SLOTS, BITS>::occupied(self.read(bucket)))
-            .sum()
     }
 
     /// Empties every bucket.

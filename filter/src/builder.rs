@@ -6,7 +6,6 @@ use crate::CuckooFilter;
 use crate::buckets::Buckets;
 use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
-use crate::length::Length;
 
 /// Builds a [`CuckooFilter`] step by step; made by [`CuckooFilter::builder`].
 ///
@@ -146,11 +145,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         }
         let buckets = Buckets::try_new(Geometry::new(buckets))
             .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
-        Ok(CuckooFilter {
-            buckets,
-            length: Length::starting_at(0),
-            hasher: self.hasher,
-        })
+        Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
 }
 

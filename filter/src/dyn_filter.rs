@@ -8,7 +8,8 @@ use crate::builder::{Size, buckets_for};
 use crate::hashing::{self, FixedState, MAX_BUCKETS, Mixed};
 use crate::layout::{Layout, Shape};
 use crate::lookup;
-use crate::save::{Header, LoadError, SaveError, SnapshotError};
+use crate::save::{Header, LoadError, SaveError};
+use crate::snapshot::SnapshotError;
 use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
@@ -468,6 +469,47 @@ impl<S> DynCuckooFilter<S> {
         each!(&self.filter, filter => filter.remove_hash(hash))
     }
 
+    /// [`CuckooFilter::count_hash`].
+    pub fn count_hash(&self, hash: u64) -> usize {
+        each!(&self.filter, filter => filter.count_hash(hash))
+    }
+
+    /// [`CuckooFilter::insert_hash_batch`].
+    ///
+    /// # Panics
+    /// As for the typed filter.
+    pub fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
+        each!(&self.filter, filter => filter.insert_hash_batch(hashes, results));
+    }
+
+    /// [`CuckooFilter::insert_unique_hash_batch`].
+    ///
+    /// # Panics
+    /// As for the typed filter.
+    pub fn insert_unique_hash_batch(
+        &self,
+        hashes: &[u64],
+        results: &mut [Result<bool, InsertError>],
+    ) {
+        each!(&self.filter, filter => filter.insert_unique_hash_batch(hashes, results));
+    }
+
+    /// [`CuckooFilter::remove_hash_batch`].
+    ///
+    /// # Panics
+    /// As for the typed filter.
+    pub fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
+        each!(&self.filter, filter => filter.remove_hash_batch(hashes, removed));
+    }
+
+    /// [`CuckooFilter::remove_all`].
+    ///
+    /// # Errors
+    /// As for the typed filter.
+    pub fn remove_all(&self) -> Result<usize, SnapshotError> {
+        each!(&self.filter, filter => filter.remove_all())
+    }
+
     /// [`CuckooFilter::clear`].
     pub fn clear(&mut self) {
         each!(&mut self.filter, filter => filter.clear());
@@ -507,7 +549,12 @@ impl<S> DynCuckooFilter<S> {
     /// Returns the fraction of absent keys about which this filter is wrong when every slot is
     /// taken ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)): at most the rate asked for.
     pub fn false_positive_rate(&self) -> f64 {
-        each!(&self.filter, filter => rate_of(filter))
+        each!(&self.filter, filter => filter.false_positive_rate())
+    }
+
+    /// [`CuckooFilter::false_positive_rate_with`].
+    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
+        each!(&self.filter, filter => filter.false_positive_rate_with(copies))
     }
 }
 
@@ -515,8 +562,4 @@ fn layout_of<const SLOTS: usize, const BITS: usize, S>(
     _: &CuckooFilter<SLOTS, BITS, S>,
 ) -> (usize, usize) {
     (SLOTS, BITS)
-}
-
-fn rate_of<const SLOTS: usize, const BITS: usize, S>(_: &CuckooFilter<SLOTS, BITS, S>) -> f64 {
-    Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
 }

@@ -8,9 +8,11 @@ use kcas::thread_id::{self, ThreadId, TooManyThreads};
 use crate::buckets::{BucketTable, Buckets};
 use crate::builder::Builder;
 use crate::hashing::{FixedState, Location};
+use crate::insert_error::InsertError;
+use crate::layout::Layout;
 use crate::length::Length;
-use crate::update::InsertError;
-use crate::{batch, lookup, update};
+use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
+use crate::{batch, lookup, save, update};
 
 /// A set of keys shared by many threads without a lock. It answers "was this key inserted?" with a
 /// certain no, or with a yes that has a small chance of being wrong; and keys can be removed again.
@@ -39,7 +41,8 @@ use crate::{batch, lookup, update};
 /// ```
 pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
     pub(crate) buckets: Buckets<SLOTS, BITS>,
-    pub(crate) length: Length,
+    length: Length,
+    snapshots: Snapshots,
     pub(crate) hasher: S,
 }
 
@@ -73,6 +76,30 @@ impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+    /// Makes a filter of this table, which holds this many copies.
+    pub(crate) fn of(buckets: Buckets<SLOTS, BITS>, copies: usize, hasher: S) -> Self {
+        CuckooFilter {
+            buckets,
+            length: Length::starting_at(copies),
+            snapshots: Snapshots::new(),
+            hasher,
+        }
+    }
+
+    /// The table as inserts and removes see it.
+    #[inline]
+    fn table(&self) -> Watched<'_, SLOTS, BITS> {
+        Watched {
+            buckets: &self.buckets,
+            snapshots: &self.snapshots,
+        }
+    }
+
+    /// Begins a snapshot of the table.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_, SLOTS, BITS>, SnapshotError> {
+        Snapshot::begin(self.table())
+    }
+
     /// Writes what `Debug` shows for a filter of this name that takes this many bytes.
     pub(crate) fn describe(
         &self,
@@ -171,7 +198,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// Progress: lock-free. Writes nothing. Linearization point: a moment during the call at which
     /// the answer was true of the set.
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        lookup::count(&self.buckets, self.locate(key))
+        self.count_hash(self.hash(key))
     }
 
     /// Takes one copy from the key's class; false if it has none.
@@ -214,11 +241,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// # Panics
     /// When `results` and `keys` differ in length; nothing has changed then.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
-        assert_same_length(keys, results);
-        let done = self.update_batch(keys, results, |location, id| self.insert_at(location, id));
-        if let Err(error) = done {
-            results.fill(Err(error.into()));
-        }
+        self.insert_all(keys, results, |key| self.locate(key));
     }
 
     /// Calls [`insert_unique`](Self::insert_unique) for each of `keys`, in order, and writes to
@@ -231,13 +254,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         keys: &[T],
         results: &mut [Result<bool, InsertError>],
     ) {
-        assert_same_length(keys, results);
-        let done = self.update_batch(keys, results, |location, id| {
-            self.insert_unique_at(location, id)
-        });
-        if let Err(error) = done {
-            results.fill(Err(error.into()));
-        }
+        self.insert_all_unique(keys, results, |key| self.locate(key));
     }
 
     /// Calls [`remove`](Self::remove) for each of `keys`, in order, and writes to `removed` whether
@@ -248,27 +265,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// As [`remove`](Self::remove), and when `removed` and `keys` differ in length; in the latter
     /// case nothing has changed.
     pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
-        assert_same_length(keys, removed);
-        unless_too_many(
-            self.update_batch(keys, removed, |location, id| self.remove_at(location, id)),
-        );
-    }
-
-    fn update_batch<T: Hash, R>(
-        &self,
-        keys: &[T],
-        results: &mut [R],
-        action: impl Fn(Location, &ThreadId) -> R,
-    ) -> Result<(), TooManyThreads> {
-        thread_id::with(|id| {
-            batch::update(
-                &self.buckets,
-                keys,
-                results,
-                |key| self.locate(key),
-                |location| action(location, id),
-            );
-        })
+        self.remove_each(keys, removed, |key| self.locate(key));
     }
 
     /// Returns the hash of a key, for the functions that take one: hash once and ask several times,
@@ -303,7 +300,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     #[inline]
     fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
         let counter = self.length.counter(id);
-        update::insert(&self.buckets, location)?;
+        update::insert(&self.table(), location)?;
         counter.change(1);
         Ok(())
     }
@@ -321,7 +318,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     #[inline]
     fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, InsertError> {
         let counter = self.length.counter(id);
-        let inserted = update::insert_unique(&self.buckets, location)?;
+        let inserted = update::insert_unique(&self.table(), location)?;
         counter.change(u64::from(inserted));
         Ok(inserted)
     }
@@ -354,9 +351,153 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     #[inline]
     fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
         let counter = self.length.counter(id);
-        let removed = update::remove(&self.buckets, location);
+        let removed = update::remove(&self.table(), location);
         counter.change(u64::from(removed).wrapping_neg());
         removed
+    }
+
+    /// [`count`](CuckooFilter::count) for a key with this [`hash`](CuckooFilter::hash).
+    pub fn count_hash(&self, hash: u64) -> usize {
+        lookup::count(&self.buckets, self.locate_hash(hash))
+    }
+
+    /// [`insert_batch`](CuckooFilter::insert_batch) for keys with these
+    /// [hashes](CuckooFilter::hash).
+    ///
+    /// # Panics
+    /// As `insert_batch`.
+    pub fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
+        self.insert_all(hashes, results, |&hash| self.locate_hash(hash));
+    }
+
+    /// [`insert_unique_batch`](CuckooFilter::insert_unique_batch) for keys with these
+    /// [hashes](CuckooFilter::hash).
+    ///
+    /// # Panics
+    /// As `insert_batch`.
+    pub fn insert_unique_hash_batch(
+        &self,
+        hashes: &[u64],
+        results: &mut [Result<bool, InsertError>],
+    ) {
+        self.insert_all_unique(hashes, results, |&hash| self.locate_hash(hash));
+    }
+
+    /// [`remove_batch`](CuckooFilter::remove_batch) for keys with these
+    /// [hashes](CuckooFilter::hash).
+    ///
+    /// # Panics
+    /// As `remove_batch`.
+    pub fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
+        self.remove_each(hashes, removed, |&hash| self.locate_hash(hash));
+    }
+
+    fn insert_all<T>(
+        &self,
+        keys: &[T],
+        results: &mut [Result<(), InsertError>],
+        locate: impl Fn(&T) -> Location,
+    ) {
+        let insert = |location, id: &ThreadId| self.insert_at(location, id);
+        if let Err(error) = self.update_batch(keys, results, locate, insert) {
+            results.fill(Err(error.into()));
+        }
+    }
+
+    fn insert_all_unique<T>(
+        &self,
+        keys: &[T],
+        results: &mut [Result<bool, InsertError>],
+        locate: impl Fn(&T) -> Location,
+    ) {
+        let insert = |location, id: &ThreadId| self.insert_unique_at(location, id);
+        if let Err(error) = self.update_batch(keys, results, locate, insert) {
+            results.fill(Err(error.into()));
+        }
+    }
+
+    fn remove_each<T>(&self, keys: &[T], removed: &mut [bool], locate: impl Fn(&T) -> Location) {
+        let remove = |location, id: &ThreadId| self.remove_at(location, id);
+        unless_too_many(self.update_batch(keys, removed, locate, remove));
+    }
+
+    fn update_batch<T, R>(
+        &self,
+        keys: &[T],
+        results: &mut [R],
+        locate: impl Fn(&T) -> Location,
+        action: impl Fn(Location, &ThreadId) -> R,
+    ) -> Result<(), TooManyThreads> {
+        assert_same_length(keys, results);
+        let look = |location| lookup::load_both(self.buckets.words(), location);
+        thread_id::with(|id| {
+            batch::update(keys, results, locate, look, |location| action(location, id));
+        })
+    }
+
+    /// Removes each copy that the filter held at some moment of the call, while others may insert
+    /// and remove. So a key that was inserted before the call, and is not inserted again, is absent
+    /// afterwards. Returns the number of copies removed.
+    ///
+    /// It is as if each copy were removed by [`remove`](CuckooFilter::remove): each is removed at
+    /// its own moment, and if another thread takes one of a class first, a copy of the class that
+    /// is inserted meanwhile may be taken in its place.
+    ///
+    /// Progress: lock-free, and it ends whatever others do: it makes one pass, as
+    /// [`write_to`](CuckooFilter::write_to) does, with the same use of memory.
+    ///
+    /// # Errors
+    /// As [`try_clone`](Self::try_clone); nothing has changed.
+    pub fn remove_all(&self) -> Result<usize, SnapshotError> {
+        let snapshot = self.snapshot()?;
+        Ok(thread_id::with(|id| {
+            let removed = classes(snapshot).filter(|&class| self.remove_at(class, id));
+            removed.count()
+        })?)
+    }
+
+    /// Adds to this filter every copy that `other` holds at some moment of the call, while others
+    /// may insert into both and remove. Returns the number of copies added.
+    ///
+    /// Both must have been built with the same number of buckets and with the same hasher.
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// let [monday, tuesday] = [CuckooFilter::with_capacity(100), CuckooFilter::with_capacity(100)];
+    /// monday.insert("early bird")?;
+    /// tuesday.insert("latecomer")?;
+    /// assert_eq!(monday.union(&tuesday)?, 1);
+    /// assert!(monday.contains("early bird") && monday.contains("latecomer"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Progress: as [`remove_all`](Self::remove_all).
+    ///
+    /// # Errors
+    /// [`UnionError`]. When this filter is full, the copies added before stay.
+    pub fn union(&self, other: &Self) -> Result<usize, UnionError>
+    where
+        S: BuildHasher,
+    {
+        let [buckets, others] = [self, other].map(|filter| filter.buckets.geometry().buckets());
+        if buckets != others {
+            return Err(UnionError::Size { buckets, others });
+        }
+        if save::probe(&self.hasher) != save::probe(&other.hasher) {
+            return Err(UnionError::Hasher);
+        }
+        let snapshot = other.snapshot()?;
+        thread_id::with(|id| {
+            let mut added = 0;
+            for class in classes(snapshot) {
+                self.insert_at(class, id)
+                    .map_err(|error| UnionError::Insert { error, added })?;
+                added += 1;
+            }
+            Ok(added)
+        })
+        .map_err(SnapshotError::from)?
     }
 
     #[inline]
@@ -397,6 +538,19 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         self.len() as f64 / self.capacity() as f64
     }
 
+    /// Returns the fraction of absent keys about which this filter is wrong when every slot is
+    /// taken ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)).
+    pub fn false_positive_rate(&self) -> f64 {
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
+    }
+
+    /// Returns the fraction of absent keys about which this filter is wrong when it holds `copies`
+    /// copies: with [`len`](Self::len) copies, the rate of this moment.
+    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
+        let load = (copies as f64 / self.capacity() as f64).min(1.0);
+        self.false_positive_rate() * load
+    }
+
     /// Returns the memory that this filter occupies, in bytes: the table, the counters, and the
     /// value itself. It does not include the K-CAS descriptors, which all filters of the process
     /// share (8 KiB for every 32 threads alive at the same time).
@@ -404,6 +558,53 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
         table + self.length.memory_bytes() + size_of::<Self>()
     }
+}
+
+/// Returns a location of each copy in a snapshot.
+fn classes<const SLOTS: usize, const BITS: usize>(
+    snapshot: Snapshot<'_, SLOTS, BITS>,
+) -> impl Iterator<Item = Location> {
+    let geometry = *snapshot.geometry();
+    snapshot.enumerate().flat_map(move |(first, word)| {
+        (0..SLOTS)
+            .map(move |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot))
+            .filter(|&fingerprint| fingerprint != 0)
+            .map(move |fingerprint| Location {
+                fingerprint,
+                first,
+                second: geometry.other(fingerprint, first),
+            })
+    })
+}
+
+/// Why not all copies of another filter were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnionError {
+    /// The filters have different numbers of buckets. Nothing was added.
+    #[error(
+        "one filter has {buckets} buckets and the other {others}: only filters of one size can be united"
+    )]
+    Size {
+        /// Number of buckets of the filter that would be added to.
+        buckets: usize,
+        /// Number of buckets of the other one.
+        others: usize,
+    },
+    /// The filters' hashers give different hashes. Nothing was added.
+    #[error("the filters were built with different hashers, or different seeds")]
+    Hasher,
+    /// The other filter could not be read. Nothing was added.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A copy could not be added.
+    #[error("{added} copies were added, and the next one was not: {error}")]
+    Insert {
+        /// Why not.
+        error: InsertError,
+        /// Number of copies added before.
+        added: usize,
+    },
 }
 
 #[track_caller]

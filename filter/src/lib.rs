@@ -197,10 +197,44 @@
 //! but not loaded in another process ([`save`](save#hashers)).
 //!
 //! Other threads may go on inserting and removing: whatever was in the filter throughout the call
-//! is in the copy, and whatever was in it at no moment is not. Saving takes the memory of a second
-//! table, for the copy. While others write, it may take three in all, and up to 32 passes over the
-//! table; if that is not enough, for example when many threads change all buckets all the time, it
-//! is refused ([`SnapshotError::TooBusy`]).
+//! is in the copy, and whatever was in it at no moment is not. Saving always succeeds, in one pass
+//! over the table, however much others change meanwhile. [`write_to`](CuckooFilter::write_to) needs
+//! a buffer, and memory for buckets that others change before it gets there: at most another table.
+//! A [growing filter](growing) is saved and loaded as well, but only by a thread that has it to
+//! itself ([`write_to`](GrowingCuckooFilter::write_to)).
+//!
+//! The default hasher gives the same hashes on every machine and in every build, so a saved filter
+//! can be loaded anywhere, by this release and by every later one.
+//!
+//! To replace a file by a new one at one moment, so that a program that is killed meanwhile leaves
+//! the old one:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use filter::CuckooFilter;
+//!
+//! fn save(filter: &CuckooFilter, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+//!     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+//!     let directory = directory.unwrap_or(Path::new("."));
+//!     let mut file = tempfile::NamedTempFile::new_in(directory)?;
+//!     filter.write_to(&mut file)?;
+//!     file.as_file().sync_all()?;
+//!     file.persist(path)?;
+//!     // On Unix, so that the new name outlives a power cut, too.
+//!     std::fs::File::open(directory)?.sync_all()?;
+//!     Ok(())
+//! }
+//!
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("seen.filter");
+//! let seen = CuckooFilter::with_capacity(1_000);
+//! seen.insert("key")?;
+//! save(&seen, &path)?;
+//! let loaded = CuckooFilter::read_from(std::fs::File::open(&path)?)?;
+//! assert!(loaded.contains("key"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Memory
 //!
@@ -247,24 +281,29 @@ mod builder;
 mod dyn_filter;
 mod filter;
 pub mod growing;
+mod hash_filter;
 pub mod hashing;
 mod history;
+mod insert_error;
 pub mod layout;
 pub mod layouts;
 mod length;
 mod lookup;
 mod path;
 pub mod save;
+mod snapshot;
 mod specification;
 mod update;
 
 pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
-pub use filter::{Class, CuckooFilter};
+pub use filter::{Class, CuckooFilter, UnionError};
 pub use growing::GrowingCuckooFilter;
+pub use hash_filter::HashFilter;
 pub use hashing::FixedState;
-pub use save::{LoadError, SaveError, SnapshotError};
-pub use update::InsertError;
+pub use insert_error::InsertError;
+pub use save::{LoadError, SaveError};
+pub use snapshot::SnapshotError;
 
 #[doc(inline)]
 pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};

@@ -1,42 +1,11 @@
 //! Inserting and removing: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
-use kcas::thread_id::TooManyThreads;
-
 use crate::buckets::BucketTable;
 use crate::hashing::Location;
+use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::lookup;
 use crate::path::{self, Chain, MAX_CHAIN, Step};
-
-/// Why a key was not inserted. The filter is exactly as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertError {
-    /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
-    /// slot.
-    ///
-    /// Both were full at one moment. The search looks at one bucket after another: if others move
-    /// fingerprints meanwhile, it may miss a chain that was there.
-    #[error(
-        "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
-         (insert_unique) if keys repeat"
-    )]
-    Full,
-    /// Copies of the key's class ([`Class`](crate::Class)) fill both its buckets: almost always
-    /// copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
-    /// filter has no more room for copies of one key.
-    #[error(
-        "the filter holds {most} copies of this key, and even a larger one has room for no more: insert the key \
-         once (insert_unique), or remove copies"
-    )]
-    TooManyCopies {
-        /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
-        /// the same one.
-        most: u8,
-    },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
-    #[error(transparent)]
-    TooManyThreads(#[from] TooManyThreads),
-}
 
 /// Why nothing was added to one of several tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

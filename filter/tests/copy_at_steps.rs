@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use filter::{CuckooFilter, SnapshotError};
 use kcas::steps::with_hook;
-use small::{BUCKETS, Small, holding, key};
+use small::{Small, holding, key};
 
 /// Copies the filter, with `hook` run before each step.
 fn copy_with(filter: &Small, hook: impl FnMut(u64) + 'static) -> Result<Small, SnapshotError> {
@@ -74,13 +74,15 @@ fn filter_of(buckets: usize) -> Arc<CuckooFilter> {
     Arc::new(CuckooFilter::builder().buckets(buckets).build().unwrap())
 }
 
-/// Buckets change all over the table before each step: the number of steps is limited.
+/// Buckets change all over the table before each step: the copy is finished all the same, after a
+/// limited number of steps.
 #[test]
-fn a_copy_that_comes_to_no_end_is_given_up() {
+fn a_copy_ends_whatever_others_do() {
     for buckets in [30, 1_000] {
         let filter = filter_of(buckets);
         let others = Arc::clone(&filter);
-        let most = 32 * buckets as u64 + 4_096;
+        // A few loads and one exchange for each bucket; and a dozen to begin and to end.
+        let most = 12 * buckets as u64 + 60;
         let hook = move |step| {
             assert!(step < most, "it goes on after {most} steps");
             for key in 16 * step..16 * (step + 1) {
@@ -88,24 +90,30 @@ fn a_copy_that_comes_to_no_end_is_given_up() {
                 assert!(others.remove(&key));
             }
         };
-        let copy = with_hook(hook, || filter.try_clone());
-        assert_eq!(copy.unwrap_err(), SnapshotError::TooBusy, "{buckets}");
+        let copy = with_hook(hook, || filter.try_clone()).unwrap();
+        assert!(copy.len() <= 1, "{} of {buckets} buckets", copy.len());
     }
 }
 
-/// So much changes between the first and the second read that the list of changes is too long: the
-/// copy begins again, and never takes more than three tables.
+/// All keys are replaced before the copy, in its midst and at its end: it takes no more than two
+/// tables, and holds what was there at its beginning.
 #[test]
-fn a_table_that_is_replaced_meanwhile_takes_no_more_than_three() {
+fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
     const BUCKETS: u64 = 1 << 14;
     const KEYS: u64 = 2 * BUCKETS;
-    for (times, copied) in [(0, true), (1, true), (3, true), (u64::MAX, false)] {
+    for (begin, times, kept) in [
+        (0, 0, 0),
+        (0, 1, 1),
+        (100, 1, 0),
+        (100, 3, 0),
+        (BUCKETS, 3, 0),
+    ] {
         let filter = filter_of(BUCKETS as usize);
         (0..KEYS).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
         let others = Arc::clone(&filter);
         let mut replaced = 0;
         let hook = move |step| {
-            if step % BUCKETS == 0 && step > 0 && replaced < times {
+            if step >= begin && replaced < times {
                 for key in 0..KEYS {
                     assert!(others.remove(&(replaced, key)));
                     others.insert(&(replaced + 1, key)).unwrap();
@@ -119,90 +127,48 @@ fn a_table_that_is_replaced_meanwhile_takes_no_more_than_three() {
         });
         let tables = measured.bytes_max as f64 / (8 * BUCKETS) as f64;
         println!("replaced {times} times: {tables:.2} tables");
-        assert!(tables < 3.2, "{measured:?}");
-        match copy.unwrap() {
-            Ok(copy) => {
-                assert!(copied);
-                assert_eq!(copy.len() as u64, KEYS);
-                assert!((0..KEYS).all(|key| copy.contains(&(times, key))));
-            }
-            Err(error) => assert_eq!((error, copied), (SnapshotError::TooBusy, false)),
-        }
+        assert!(tables < 2.2, "{measured:?}");
+        let copy = copy.unwrap().unwrap();
+        assert_eq!(copy.len() as u64, KEYS);
+        assert!((0..KEYS).all(|key| copy.contains(&(kept, key))));
     }
 }
 
-/// Keys of three classes, two of which are in a table that is always full. Between the second reads
-/// of the two buckets, the key in bucket 0 goes, the one in bucket 1 takes its place, and the third
-/// one takes that one's place: then the copy needs all three.
-#[derive(Clone, Copy)]
-struct Roundabout {
-    first: usize,
-}
-
-impl Roundabout {
-    /// All slots are taken; keys of other classes cannot move anywhere.
-    fn filter(self) -> Arc<Small> {
-        holding(&[
-            key(0, 1, 0),
-            key(0, 0, 0),
-            key(1, 0, 1),
-            key(1, 1, 0),
-            key(2, 2, 0),
-            key(2, 2, 1),
-        ])
-    }
-
-    fn turn(&mut self, filter: &Small) {
-        let class = |n| (self.first + n) % 3;
-        assert!(filter.remove(&key(0, 1, class(0))));
-        assert_eq!(filter.insert(&key(0, 1, class(1))), Ok(()));
-        assert!(filter.remove(&key(1, 0, class(1))));
-        assert_eq!(filter.insert(&key(1, 0, class(2))), Ok(()));
-        self.first += 1;
-    }
-}
-
-/// Steps before the second read of bucket 1.
-const WORST: u64 = BUCKETS as u64 + 1;
-
-/// Copies the filter while the roundabout turns in each of the first attempts, which have `length`
-/// steps each; returns the result and the number of steps.
-fn copy_in(attempts: u64, length: u64) -> (Result<Small, SnapshotError>, u64) {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    let mut roundabout = Roundabout { first: 0 };
-    let filter = roundabout.filter();
-    let others = Arc::clone(&filter);
-    let steps = Arc::new(AtomicU64::new(0));
-    let counter = Arc::clone(&steps);
-    let copy = copy_with(&filter, move |step| {
-        counter.store(step + 1, Ordering::Relaxed);
-        if step % length == WORST && step / length < attempts {
-            roundabout.turn(&others);
-        }
-    });
-    (copy, steps.load(Ordering::Relaxed))
-}
-
+/// The table is so full that a copy of keys of different moments would have no room for them: three
+/// keys turn in a roundabout of two buckets, of which two are there at any time.
 #[test]
-fn a_copy_for_which_there_is_no_room_is_begun_again_and_given_up_in_the_end() {
-    let undisturbed = copy_in(0, u64::MAX).1;
-    let (copy, steps) = copy_in(1, u64::MAX);
-    assert_eq!(copy.unwrap().len(), 6);
-    let length = steps - undisturbed;
-    assert!(length > undisturbed, "the first attempt failed late");
-    for attempts in [2, 3, 10] {
-        let (copy, steps) = copy_in(attempts, length);
-        let copy = copy.unwrap();
-        assert_eq!(steps, attempts * length + undisturbed);
-        let class = |n| ((attempts as usize) + n) % 3;
-        assert_eq!(copy.count(&key(0, 1, class(0))), 1);
-        assert_eq!(copy.count(&key(0, 1, class(1))), 1);
-        assert_eq!(copy.count(&key(0, 1, class(2))), 0);
-        assert_eq!(copy.len(), 6);
+fn a_copy_of_a_full_table_has_room() {
+    let class = |n: usize| n % 3;
+    for first in 0..3 {
+        for turning_at in 0..40 {
+            // All slots are taken; keys of other classes cannot move anywhere.
+            let filter = holding(&[
+                key(0, 1, class(first)),
+                key(0, 0, 0),
+                key(1, 0, class(first + 1)),
+                key(1, 1, 0),
+                key(2, 2, 0),
+                key(2, 2, 1),
+            ]);
+            let others = Arc::clone(&filter);
+            let copy = copy_with(&filter, move |step| {
+                if step == turning_at {
+                    assert!(others.remove(&key(0, 1, class(first))));
+                    assert_eq!(others.insert(&key(0, 1, class(first + 1))), Ok(()));
+                    assert!(others.remove(&key(1, 0, class(first + 1))));
+                    assert_eq!(others.insert(&key(1, 0, class(first + 2))), Ok(()));
+                }
+            });
+            let copy = copy.unwrap();
+            // It was there throughout, and each of the others at one end of the turn.
+            assert!((1..=2).contains(&copy.count(&key(0, 1, class(first + 1)))));
+            assert!(copy.count(&key(0, 1, class(first))) <= 1);
+            assert!(copy.count(&key(0, 1, class(first + 2))) <= 1);
+            assert_eq!(
+                copy.len(),
+                6,
+                "no bucket holds more than it did at one moment"
+            );
+        }
     }
-    let (copy, _) = copy_in(u64::MAX, length);
-    let error = copy.expect_err("there is no room at any time");
-    assert_eq!(error, SnapshotError::TooBusy);
-    assert!(error.to_string().contains("try again when fewer threads"));
 }

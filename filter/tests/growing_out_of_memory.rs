@@ -4,7 +4,8 @@
 
 mod limited;
 
-use filter::growing::{GrowingCuckooFilter, InsertError};
+use filter::InsertError;
+use filter::growing::GrowingCuckooFilter;
 #[cfg(feature = "steps")]
 use limited::refusals;
 use limited::with_most;

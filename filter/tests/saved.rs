@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-const HEADER: usize = 48;
+const HEADER: usize = 40;
 
 fn filter_of(keys: u64) -> CuckooFilter {
     let filter = CuckooFilter::with_capacity(keys.max(1) as usize);
@@ -75,6 +75,75 @@ fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// A filter of 200 numbers and 100 strings, each of which was inserted by itself, in order.
+fn golden() -> CuckooFilter {
+    let filter = CuckooFilter::builder().buckets(97).build().unwrap();
+    (0..200_u64).for_each(|key| filter.insert(&key).unwrap());
+    (0..100).for_each(|key| filter.insert(&format!("key {key}")).unwrap());
+    filter
+}
+
+/// What was saved once can be loaded for ever, on any machine and in any build, and the same keys
+/// give the same bytes there.
+#[test]
+fn a_filter_saved_in_version_3_is_loaded() {
+    let bytes = include_bytes!("golden/version-3");
+    let loaded = load(bytes).unwrap();
+    assert_eq!(loaded.len(), 300);
+    assert!((0..200_u64).all(|key| loaded.contains(&key)));
+    assert!((0..100).all(|key| loaded.contains(&format!("key {key}"))));
+    let absent = (200..10_000_u64).filter(|key| loaded.contains(key)).count();
+    assert!((1..40).contains(&absent), "{absent} of 9,800 absent keys");
+    assert_eq!(
+        golden().to_bytes().unwrap(),
+        bytes,
+        "other bytes than before"
+    );
+}
+
+/// Reads a filter as the table in the docs of `save` describes it, byte by byte: a machine of any
+/// byte order would find the same.
+#[test]
+fn the_format_is_as_documented() {
+    let bytes = include_bytes!("golden/version-3");
+    let number = |offset: usize, length: usize| {
+        let bytes = bytes[offset..offset + length].iter().enumerate();
+        bytes.fold(0, |sum, (at, &byte)| {
+            sum + u128::from(byte) * (1 << (8 * at))
+        })
+    };
+    let checksum = |bytes: &[&[u8]]| {
+        let crc = Crc::<u64>::new(&CRC_64_XZ);
+        let mut digest = crc.digest();
+        bytes.iter().for_each(|bytes| digest.update(bytes));
+        u128::from(digest.finalize())
+    };
+    assert_eq!(&bytes[..8], b"cuckoof\n");
+    let (version, slots, bits) = (number(8, 4), number(12, 2), number(14, 2));
+    assert_eq!((version, slots, bits), (3, 4, 12));
+    let buckets = number(16, 8) as usize;
+    assert_eq!((buckets, bytes.len()), (97, 40 + 8 * 97 + 8));
+    assert_eq!(number(32, 8), checksum(&[&bytes[..32]]));
+    let end = 40 + 8 * buckets;
+    assert_eq!(number(end, 8), checksum(&[&bytes[..32], &bytes[40..end]]));
+    let fingerprints = |bucket: usize| {
+        let word = number(40 + 8 * bucket, 8);
+        assert_eq!(word >> (slots * bits), 0);
+        (0..slots).map(move |slot| word >> (slot * bits) & ((1 << bits) - 1))
+    };
+    let held = (0..buckets).flat_map(fingerprints);
+    assert_eq!(held.filter(|&fingerprint| fingerprint != 0).count(), 300);
+    // The hash of a number, of which the lowest bits are its fingerprint.
+    for key in 0..200_u64 {
+        let fingerprint = u128::from(FixedState.hash_one(key) & 0xfff).max(1);
+        assert!(
+            (0..buckets)
+                .flat_map(fingerprints)
+                .any(|held| held == fingerprint)
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_loaded_is_what_was_saved(keys in 0u64..3_000, asked: u64) {
@@ -94,36 +163,6 @@ proptest! {
         prop_assert!((0..keys).all(|key| loaded.remove(&key)) && loaded.remove(&asked));
         prop_assert!(loaded.is_empty());
     }
-}
-
-/// The format is fixed: what was saved once can be loaded later.
-#[test]
-fn the_format_stays() {
-    let filter: CuckooFilter<2, 24, Plain> = CuckooFilter::builder()
-        .layout::<2, 24>()
-        .buckets(2)
-        .unmixed_hasher(Plain)
-        .build()
-        .unwrap();
-    filter.insert_hash(0x0000_0000_00ab_cdef).unwrap();
-    filter.insert_hash(0x8000_0000_0012_3456).unwrap();
-    let bytes = filter.to_bytes().unwrap();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let parts = [
-        "6375636b6f6f660a02000000",
-        "02001800",
-        "0200000000000000",
-        "0200000000000000",
-        "726c22bb41a26ec6",
-        "ccadea2467c78178",
-        "efcdab0000000000",
-        "5634120000000000",
-        "3af76a3c6b4d4904",
-    ];
-    assert_eq!(hex, parts.concat());
-    let builder = CuckooFilter::builder().layout::<2, 24>();
-    let loaded = builder.unmixed_hasher(Plain).load(&bytes).unwrap();
-    assert!(loaded.contains_hash(0x0000_0000_00ab_cdef));
 }
 
 /// A hasher that gives the same hashes everywhere.
@@ -268,23 +307,12 @@ fn forged_contents_are_errors() {
             "{error}"
         );
     }
-    let error = forged(24, |length| length ^ 1);
-    assert!(
-        matches!(
-            error,
-            LoadError::Length {
-                claimed: 501,
-                found: 500
-            }
-        ),
-        "{error}"
-    );
     let error = forged(12, |_slots| 3);
     assert!(
         matches!(error, LoadError::Layout { slots: 3, bits: 12 }),
         "{error}"
     );
-    let error = forged(32, |hasher| hasher ^ 1);
+    let error = forged(24, |hasher| hasher ^ 1);
     assert!(matches!(error, LoadError::Hasher), "{error}");
 }
 
@@ -337,12 +365,12 @@ fn another_hasher_is_an_error() {
     assert!(matches!(other, Err(LoadError::Hasher)));
 }
 
-/// A filter saved by an earlier release, whose hasher was probed with fewer keys.
+/// Versions that were never released, and a later one.
 #[test]
 fn another_version_is_an_error() {
     let mut bytes = filter_of(5).to_bytes().unwrap();
-    for (version, bytes_of_it) in [(1, [1, 0, 0, 0]), (3, [3, 0, 0, 0])] {
-        bytes[8..12].copy_from_slice(&bytes_of_it);
+    for version in [1_u32, 2, 4] {
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
         let error = load_measured(&with_right_checksums(bytes.clone())).unwrap_err();
         assert!(matches!(error, LoadError::Version { found } if found == version));
         let text = error.to_string();
@@ -418,10 +446,11 @@ fn a_hasher_that_differs_for_some_keys_is_another_one() {
     assert_eq!(known, Vec::from_iter(METHODS));
 }
 
-/// The hashes a 32-bit machine makes of lengths, of numbers as wide as its pointers, and of enum
-/// variants: with a filter saved on a 64-bit machine, such keys would all be denied there.
+/// The hashes that a hasher of the usual kind makes on a 32-bit machine of lengths, of numbers as
+/// wide as its pointers, and of enum variants: with a filter saved on a 64-bit machine, such keys
+/// would all be denied there. (The default hasher makes the same as on any other.)
 #[test]
-fn a_filter_of_a_machine_of_another_width_is_refused() {
+fn a_hasher_that_differs_on_a_machine_of_another_width_is_refused() {
     #[derive(Clone, Default)]
     struct Narrow(DefaultHasher);
     impl Hasher for Narrow {

@@ -29,7 +29,7 @@ pub(super) fn first_table(buckets: usize) -> Result<Table, OutOfMemory> {
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct GrowingBuilder<S = FixedState> {
     size: Option<Size>,
-    hasher: S,
+    pub(super) hasher: S,
 }
 
 impl GrowingBuilder {

@@ -23,9 +23,10 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    pub(crate) fn new() -> Generation {
+    /// Makes a generation that holds this many copies.
+    pub(crate) fn holding(copies: usize) -> Generation {
         Generation {
-            length: Length::starting_at(0),
+            length: Length::starting_at(copies),
             state: AtomicU64::new(0),
             few: AtomicU64::new(0),
         }

@@ -17,7 +17,7 @@ fn what_was_added_before_it_was_closed_is_seen() {
         None,
         10,
         || {
-            let generation = Arc::new(Generation::new());
+            let generation = Arc::new(Generation::holding(0));
             let other = Arc::clone(&generation);
             let other = spawn(move || {
                 thread_id::with(|id| other.count_insert(id)).unwrap();

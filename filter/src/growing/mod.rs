@@ -1,12 +1,13 @@
 #![doc = include_str!("design.md")]
 
+mod batches;
 mod builder;
 mod generation;
 #[cfg(all(test, kcas_loom))]
 mod generation_models;
 mod growth;
-mod insert_error;
 mod reader;
+mod saved;
 mod schedule;
 mod table;
 #[cfg(all(test, kcas_loom))]
@@ -25,10 +26,10 @@ pub use epoch_cell::{Pinned, pin};
 
 use crate::filter::{Class, unless_too_many};
 use crate::hashing::{FixedState, Location};
+use crate::insert_error::InsertError;
 use crate::update::Refused;
 pub use builder::GrowingBuilder;
 use builder::first_table;
-pub use insert_error::InsertError;
 pub use reader::Reader;
 use schedule::first_bits;
 use table::{Key, format};
@@ -72,7 +73,7 @@ use tables::{Member, Tables};
 /// drop(reader); // lets tables go that were replaced meanwhile
 /// assert!((0..100_000).all(|key| seen.remove(&key)));
 /// assert_eq!(seen.len(), 0);
-/// # Ok::<(), filter::growing::InsertError>(())
+/// # Ok::<(), filter::InsertError>(())
 /// ```
 ///
 /// **What a call may do besides its own work.** An insert that finds no room allocates a table of
@@ -192,35 +193,12 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         }
     }
 
-    /// Calls [`contains`](Self::contains) for each of `keys`, as a [`reader`](Self::reader) does,
-    /// and writes the answers to `found`.
-    ///
-    /// Each lookup is atomic, the batch is not.
-    ///
-    /// # Panics
-    /// When `found` and `keys` differ in length.
-    pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        crate::filter::assert_same_length(keys, found);
-        let reader = self.reader();
-        for (key, found) in keys.iter().zip(found) {
-            *found = reader.contains(key);
-        }
-    }
-
     /// Returns the number of copies of the key and of those that cannot be told from it.
     ///
     /// Progress: lock-free. Linearization point: a moment during the call at which the answer was
     /// true of the set.
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        let key = self.key(self.hash(key));
-        let pinned = pin();
-        loop {
-            let tables = self.tables.load(&pinned);
-            match tables.count(key) {
-                Some(count) if self.tables.holds(tables) => return count,
-                _ => {}
-            }
-        }
+        self.count_hash(self.hash(key))
     }
 
     /// Takes one copy of the key, the newest; false if it has none. If it was the last copy of its
@@ -316,10 +294,10 @@ impl<S> GrowingCuckooFilter<S> {
                         }
                         return Ok(added);
                     }
-                    Err(Refused::TooManyCopies { .. })
+                    Err(Refused::TooManyCopies { most })
                         if newest.has_most_copies(key) && self.tables.holds(tables) =>
                     {
-                        return Err(InsertError::TooManyCopies);
+                        return Err(InsertError::TooManyCopies { most });
                     }
                     // The list or the buckets have changed.
                     Err(Refused::TooManyCopies { .. } | Refused::Closed) => {}
@@ -336,16 +314,17 @@ impl<S> GrowingCuckooFilter<S> {
         self.contains_under(hash, &pin())
     }
 
-    /// [`contains_batch`](GrowingCuckooFilter::contains_batch) for keys with these
-    /// [hashes](GrowingCuckooFilter::hash).
-    ///
-    /// # Panics
-    /// When `found` and `hashes` differ in length.
-    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        crate::filter::assert_same_length(hashes, found);
+    /// [`count`](GrowingCuckooFilter::count) for a key with this
+    /// [`hash`](GrowingCuckooFilter::hash).
+    pub fn count_hash(&self, hash: u64) -> usize {
+        let key = self.key(hash);
         let pinned = pin();
-        for (&hash, found) in hashes.iter().zip(found) {
-            *found = self.contains_under(hash, &pinned);
+        loop {
+            let tables = self.tables.load(&pinned);
+            match tables.count(key) {
+                Some(count) if self.tables.holds(tables) => return count,
+                _ => {}
+            }
         }
     }
 
@@ -436,17 +415,23 @@ impl<S> GrowingCuckooFilter<S> {
     /// # Errors
     /// When there is no memory for the table of initial size; nothing has changed.
     pub fn shrink_to_fit(&mut self) -> Result<(), InsertError> {
+        self.finish_growing();
         let tables = self.tables.get_mut();
-        if tables.newest().view().older.is_some() {
-            tables.newest().view().take_over_all();
-            *tables = tables.with_all_taken_over();
-        }
         match tables.without_empty() {
             Some(kept) => *tables = kept,
             None if tables.newest().table().slice_bits() > 0 => self.clear()?,
             None => {}
         }
         Ok(())
+    }
+
+    /// Lets the newest table take over everything from the one before it.
+    fn finish_growing(&mut self) {
+        let tables = self.tables.get_mut();
+        if tables.newest().view().older.is_some() {
+            tables.newest().view().take_over_all();
+            *tables = tables.with_all_taken_over();
+        }
     }
 
     /// Returns the number of copies held. Exact when no insert or remove is under way; otherwise

@@ -10,7 +10,7 @@ pub(crate) const PAIRING_BITS: u32 = 12;
 
 /// Fingerprint bits of a small first table: enough for 13 splits. (In models, so few that a table
 /// can be split once.)
-const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 25 };
+pub(crate) const LONGEST: u32 = if cfg!(kcas_loom) { 13 } else { 25 };
 
 /// Fingerprint bits of a large first table: the most that three slots have room for. With two slots
 /// it would take half as much memory again.

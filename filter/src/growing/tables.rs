@@ -27,7 +27,12 @@ pub(crate) struct Member {
 impl Member {
     /// Makes a new generation with its first table.
     pub(crate) fn first(table: Table) -> Member {
-        Member::new(Arc::new(table), None, Arc::new(Generation::new()))
+        Member::holding(table, 0)
+    }
+
+    /// Makes a generation of a table that holds this many copies.
+    pub(crate) fn holding(table: Table, copies: usize) -> Member {
+        Member::new(Arc::new(table), None, Arc::new(Generation::holding(copies)))
     }
 
     fn new(table: Arc<Table>, older: Option<Arc<Table>>, generation: Arc<Generation>) -> Member {
@@ -145,6 +150,16 @@ impl Tables {
     /// Makes a list of one table.
     pub(crate) fn of(only: Member) -> Tables {
         Tables(ArrayVec::from_iter([only]))
+    }
+
+    /// Makes a list of these generations, at least one, the newest first. Nothing is added to the
+    /// others.
+    pub(crate) fn of_all(members: ArrayVec<Member, MAX_GENERATIONS>) -> Tables {
+        let tables = Tables(members);
+        for member in tables.older() {
+            member.generation.close(member.generation.turn());
+        }
+        tables
     }
 
     /// Returns the list in which `split` replaces the newest generation's table, and takes over

@@ -10,6 +10,7 @@ use crate::growing::schedule::{Format, PAIRING_BITS};
 use crate::hashing::{Geometry, Location};
 use crate::layout::{Layout, Shape};
 use crate::lookup;
+use crate::save::{LoadError, words};
 
 /// Set in a bucket's word, in a table that took over from another one, once the bucket has its
 /// share of the older table's contents. From then on the word counts; before that it is 0, and the
@@ -84,6 +85,26 @@ macro_rules! tables {
                     other => unreachable!("no table has fingerprints of {other} bits"),
                 }
             }
+
+            /// Makes a table of slices with these words, one per bucket, and returns how many
+            /// copies it holds.
+            fn from_words(
+                bits: u32,
+                slice: usize,
+                mut words: Vec<u64>,
+            ) -> Result<(Self, Shape, usize), LoadError> {
+                match bits {
+                    $($bits => {
+                        let copies = words::count::<$slots, $bits>(&words)?;
+                        let geometry = Geometry::sliced(slice, words.len() / slice, PAIRING);
+                        // The last word counts timestamp wraps.
+                        words.push(0);
+                        let buckets = AnyBuckets::$variant(Buckets::with_words(geometry, words));
+                        Ok((buckets, Layout::<$slots, $bits>::SHAPE, copies))
+                    })+
+                    other => unreachable!("no table has fingerprints of {other} bits"),
+                }
+            }
         }
     };
 }
@@ -135,7 +156,24 @@ impl Table {
             AnyBuckets::try_new(bits, slice, 1 << slice_bits).map_err(|_| OutOfMemory {
                 len: slice << slice_bits,
             })?;
-        Ok(Table {
+        Ok(Table::of(buckets, shape, bits, slice, slice_bits))
+    }
+
+    /// Makes a table that was saved as these words, one per bucket, and returns how many copies it
+    /// holds.
+    pub(crate) fn from_words(
+        bits: u32,
+        slice: usize,
+        slice_bits: u32,
+        words: Vec<u64>,
+    ) -> Result<(Table, usize), LoadError> {
+        let (buckets, shape, copies) = AnyBuckets::from_words(bits, slice, words)?;
+        let table = Table::of(buckets, shape, bits, slice, slice_bits);
+        Ok((table, copies))
+    }
+
+    fn of(buckets: AnyBuckets, shape: Shape, bits: u32, slice: usize, slice_bits: u32) -> Table {
+        Table {
             buckets,
             plan: Plan {
                 shape,
@@ -147,7 +185,18 @@ impl Table {
             migrated: 0,
             unclaimed: AtomicU64::new(0),
             unfinished: AtomicU64::new(0),
-        })
+        }
+    }
+
+    /// Returns the slots of each bucket, without timestamps and flags: the contents of the table,
+    /// if it takes over from none.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u64> {
+        fn mask<const SLOTS: usize, const BITS: usize>(_: &Buckets<SLOTS, BITS>) -> u64 {
+            Layout::<SLOTS, BITS>::slots(u64::MAX)
+        }
+        let mask = each!(&self.buckets, buckets => mask(buckets));
+        let words = self.words();
+        (0..self.number_of_buckets()).map(move |bucket| words.load(bucket) & mask)
     }
 
     /// Makes a table of twice as many buckets, to take over from this one: slice numbers have one

@@ -1,0 +1,60 @@
+//! [`InsertError`], of all filters.
+
+use kcas::thread_id::TooManyThreads;
+
+/// Why a key was not inserted. The filter is exactly as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
+    /// slot. Never in a growing filter.
+    ///
+    /// Both were full at one moment. The search looks at one bucket after another: if others move
+    /// fingerprints meanwhile, it may miss a chain that was there.
+    #[error(
+        "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
+         (insert_unique) if keys repeat"
+    )]
+    Full,
+    /// The key's class ([`Class`](crate::Class)) has as many copies as it can have: almost always
+    /// copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
+    /// filter has no more room for copies of one key.
+    #[error(
+        "the filter holds {most} copies of this key, and even a larger one has room for no more: insert the key \
+         once (insert_unique), or remove copies"
+    )]
+    TooManyCopies {
+        /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
+        /// the same one. In a growing filter as many as a bucket has slots: 2 while fingerprints
+        /// have 19 bits or more, 3 down to 15, then 4 ([`TableInfo`](crate::growing::TableInfo)); a
+        /// further copy is accepted only if the first of the key's buckets has room.
+        most: u8,
+    },
+    /// There is no room for the key in a growing filter, although its table is nearly empty: many of
+    /// the inserted keys have part of their hashes in common. A larger table would soon be as
+    /// crowded there, and so on until memory is used up. (Tables of up to 1 MiB grow nevertheless.)
+    #[error(
+        "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
+         apart (with random seeds, if strangers choose the keys)"
+    )]
+    Crowded,
+    /// The allocator refused the next table of a growing filter, and the filter has not grown
+    /// otherwise. Either no other thread was asking for that memory, or others were, and none of
+    /// them had made the filter grow while this one looked a thousand times. (Of threads that grow a
+    /// filter at the same time, each asks for a table, and one table is used.)
+    #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
+    OutOfMemory {
+        /// How many buckets the table would have.
+        buckets: usize,
+    },
+    /// The next table of a growing filter would have more than
+    /// [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) buckets.
+    #[error("the next table would have {buckets} buckets: at most 2^32 are possible")]
+    TooLarge {
+        /// How many buckets the table would have (saturating).
+        buckets: usize,
+    },
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
+}

@@ -1,0 +1,124 @@
+//! What all formats have in common: words, checksums, and the errors of reading them.
+
+use std::io::{self, Read, Write};
+
+use crc::{CRC_64_XZ, Crc, Digest, Table};
+
+use super::LoadError;
+use crate::layout::Layout;
+
+pub(crate) const CHECKSUM_BYTES: usize = 8;
+
+/// Number of bytes read or written at once. A reader that claims more than it has is found out
+/// after this many bytes.
+const CHUNK_BYTES: usize = 1 << 14;
+pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
+
+static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+
+pub(crate) type Sum = Digest<'static, u64, Table<16>>;
+
+/// Writes words, and adds them to the checksum.
+pub(crate) fn write_words(
+    writer: &mut impl Write,
+    digest: &mut Sum,
+    mut words: impl Iterator<Item = u64>,
+) -> io::Result<()> {
+    let mut chunk = [0; CHUNK_BYTES];
+    loop {
+        let mut filled = 0;
+        for (place, word) in chunk.chunks_exact_mut(8).zip(&mut words) {
+            place.copy_from_slice(&word.to_le_bytes());
+            filled += place.len();
+        }
+        if filled == 0 {
+            return Ok(());
+        }
+        digest.update(&chunk[..filled]);
+        writer.write_all(&chunk[..filled])?;
+    }
+}
+
+/// Reads this many words of a saved filter that is `whole` bytes long, and adds them to the
+/// checksum. `room` is the number of words for which memory may be requested before any have
+/// arrived.
+pub(crate) fn read_words(
+    reader: &mut impl Read,
+    digest: &mut Sum,
+    number: usize,
+    room: usize,
+    whole: u64,
+) -> Result<Vec<u64>, LoadError> {
+    let mut words: Vec<u64> = Vec::new();
+    let mut chunk = [0; CHUNK_BYTES];
+    while words.len() < number {
+        let missing = number - words.len();
+        if words.len() == words.capacity() {
+            // As much again as has arrived.
+            words
+                .try_reserve_exact(words.len().max(room).min(missing))
+                .map_err(|_| LoadError::OutOfMemory { buckets: number })?;
+        }
+        let arriving = missing.min(words.capacity() - words.len());
+        let chunk = &mut chunk[..8 * arriving.min(CHUNK_WORDS)];
+        read_exact(reader, chunk, whole)?;
+        digest.update(chunk);
+        let arrived = chunk.chunks_exact(8);
+        words.extend(arrived.map(|bytes| u64::from_le_bytes(field(bytes, 0))));
+    }
+    Ok(words)
+}
+
+/// Reads the checksum at the end of a saved filter that is `whole` bytes long.
+pub(crate) fn check_table(
+    reader: &mut impl Read,
+    digest: Sum,
+    whole: u64,
+) -> Result<(), LoadError> {
+    let mut checksum = [0; CHECKSUM_BYTES];
+    read_exact(reader, &mut checksum, whole)?;
+    if digest.finalize() != u64::from_le_bytes(checksum) {
+        return Err(LoadError::Corrupt { part: "table" });
+    }
+    Ok(())
+}
+
+/// Returns the number of copies in these words, if all of them can be words of a table.
+pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
+    words: &[u64],
+) -> Result<usize, LoadError> {
+    let mut found = 0;
+    for (bucket, &word) in words.iter().enumerate() {
+        if Layout::<SLOTS, BITS>::slots(word) != word {
+            return Err(LoadError::Bucket { bucket, word });
+        }
+        found += Layout::<SLOTS, BITS>::occupied(word);
+    }
+    Ok(found)
+}
+
+pub(crate) fn digest_of(bytes: &[u8]) -> Sum {
+    let mut digest = CRC.digest();
+    digest.update(bytes);
+    digest
+}
+
+/// Returns the bytes of a number that begins at `offset`.
+pub(crate) fn field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let bytes = bytes[offset..].first_chunk();
+    *bytes.expect("the fields lie within the header, and words within a chunk")
+}
+
+/// Fills `bytes` from a saved filter that is `whole` bytes long.
+pub(crate) fn read_exact(
+    reader: &mut impl Read,
+    bytes: &mut [u8],
+    whole: u64,
+) -> Result<(), LoadError> {
+    reader
+        .read_exact(bytes)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => LoadError::Truncated { bytes: whole },
+            _ => LoadError::Io(error),
+        })
+}

@@ -1,0 +1,335 @@
+//! Reading the whole table while other threads write: what copying and saving begin with.
+//!
+//! Reading every bucket once is not enough: a fingerprint that moves from a bucket still to be read
+//! to one already read would be in neither. So whoever changes a bucket first makes sure that every
+//! snapshot under way has its contents:
+//!
+//! ```text
+//! snapshot:  announce it
+//!            for each bucket:  keep it, and return what was kept
+//!
+//! update:    read buckets
+//!            if a snapshot is announced: for each fingerprint that the update adds to a bucket or
+//!                takes from it, keep both buckets of the fingerprint
+//!            exchange, which compares the buckets with what was read
+//!
+//! keep:      unless the bucket's contents are kept
+//!                advance its timestamp     (from now on, updates that did not see the
+//!                                           announcement fail here, since the word differs)
+//!                put the contents found there into the bucket's place, if that is still empty
+//! ```
+//!
+//! **What the snapshot holds.** It holds, for each class, as many copies as there were at some
+//! moment of the call (at different moments for different classes). So whatever was in the table
+//! throughout is in the snapshot, and whatever never was is not.
+//!
+//! **Why.** Call an update *aware* if it found the snapshot announced, and let t be the moment at
+//! which a bucket's timestamp is first advanced by this snapshot.
+//!
+//! - *After t, no unaware update changes the bucket.* It read the bucket before it looked for
+//!   announcements. Had it read the bucket after t, it would have seen the announcement, which
+//!   precedes t. So it compares with a word that is no longer there, and fails.
+//! - *Between t and the moment at which the place is filled, nobody changes the contents*, since
+//!   aware updates wait until they have filled it themselves. So all threads that keep the bucket
+//!   find the same contents, those of t, and it does not matter who fills the place.
+//! - *What is kept of a class is right as of one moment.* Let A and B be its buckets, and let A's
+//!   moment t(A) come first. Until t(B), nobody changes how often A holds the fingerprint: an
+//!   unaware update fails, and an aware one keeps B first. So at t(B) both were as they were kept.
+//!
+//! "No longer there" is modulo the width of the timestamp: an unaware update would have to lose its
+//! core between its reads and its exchange, while additions to the bucket go through a whole number
+//! of turns and leave the very same word ([`layout`](crate::layout#when-a-timestamp-wraps)).
+//!
+//! **What it costs.** One exchange for each bucket, and no second table: a place is filled only by
+//! an update that comes before the snapshot does, and memory for places is taken page by page, when
+//! one is filled. If all buckets change before the snapshot gets there, that is as much memory as
+//! the table takes. Lookups do nothing for a snapshot. An update makes one load while there is
+//! none; while there is one, it pins itself (`epoch_cell`), and the first one to change a bucket
+//! keeps it.
+//!
+//! The snapshot never begins again, whatever others do: an exchange of its own fails only if
+//! another thread has kept the same bucket at that moment, or was unaware; each can do so only a
+//! few times for each bucket.
+
+use std::sync::Arc;
+
+use epoch_cell::{EpochCell, pin};
+use kcas::sync::{AtomicU64, Ordering};
+use kcas::thread_id::{self, TooManyThreads};
+use kcas::{Entry, WordArray};
+
+use crate::buckets::{BucketTable, Buckets};
+use crate::hashing::Geometry;
+use crate::layout::Layout;
+
+/// Number of buckets after which a snapshot says how far it has come.
+const STRIDE: usize = if cfg!(kcas_loom) { 2 } else { 1 << 9 };
+
+/// Why a filter could not be copied. The filter itself is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is not enough memory for the copy, or for making it.
+    #[error(
+        "no memory to copy a table of {buckets} buckets, 8 bytes each: up to twice as much is needed while \
+         others change the filter"
+    )]
+    OutOfMemory {
+        /// Number of buckets in the table.
+        buckets: usize,
+    },
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
+}
+
+/// The snapshots under way of one table.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    /// How many there are.
+    announced: AtomicU64,
+    list: EpochCell<Vec<Arc<Kept>>>,
+}
+
+/// What one snapshot needs of the buckets that changed before it got there.
+#[derive(Debug)]
+struct Kept {
+    /// A place for each bucket: 0, or [`filled`] with its contents. Then the number of buckets at
+    /// the beginning of the table that the snapshot has behind it, and needs no more.
+    places: WordArray,
+}
+
+/// Returns what a place holds that is filled with these slots.
+fn filled(slots: u64) -> u64 {
+    slots << 1 | 1
+}
+
+impl Kept {
+    fn behind(&self) -> usize {
+        self.places.load(self.places.len() - 1) as usize
+    }
+
+    /// Returns what was kept of a bucket, if it was.
+    fn get(&self, bucket: usize) -> Option<u64> {
+        match self.places.load(bucket) {
+            0 => None,
+            place => Some(place >> 1),
+        }
+    }
+
+    /// Makes sure that the snapshot gets what the bucket holds now, whatever happens to it next.
+    fn keep<const SLOTS: usize, const BITS: usize>(
+        &self,
+        buckets: &Buckets<SLOTS, BITS>,
+        bucket: usize,
+    ) {
+        if bucket < self.behind() {
+            return;
+        }
+        if let Some(slots) = self.freeze(buckets, bucket) {
+            // If it fails, another thread has filled the place.
+            let _ = self.places.compare_exchange(bucket, 0, filled(slots));
+        }
+    }
+
+    /// Advances the timestamp of a bucket that is not kept, and returns its slots.
+    fn freeze<const SLOTS: usize, const BITS: usize>(
+        &self,
+        buckets: &Buckets<SLOTS, BITS>,
+        bucket: usize,
+    ) -> Option<u64> {
+        while self.get(bucket).is_none() {
+            let word = buckets.read(bucket);
+            if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::advance(word)) {
+                return Some(Layout::<SLOTS, BITS>::slots(word));
+            }
+        }
+        None
+    }
+}
+
+impl Snapshots {
+    pub(crate) fn new() -> Snapshots {
+        Snapshots {
+            announced: AtomicU64::new(0),
+            list: EpochCell::new(Vec::new()),
+        }
+    }
+
+    /// Keeps what an update is about to change, for every snapshot that it must be aware of; it has
+    /// read the buckets before.
+    #[inline]
+    fn keep_before<const SLOTS: usize, const BITS: usize>(
+        &self,
+        buckets: &Buckets<SLOTS, BITS>,
+        entries: &[Entry],
+    ) {
+        // Relaxed: a thread that has read a bucket after a snapshot advanced its timestamp has
+        // synchronised with that snapshot, and finds it announced.
+        if self.announced.load(Ordering::Relaxed) != 0 {
+            self.keep_all(buckets, entries);
+        }
+    }
+
+    #[cold]
+    fn keep_all<const SLOTS: usize, const BITS: usize>(
+        &self,
+        buckets: &Buckets<SLOTS, BITS>,
+        entries: &[Entry],
+    ) {
+        let pinned = pin();
+        for kept in self.list.load(&pinned) {
+            for entry in entries {
+                for fingerprint in different::<SLOTS, BITS>(entry.expected, entry.new) {
+                    kept.keep(buckets, entry.index);
+                    kept.keep(buckets, buckets.geometry().other(fingerprint, entry.index));
+                }
+            }
+        }
+    }
+
+    fn change_list(&self, change: impl Fn(&mut Vec<Arc<Kept>>)) {
+        let pinned = pin();
+        loop {
+            let current = self.list.load(&pinned);
+            let mut changed = Box::new(current.clone());
+            change(&mut changed);
+            if self.list.replace(current, changed, &pinned).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the fingerprints that two words of a bucket do not hold equally often, some of them more
+/// than once.
+fn different<const SLOTS: usize, const BITS: usize>(
+    former: u64,
+    word: u64,
+) -> impl Iterator<Item = u64> {
+    let in_slots =
+        |word| (0..SLOTS).map(move |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
+    let count = Layout::<SLOTS, BITS>::count;
+    in_slots(former)
+        .chain(in_slots(word))
+        .filter(move |&fingerprint| fingerprint != 0)
+        .filter(move |&fingerprint| count(former, fingerprint) != count(word, fingerprint))
+}
+
+/// A table whose updates keep what snapshots need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched<'a, const SLOTS: usize, const BITS: usize> {
+    pub(crate) buckets: &'a Buckets<SLOTS, BITS>,
+    pub(crate) snapshots: &'a Snapshots,
+}
+
+impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Watched<'_, SLOTS, BITS> {
+    #[inline]
+    fn geometry(&self) -> &Geometry<SLOTS, BITS> {
+        self.buckets.geometry()
+    }
+
+    #[inline]
+    fn read(&self, bucket: usize) -> u64 {
+        self.buckets.read(bucket)
+    }
+
+    #[inline]
+    fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
+        self.buckets.read_all(buckets)
+    }
+
+    #[inline]
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        let entry = Entry {
+            index: bucket,
+            expected: current,
+            new,
+        };
+        self.snapshots.keep_before(self.buckets, &[entry]);
+        self.buckets.replace(bucket, current, new)
+    }
+
+    fn commit(&self, entries: &[Entry]) -> bool {
+        self.snapshots.keep_before(self.buckets, entries);
+        self.buckets.commit(entries)
+    }
+}
+
+/// A snapshot under way: an iterator over the slots of each bucket, without timestamps.
+#[derive(Debug)]
+pub(crate) struct Snapshot<'a, const SLOTS: usize, const BITS: usize> {
+    table: Watched<'a, SLOTS, BITS>,
+    kept: Arc<Kept>,
+    next: usize,
+}
+
+impl<'a, const SLOTS: usize, const BITS: usize> Snapshot<'a, SLOTS, BITS> {
+    /// Announces a snapshot.
+    ///
+    /// Progress: lock-free, apart from the allocator.
+    pub(crate) fn begin(table: Watched<'a, SLOTS, BITS>) -> Result<Self, SnapshotError> {
+        let buckets = table.geometry().buckets();
+        // Advancing a timestamp may require helping.
+        thread_id::with(|_| ())?;
+        let places =
+            WordArray::try_new(buckets + 1).map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        let kept = Arc::new(Kept { places });
+        let snapshots = table.snapshots;
+        snapshots.change_list(|list| list.push(Arc::clone(&kept)));
+        // Relaxed: published with the first timestamp that this snapshot advances.
+        snapshots
+            .announced
+            .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
+        Ok(Snapshot {
+            table,
+            kept,
+            next: 0,
+        })
+    }
+
+    /// How keys are distributed over the buckets.
+    pub(crate) fn geometry(&self) -> &Geometry<SLOTS, BITS> {
+        self.table.buckets.geometry()
+    }
+
+    /// Returns the number of buckets.
+    pub(crate) fn buckets(&self) -> usize {
+        self.geometry().buckets()
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BITS> {
+    type Item = u64;
+
+    /// Progress: lock-free, as the module's docs explain. Linearization point: each class has its
+    /// own.
+    fn next(&mut self) -> Option<u64> {
+        let bucket = self.next;
+        if bucket == self.buckets() {
+            return None;
+        }
+        self.next += 1;
+        let found = self.kept.freeze(self.table.buckets, bucket);
+        // What an update has kept comes first: if it did so before the timestamp was advanced here,
+        // what was found here is newer.
+        let slots = self.kept.get(bucket).or(found);
+        if self.next.is_multiple_of(STRIDE) {
+            let (last, behind) = (self.buckets(), self.kept.behind() as u64);
+            // Nobody else changes it.
+            let _ = self
+                .kept
+                .places
+                .compare_exchange(last, behind, self.next as u64);
+        }
+        Some(slots.expect("it was kept, or else found here"))
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize> Drop for Snapshot<'_, SLOTS, BITS> {
+    fn drop(&mut self) {
+        let snapshots = self.table.snapshots;
+        // Relaxed: an update that still finds it announced looks at the list, or keeps in vain.
+        snapshots.announced.fetch_sub(1, Ordering::Relaxed);
+        snapshots.change_list(|list| list.retain(|kept| !Arc::ptr_eq(kept, &self.kept)));
+    }
+}
