@@ -5,7 +5,7 @@
 //! snapshot under way has its contents:
 //!
 //! ```text
-//! snapshot:  announce it
+//! snapshot:  announce it, and put it on the list
 //!            for each bucket:  keep it, and return what was kept
 //!
 //! update:    read buckets
@@ -23,8 +23,9 @@
 //! moment of the call (at different moments for different classes). So whatever was in the table
 //! throughout is in the snapshot, and whatever never was is not.
 //!
-//! **Why.** Call an update *aware* if it found the snapshot announced, and let t be the moment at
-//! which a bucket's timestamp is first advanced by this snapshot.
+//! **Why.** Call an update *aware* if it found the snapshot announced and on the list, and let t be
+//! the moment at which a bucket's timestamp is first advanced for this snapshot. It is announced
+//! before it is on the list, and t comes after both.
 //!
 //! - *After t, no unaware update changes the bucket.* It read the bucket before it looked for
 //!   announcements. Had it read the bucket after t, it would have seen the announcement, which
@@ -163,8 +164,8 @@ impl Snapshots {
         buckets: &Buckets<SLOTS, BITS>,
         entries: &[Entry],
     ) {
-        // Relaxed: a thread that has read a bucket after a snapshot advanced its timestamp has
-        // synchronised with that snapshot, and finds it announced.
+        // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
+        // has synchronised with one that found the snapshot on the list, and finds it announced.
         if self.announced.load(Ordering::Relaxed) != 0 {
             self.keep_all(buckets, entries);
         }
@@ -275,11 +276,13 @@ impl<'a, const SLOTS: usize, const BITS: usize> Snapshot<'a, SLOTS, BITS> {
             WordArray::try_new(buckets + 1).map_err(|_| SnapshotError::OutOfMemory { buckets })?;
         let kept = Arc::new(Kept { places });
         let snapshots = table.snapshots;
-        snapshots.change_list(|list| list.push(Arc::clone(&kept)));
-        // Relaxed: published with the first timestamp that this snapshot advances.
+        // Relaxed: published with the list. The order of the two matters: a thread that finds a
+        // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
+        // buckets for it, and from then on no update may be unaware of it.
         snapshots
             .announced
             .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
+        snapshots.change_list(|list| list.push(Arc::clone(&kept)));
         Ok(Snapshot {
             table,
             kept,
@@ -328,8 +331,8 @@ impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BIT
 impl<const SLOTS: usize, const BITS: usize> Drop for Snapshot<'_, SLOTS, BITS> {
     fn drop(&mut self) {
         let snapshots = self.table.snapshots;
-        // Relaxed: an update that still finds it announced looks at the list, or keeps in vain.
-        snapshots.announced.fetch_sub(1, Ordering::Relaxed);
         snapshots.change_list(|list| list.retain(|kept| !Arc::ptr_eq(kept, &self.kept)));
+        // Relaxed: an update that still finds it announced looks at the list in vain.
+        snapshots.announced.fetch_sub(1, Ordering::Relaxed);
     }
 }

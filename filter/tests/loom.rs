@@ -468,6 +468,26 @@ fn two_copies_of_a_key_that_hops() {
     });
 }
 
+/// Two copies one after the other: a thread that found the first one announced may keep a bucket for
+/// the second one, before it is announced itself; then a key hops into that bucket.
+#[test]
+fn copies_in_succession() {
+    let (here, there, another_key) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
+    explore("copies_in_succession", 1, 1, move || {
+        let filter = holding(&[here, another_key]);
+        let writer = caller(&filter, 1, move |writer| {
+            assert!(writer.remove(another_key));
+            assert_eq!(writer.insert(there), Ok(()));
+            assert!(writer.remove(here));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        for _ in 0..2 {
+            all_present(&mine.try_clone(&[here, another_key]), &[here]);
+        }
+        explained(&[here, another_key], [mine, writer.join().unwrap()]);
+    });
+}
+
 /// A copy of a filter in which a chain moves a key out of a bucket from which another thread takes
 /// another key: no key that stays is missing, and none is there twice.
 #[test]
