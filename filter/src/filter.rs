@@ -556,7 +556,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// share (8 KiB for every 32 threads alive at the same time).
     pub fn memory_bytes(&self) -> usize {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
-        table + self.length.memory_bytes() + size_of::<Self>()
+        table + self.length.memory_bytes() + self.snapshots.memory_bytes() + size_of::<Self>()
     }
 }
 

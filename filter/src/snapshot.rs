@@ -188,6 +188,12 @@ impl Snapshots {
         }
     }
 
+    /// Returns the memory that they occupy while there are none, in bytes, not including the value
+    /// itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Vec<Arc<Kept>>>()
+    }
+
     fn change_list(&self, change: impl Fn(&mut Vec<Arc<Kept>>)) {
         let pinned = pin();
         loop {

@@ -473,7 +473,7 @@ fn two_copies_of_a_key_that_hops() {
 #[test]
 fn copies_in_succession() {
     let (here, there, another_key) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
-    explore("copies_in_succession", 1, 1, move || {
+    explore("copies_in_succession", 2, 27_000, move || {
         let filter = holding(&[here, another_key]);
         let writer = caller(&filter, 1, move |writer| {
             assert!(writer.remove(another_key));

@@ -80,7 +80,7 @@ impl Filters {
                 is_new(new);
                 Ok(())
             }
-            Err(other) => panic!("{other}"),
+            Err(error) => Err(error),
         });
         told.extend(growing);
         assert!(told.iter().all(|result| *result == told[0]), "{told:?}");
