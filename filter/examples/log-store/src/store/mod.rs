@@ -1,10 +1,10 @@
 //! A key–value store: a log of all changes, and an index in memory that says whether and where to
 //! read it.
 
-pub(crate) mod disk;
-pub(crate) mod index;
-pub(crate) mod log;
-pub(crate) mod page;
+pub mod disk;
+pub mod index;
+pub mod log;
+pub mod page;
 
 use anyhow::{Result, ensure};
 
@@ -13,7 +13,7 @@ use index::Index;
 use log::{Change, Live, Log, MAX_KEY, MAX_VALUE, Record, Recovered};
 
 /// Values by their keys.
-pub(crate) struct Store<D> {
+pub struct Store<D> {
     log: Log<D>,
     index: Index,
     torn: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Store<D> {
 
 impl<D: Disk> Store<D> {
     /// Opens the store of this log: reads all of it, and builds the index.
-    pub(crate) fn open(disk: D) -> Result<Store<D>> {
+    pub fn open(disk: D) -> Result<Store<D>> {
         let (log, Recovered { live, torn }) = Log::open(disk)?;
         let index = Index::of(&live)?;
         Ok(Store { log, index, torn })
     }
 
     /// Returns the value of a key. The log is not read if the filter denies the key.
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         match self.find(key)? {
             Some(record) => self.log.value(&record),
             None => Ok(None),
@@ -36,7 +36,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Returns the record that has the value of a key.
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<Record>> {
+    pub fn find(&self, key: &[u8]) -> Result<Option<Record>> {
         if !self.index.may_have(key) {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// [`find`](Self::find) as it would be without a filter, for comparison.
-    pub(crate) fn find_without_filter(&self, key: &[u8]) -> Result<Option<Record>> {
+    pub fn find_without_filter(&self, key: &[u8]) -> Result<Option<Record>> {
         for offset in self.index.places(key) {
             let record = self.log.record(offset)?;
             if record.key() == key {
@@ -56,7 +56,7 @@ impl<D: Disk> Store<D> {
 
     /// Makes these changes, in order; once this returns, they are sure to stay. After a crash
     /// during the call, either all of them are there or none.
-    pub(crate) fn commit(&mut self, changes: &[Change]) -> Result<()> {
+    pub fn commit(&mut self, changes: &[Change]) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -84,28 +84,28 @@ impl<D: Disk> Store<D> {
     }
 
     /// Reads the whole log for the place of each key that has a value.
-    pub(crate) fn live(&self) -> Result<Live> {
+    pub fn live(&self) -> Result<Live> {
         self.log.live()
     }
 
     /// Returns the number of keys that have a value.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.index.len()
     }
 
     /// Returns the number of bytes that a crash left at the end of the log. The next batch takes
     /// their place.
-    pub(crate) fn torn(&self) -> u64 {
+    pub fn torn(&self) -> u64 {
         self.torn
     }
 
     /// Returns the log.
-    pub(crate) fn log(&self) -> &Log<D> {
+    pub fn log(&self) -> &Log<D> {
         &self.log
     }
 
     /// Returns the index.
-    pub(crate) fn index(&self) -> &Index {
+    pub fn index(&self) -> &Index {
         &self.index
     }
 }

@@ -6,10 +6,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::simulated_disk::SimulatedDisk;
-use crate::store::log::Change;
-use crate::store::page::SIZE;
-use crate::store::{Store, log};
 use crate::{delete, exported, set};
+use log_store::store::log::Change;
+use log_store::store::page::SIZE;
+use log_store::store::{Store, log};
 
 type Map = BTreeMap<String, Vec<u8>>;
 
@@ -202,7 +202,7 @@ fn a_page_in_a_wrong_place_is_not_accepted() {
 /// Damage that occurs after the store was opened is found when the page is read.
 #[test]
 fn a_page_that_is_damaged_later_is_not_believed() {
-    use crate::store::disk::Disk;
+    use log_store::store::disk::Disk;
 
     let (bytes, _) = two_batches();
     let mut disk = SimulatedDisk::of(bytes);

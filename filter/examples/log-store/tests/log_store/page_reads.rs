@@ -1,10 +1,10 @@
 //! Counting the pages that are read.
 
-use crate::compare::compare;
 use crate::simulated_disk::SimulatedDisk;
-use crate::store::Store;
-use crate::store::page::SIZE;
 use crate::{delete, set};
+use log_store::compare::compare;
+use log_store::store::Store;
+use log_store::store::page::SIZE;
 
 fn key(number: usize) -> String {
     format!("key number {number:05}")

@@ -11,7 +11,7 @@ use crate::store::log;
 
 /// The intended use of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
     /// Others may read at the same time.
     Read,
     /// Nobody else may read or write.
@@ -21,7 +21,7 @@ pub(crate) enum Access {
 }
 
 /// The log of a store in a directory. Nobody else changes it while this value lives.
-pub(crate) struct LogFile {
+pub struct LogFile {
     log: File,
     /// A separate file, since the log may have to be created while the lock is held. The system
     /// releases it when the process ends, in whatever way.
@@ -30,7 +30,7 @@ pub(crate) struct LogFile {
 
 impl LogFile {
     /// Opens the log in `directory`.
-    pub(crate) fn open(directory: &Path, access: Access) -> Result<LogFile> {
+    pub fn open(directory: &Path, access: Access) -> Result<LogFile> {
         let path = directory.join("log");
         let name = directory.display();
         if access == Access::Create {

@@ -21,7 +21,7 @@ const ATTEMPTS: u32 = 8;
 
 /// Which keys there are, and where. By chance it may name a wrong place, but it never misses the
 /// right one.
-pub(crate) struct Index {
+pub struct Index {
     /// One copy for each key that has a value.
     filter: CuckooFilter,
     /// One offset for each key that has a value.
@@ -30,7 +30,7 @@ pub(crate) struct Index {
 
 impl Index {
     /// Makes the index of these keys, with room for as many again.
-    pub(crate) fn of(live: &Live) -> Result<Index> {
+    pub fn of(live: &Live) -> Result<Index> {
         let mut room = LEAST_ROOM.max(2 * live.len());
         for _ in 0..ATTEMPTS {
             if let Ok(index) = Index::with_room(room, live)? {
@@ -61,17 +61,17 @@ impl Index {
     }
 
     /// True if the filter takes the key for one that is there.
-    pub(crate) fn may_have(&self, key: &[u8]) -> bool {
+    pub fn may_have(&self, key: &[u8]) -> bool {
         self.filter.contains(key)
     }
 
     /// Returns the places where the key may be. It is at one of them, or nowhere.
-    pub(crate) fn places(&self, key: &[u8]) -> impl Iterator<Item = Offset> {
+    pub fn places(&self, key: &[u8]) -> impl Iterator<Item = Offset> {
         self.offsets.iter_hash(self.hash(key)).copied()
     }
 
     /// Adds a key that is not there yet.
-    pub(crate) fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), InsertError> {
+    pub fn insert(&mut self, key: &[u8], offset: Offset) -> Result<(), InsertError> {
         // The table must not grow here: it would need the hashes of its entries, which are not
         // kept.
         if self.offsets.len() == self.offsets.capacity() {
@@ -85,14 +85,14 @@ impl Index {
     }
 
     /// Changes where a key is.
-    pub(crate) fn relocate(&mut self, key: &[u8], from: Offset, to: Offset) {
+    pub fn relocate(&mut self, key: &[u8], from: Offset, to: Offset) {
         let hash = self.hash(key);
         let place = self.offsets.find_mut(hash, |offset| *offset == from);
         *place.expect("the key is there") = to;
     }
 
     /// Removes a key that is there.
-    pub(crate) fn remove(&mut self, key: &[u8], offset: Offset) {
+    pub fn remove(&mut self, key: &[u8], offset: Offset) {
         let hash = self.hash(key);
         let entry = self.offsets.find_entry(hash, |other| *other == offset);
         entry.expect("the key is there").remove();
@@ -100,17 +100,17 @@ impl Index {
     }
 
     /// Returns the number of keys.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
     /// Returns the filter.
-    pub(crate) fn filter(&self) -> &CuckooFilter {
+    pub fn filter(&self) -> &CuckooFilter {
         &self.filter
     }
 
     /// Returns the memory of the offsets, in bytes.
-    pub(crate) fn offsets_bytes(&self) -> usize {
+    pub fn offsets_bytes(&self) -> usize {
         self.offsets.allocation_size()
     }
 

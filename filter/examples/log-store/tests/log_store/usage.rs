@@ -3,12 +3,15 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+#[cfg(target_os = "linux")]
+use programs::testing::report_a_full_disk;
+use programs::testing::{complaint, run, succeed_unheard, succeed_unread};
 use tempfile::TempDir;
 
-use crate::odd_lines;
-use crate::programs::{complaint, example, run};
+use crate::{odd_lines, program};
 
 #[test]
 fn the_commands_do_what_they_say() {
@@ -19,10 +22,9 @@ fn the_commands_do_what_they_say() {
     );
     let text = odd_lines(300).concat();
     fs::write(&file, &text).unwrap();
-    let program = example("log_store").get_program().to_owned();
     let command = |name: &str, arguments: &[&OsStr]| {
-        let mut command = Command::new(&program);
-        command.arg(name).arg(&store).args(arguments);
+        let mut command = program(name);
+        command.arg(&store).args(arguments);
         command
     };
     let done = |name: &str, arguments: &[&str], input: &[u8]| {
@@ -98,10 +100,9 @@ fn the_commands_do_what_they_say() {
 fn who_writes_has_the_store_alone() {
     let directory = TempDir::new().unwrap();
     let store = directory.path().join("store");
-    let program = example("log_store").get_program().to_owned();
     let command = |name: &str, arguments: &[&str]| {
-        let mut command = Command::new(&program);
-        command.arg(name).arg(&store).args(arguments);
+        let mut command = program(name);
+        command.arg(&store).args(arguments);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -147,4 +148,46 @@ fn who_writes_has_the_store_alone() {
         "nobody reading is no error"
     );
     run(&mut command("set", &["1", "x"]), b"");
+}
+
+/// All commands that write to the standard output; the stores are created for them.
+fn writers(directory: &TempDir) -> Vec<Command> {
+    let file = directory.path().join("file");
+    fs::write(&file, b"a\nb\nc\n").unwrap();
+    let store = directory.path().join("store");
+    let command = |name: &str, arguments: &[&dyn AsRef<Path>]| {
+        let mut command = program(name);
+        command.args(arguments.iter().map(|argument| argument.as_ref()));
+        command
+    };
+    run(&mut command("import", &[&store, &file]), b"");
+    vec![
+        command("export", &[&store]),
+        command("get", &[&store, &"1"]),
+        command("stats", &[&store]),
+        command("check", &[&store]),
+        command("compare", &[&store]),
+        command(
+            "import",
+            &[&directory.path().join("other"), &file, &"--acks"],
+        ),
+    ]
+}
+
+#[test]
+fn nobody_reads_and_that_is_no_error() {
+    let directory = TempDir::new().unwrap();
+    succeed_unread(writers(&directory));
+    // Nobody reads the acknowledgements, and yet everything is imported.
+    let mut export = program("export");
+    export.arg(directory.path().join("other"));
+    assert_eq!(run(&mut export, b"").0, b"a\nb\nc\n");
+    succeed_unheard(writers(&directory));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let directory = TempDir::new().unwrap();
+    report_a_full_disk(writers(&directory));
 }

@@ -15,13 +15,13 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Outcome of an import.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Imported {
+pub struct Imported {
     /// Number of lines read.
-    pub(crate) lines: u64,
+    pub lines: u64,
     /// Number of lines that were not in the store already.
-    pub(crate) written: u64,
+    pub written: u64,
     /// Number of keys that were deleted because there is no such line.
-    pub(crate) deleted: u64,
+    pub deleted: u64,
 }
 
 /// Makes the store hold exactly these lines: the bytes of each, with the line ending. Lines that it
@@ -30,7 +30,7 @@ pub(crate) struct Imported {
 ///
 /// Commits batches of `batch_lines` lines, and passes to `acknowledge` the number of the line up to
 /// which all will stay.
-pub(crate) fn import<D: Disk>(
+pub fn import<D: Disk>(
     store: &mut Store<D>,
     mut lines: impl BufRead,
     batch_lines: NonZeroU64,
@@ -127,8 +127,8 @@ impl<'a, D: Disk> Batch<'a, D> {
     }
 }
 
-/// Writes all values, in the [order](order) of their keys.
-pub(crate) fn export<D: Disk>(store: &Store<D>, mut out: impl Write) -> Result<()> {
+/// Writes all values, in the [`order`] of their keys.
+pub fn export<D: Disk>(store: &Store<D>, mut out: impl Write) -> Result<()> {
     let mut keys: Vec<Vec<u8>> = store.live()?.into_keys().collect();
     keys.sort_unstable_by(|one, other| order(one).cmp(&order(other)));
     for key in keys {
@@ -140,6 +140,6 @@ pub(crate) fn export<D: Disk>(store: &Store<D>, mut out: impl Write) -> Result<(
 }
 
 /// Returns the sort key of a key: shorter keys come first, so numbers are in numerical order.
-pub(crate) fn order(key: &[u8]) -> (usize, &[u8]) {
+pub fn order(key: &[u8]) -> (usize, &[u8]) {
     (key.len(), key)
 }

@@ -6,11 +6,11 @@ use std::num::NonZeroU64;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::lines::{Imported, import};
 use crate::simulated_disk::SimulatedDisk;
-use crate::store::page::ROOM;
-use crate::store::{Store, log};
 use crate::{delete, exported, odd_lines, set};
+use log_store::lines::{Imported, import};
+use log_store::store::page::ROOM;
+use log_store::store::{Store, log};
 
 fn import_all(store: &mut Store<SimulatedDisk>, text: &[u8], batch: u64) -> Imported {
     let mut acknowledged = 0;

@@ -36,10 +36,10 @@ use super::disk::Disk;
 use super::page::{self, Page};
 
 /// Maximum length of a key: everything before a value must fit into a page.
-pub(crate) const MAX_KEY: usize = 1 << 10;
+pub const MAX_KEY: usize = 1 << 10;
 
 /// Maximum length of a value, all of which is in memory.
-pub(crate) const MAX_VALUE: usize = 1 << 30;
+pub const MAX_VALUE: usize = 1 << 30;
 
 /// Contents of the first page.
 const MAGIC: &[u8] = b"log_store, version 1\n";
@@ -51,20 +51,20 @@ const HEAD: usize = 6;
 const DELETED: u32 = u32::MAX;
 
 /// A change to one key.
-pub(crate) struct Change {
+pub struct Change {
     /// At least one byte, and at most [`MAX_KEY`].
-    pub(crate) key: Vec<u8>,
+    pub key: Vec<u8>,
     /// At most [`MAX_VALUE`] bytes; `None` if the key is deleted.
-    pub(crate) value: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
 }
 
 /// Where a record begins: the number of bytes before it in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Offset(u64);
+pub struct Offset(u64);
 
 impl Offset {
     /// Returns the number of its page.
-    pub(crate) fn page(self) -> u64 {
+    pub fn page(self) -> u64 {
         self.0 / page::SIZE as u64
     }
 
@@ -79,7 +79,7 @@ impl Offset {
 }
 
 /// The place of the record of each key that has a value.
-pub(crate) type Live = HashMap<Vec<u8>, Offset>;
+pub type Live = HashMap<Vec<u8>, Offset>;
 
 /// The part of a record before the value.
 struct Head<'a> {
@@ -105,7 +105,7 @@ impl Head<'_> {
 }
 
 /// A record, with the page that it begins in.
-pub(crate) struct Record {
+pub struct Record {
     offset: Offset,
     page: Page,
 }
@@ -117,26 +117,26 @@ impl Record {
     }
 
     /// Returns the key of the record.
-    pub(crate) fn key(&self) -> &[u8] {
+    pub fn key(&self) -> &[u8] {
         self.head().key
     }
 
     /// Returns where the record begins.
-    pub(crate) fn offset(&self) -> Offset {
+    pub fn offset(&self) -> Offset {
         self.offset
     }
 }
 
 /// What was found in a log when it was opened.
-pub(crate) struct Recovered {
+pub struct Recovered {
     /// The keys that have a value.
-    pub(crate) live: Live,
+    pub live: Live,
     /// Number of bytes at the end that belong to no batch.
-    pub(crate) torn: u64,
+    pub torn: u64,
 }
 
 /// A log on some disk.
-pub(crate) struct Log<D> {
+pub struct Log<D> {
     disk: D,
     /// Number of pages up to the end of the last batch.
     pages: u64,
@@ -145,13 +145,13 @@ pub(crate) struct Log<D> {
 }
 
 /// Returns the first page of every log.
-pub(crate) fn first_page() -> Vec<u8> {
+pub fn first_page() -> Vec<u8> {
     Page::seal(0, MAGIC, true)
 }
 
 impl<D: Disk> Log<D> {
     /// Opens a log and reads all of it; changes nothing.
-    pub(crate) fn open(disk: D) -> Result<(Log<D>, Recovered)> {
+    pub fn open(disk: D) -> Result<(Log<D>, Recovered)> {
         let length = disk
             .len()
             .context("cannot determine the length of the log")?;
@@ -190,7 +190,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Reads the whole log for the keys that have a value.
-    pub(crate) fn live(&self) -> Result<Live> {
+    pub fn live(&self) -> Result<Live> {
         let mut live = Live::new();
         self.each_record(|key, offset, is_deleted| {
             if is_deleted {
@@ -206,7 +206,7 @@ impl<D: Disk> Log<D> {
 
     /// Calls `take` for each record in order, with its key, its place, and whether it deletes the
     /// key.
-    pub(crate) fn each_record(&self, mut take: impl FnMut(&[u8], Offset, bool)) -> Result<()> {
+    pub fn each_record(&self, mut take: impl FnMut(&[u8], Offset, bool)) -> Result<()> {
         // How much of a value is still to come.
         let mut rest = 0;
         for number in 1..self.pages {
@@ -232,7 +232,7 @@ impl<D: Disk> Log<D> {
 
     /// Appends a batch; once this returns, the batch is sure to stay. Returns the place of each
     /// record.
-    pub(crate) fn append(&mut self, changes: &[Change]) -> Result<Vec<Offset>> {
+    pub fn append(&mut self, changes: &[Change]) -> Result<Vec<Offset>> {
         let mut batch = Batch::new(self.pages);
         let offsets = (changes.iter()).map(|change| batch.push(change)).collect();
         let start = self.pages * page::SIZE as u64;
@@ -256,14 +256,14 @@ impl<D: Disk> Log<D> {
     }
 
     /// Reads the record that begins at `offset`: one page.
-    pub(crate) fn record(&self, offset: Offset) -> Result<Record> {
+    pub fn record(&self, offset: Offset) -> Result<Record> {
         let page = self.page_of_record(offset.page())?;
         Ok(Record { offset, page })
     }
 
     /// Reads the value of a record, with as many more pages as it continues in. `None` if the
     /// record deletes its key.
-    pub(crate) fn value(&self, record: &Record) -> Result<Option<Vec<u8>>> {
+    pub fn value(&self, record: &Record) -> Result<Option<Vec<u8>>> {
         let head = record.head();
         let Some(length) = head.value_length else {
             return Ok(None);
@@ -281,12 +281,12 @@ impl<D: Disk> Log<D> {
     }
 
     /// Returns the number of pages read by [`record`](Self::record) and [`value`](Self::value).
-    pub(crate) fn pages_read(&self) -> u64 {
+    pub fn pages_read(&self) -> u64 {
         self.pages_read.get()
     }
 
     /// Returns the number of pages.
-    pub(crate) fn pages(&self) -> u64 {
+    pub fn pages(&self) -> u64 {
         self.pages
     }
 

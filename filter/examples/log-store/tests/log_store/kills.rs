@@ -1,19 +1,18 @@
 //! Killing an import: what it acknowledged is there, and the next import continues.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
+use programs::testing::run;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
 
-use crate::odd_lines;
-use crate::programs::{example, run};
+use crate::{odd_lines, program};
 
 /// Kills imports of these lines until `kills` of them were killed before they ended; a store that
 /// is complete is compared with the file, and the next import begins a new one. Returns how many
@@ -23,12 +22,11 @@ fn kill_imports(lines: &[Vec<u8>], batch: usize, longest: usize, kills: usize, s
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, lines.concat()).unwrap();
-    let program = example("log_store").get_program().to_owned();
     let (mut killed, mut complete, mut known) = (0, 0, 0);
     while killed < kills || complete == 0 {
         let store = directory.path().join(format!("store {complete}"));
-        let mut import = Command::new(&program);
-        import.arg("import").args([&store, &file]).arg("--acks");
+        let mut import = program("import");
+        import.args([&store, &file]).arg("--acks");
         import.args(["--sync-every", &batch.to_string()]);
         let mut child = import
             .stdout(Stdio::piped())
@@ -49,7 +47,7 @@ fn kill_imports(lines: &[Vec<u8>], batch: usize, longest: usize, kills: usize, s
         let acknowledged = last.map_or(0, |line| number(&line.unwrap()));
         known = acknowledged.max(known);
         let status = child.wait().unwrap();
-        let kept = exported(&program, &store);
+        let kept = exported(&store);
         if status.success() {
             assert_eq!(known, lines.len());
             assert!(kept == lines.concat(), "the export differs");
@@ -66,11 +64,11 @@ fn kill_imports(lines: &[Vec<u8>], batch: usize, longest: usize, kills: usize, s
 }
 
 /// Returns the contents of the store; nothing if there is none yet.
-fn exported(program: &OsStr, store: &Path) -> Vec<u8> {
+fn exported(store: &Path) -> Vec<u8> {
     if !store.join("log").exists() {
         return Vec::new();
     }
-    run(Command::new(program).arg("export").arg(store), b"").0
+    run(program("export").arg(store), b"").0
 }
 
 fn number(acknowledgement: &str) -> usize {
@@ -91,7 +89,7 @@ fn killed_100_times_an_import_of_sources_has_what_it_acknowledged() {
     let mut text = Vec::new();
     while text.iter().filter(|byte| **byte == b'\n').count() < 100_000 {
         append_sources(
-            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..")),
             &mut text,
         );
     }

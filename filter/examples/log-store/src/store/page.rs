@@ -14,18 +14,18 @@
 use crc::{CRC_64_XZ, Crc, Table};
 
 /// Length of a page.
-pub(crate) const SIZE: usize = 4096;
+pub const SIZE: usize = 4096;
 
 /// Where the contents begin.
-pub(crate) const HEADER: usize = 20;
+pub const HEADER: usize = 20;
 
 /// Maximum length of a page's contents.
-pub(crate) const ROOM: usize = SIZE - HEADER;
+pub const ROOM: usize = SIZE - HEADER;
 
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 /// An intact page.
-pub(crate) struct Page {
+pub struct Page {
     bytes: Vec<u8>,
     length: usize,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Page {
 impl Page {
     /// Returns the bytes of the page with this number and these contents, of at most [`ROOM`]
     /// bytes.
-    pub(crate) fn seal(number: u64, contents: &[u8], ends_batch: bool) -> Vec<u8> {
+    pub fn seal(number: u64, contents: &[u8], ends_batch: bool) -> Vec<u8> {
         assert!(contents.len() <= ROOM, "a page has room for {ROOM} bytes");
         let mut bytes = vec![0; 8];
         bytes.extend(number.to_le_bytes());
@@ -47,7 +47,7 @@ impl Page {
     }
 
     /// Returns the page that these bytes are, if they are intact and have this number.
-    pub(crate) fn open(number: u64, bytes: Vec<u8>) -> Option<Page> {
+    pub fn open(number: u64, bytes: Vec<u8>) -> Option<Page> {
         let length = usize::from(u16::from_le_bytes(field(&bytes, 16)));
         let whole = bytes.len() == SIZE
             && length <= ROOM
@@ -57,12 +57,12 @@ impl Page {
     }
 
     /// Returns what was written into it.
-    pub(crate) fn contents(&self) -> &[u8] {
+    pub fn contents(&self) -> &[u8] {
         &self.bytes[HEADER..][..self.length]
     }
 
     /// True if it is the last page of its batch.
-    pub(crate) fn ends_batch(&self) -> bool {
+    pub fn ends_batch(&self) -> bool {
         u16::from_le_bytes(field(&self.bytes, 18)) == 1
     }
 }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use crate::store::disk::Disk;
-use crate::store::log;
+use log_store::store::disk::Disk;
+use log_store::store::log;
 
 /// The unit that a disk writes as a whole.
 const SECTOR: usize = 512;

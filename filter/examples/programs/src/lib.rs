@@ -1,6 +1,6 @@
 //! What the examples have in common as programs: output, errors, and options.
-// Not every example uses all of it.
-#![allow(dead_code)]
+
+pub mod testing;
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Error, Result};
 
 /// Ends a program: an error is printed on one line.
-pub(crate) fn ending(result: Result<()>) -> ExitCode {
+pub fn ending(result: Result<()>) -> ExitCode {
     match result {
         Err(error) if !is_broken_pipe(&error) => {
             tell(format_args!("error: {error:#}"));
@@ -21,36 +21,37 @@ pub(crate) fn ending(result: Result<()>) -> ExitCode {
     }
 }
 
-pub(crate) fn is_broken_pipe(error: &Error) -> bool {
+/// True if nobody reads any more what is written.
+pub fn is_broken_pipe(error: &Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Writes to the standard output.
-pub(crate) fn write(bytes: &[u8]) -> Result<()> {
+pub fn write(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.context("cannot write to the standard output")
 }
 
 /// Writes a line to the standard output.
-pub(crate) fn print(line: impl Display) -> Result<()> {
+pub fn print(line: impl Display) -> Result<()> {
     write(format!("{line}\n").as_bytes())
 }
 
 /// Writes a line to the standard error, if anybody reads it.
-pub(crate) fn tell(line: impl Display) {
+pub fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Formats a count of things, whose plural is formed with an s.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
+pub fn counted(number: u64, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{ending}")
 }
 
 /// Parses the value of an option that must not be 0.
-pub(crate) fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
+pub fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
     let number: usize = text.parse().map_err(|error| format!("{error}"))?;
     NonZeroUsize::new(number).ok_or_else(|| "it must be at least 1".to_owned())
 }

@@ -1,14 +1,4 @@
-//! The example `log_store`: what it keeps, what a crash leaves, and how often it reads.
-#![cfg(not(kcas_loom))]
-
-#[path = "../../examples/log_store/compare.rs"]
-mod compare;
-#[path = "../../examples/log_store/lines.rs"]
-mod lines;
-#[path = "../programs/mod.rs"]
-mod programs;
-#[path = "../../examples/log_store/store/mod.rs"]
-mod store;
+//! The store: what it keeps, what a crash leaves, and how often it reads.
 
 mod contents;
 mod crashes;
@@ -17,9 +7,19 @@ mod page_reads;
 mod simulated_disk;
 mod usage;
 
-use store::Store;
-use store::disk::Disk;
-use store::log::Change;
+use std::process::Command;
+
+use log_store::lines;
+use log_store::store::Store;
+use log_store::store::disk::Disk;
+use log_store::store::log::Change;
+
+/// Returns the program, with the name of a command.
+fn program(command: &str) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_log-store"));
+    program.env("RUST_BACKTRACE", "0").arg(command);
+    program
+}
 
 /// Returns the change that gives this key this value.
 fn set(key: &str, value: &[u8]) -> Change {

@@ -4,7 +4,7 @@ use std::io;
 
 /// Bytes that persist. Until it is synced, what was written may be lost, as a whole or in part and
 /// in any order.
-pub(crate) trait Disk {
+pub trait Disk {
     /// Returns the number of bytes.
     fn len(&self) -> io::Result<u64>;
 

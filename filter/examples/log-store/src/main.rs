@@ -1,28 +1,4 @@
-//! A log-structured key–value store whose filter knows, without reading the file, that a key is
-//! absent.
-//!
-//! All changes are appended to one file, in pages with checksums (`store/page.rs`), and in batches
-//! that are synced before they are acknowledged (`store/log.rs`). In memory there is a cuckoo
-//! filter with one copy for each key, and next to it the place of each key in the file
-//! (`store/index.rs`); the keys themselves are only in the file. A deleted key leaves the filter,
-//! which a Bloom filter cannot do: with one, a store that deletes and inserts would fill up with
-//! keys that it no longer has.
-//!
-//! The filter has room for twice the number of keys that there were when it was made. When it is
-//! full, the log is read and a larger one is made, as happens when the store is opened.
-//!
-//! ```sh
-//! cargo run --release -p filter --example log_store -- import /tmp/store access.log
-//! cargo run --release -p filter --example log_store -- get /tmp/store 17
-//! cargo run --release -p filter --example log_store -- compare /tmp/store
-//! ```
-
-mod compare;
-mod lines;
-mod log_file;
-#[path = "../shared/mod.rs"]
-mod shared;
-mod store;
+//! The program: its commands, each of which opens a store.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read};
@@ -34,11 +10,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
-use log_file::{Access, LogFile};
-use shared::{at_least_1, counted, ending, is_broken_pipe, print, tell};
-use store::Store;
-use store::log::{Change, MAX_VALUE};
-use store::page;
+use log_store::log_file::{Access, LogFile};
+use log_store::store::log::{Change, MAX_VALUE};
+use log_store::store::{Store, page};
+use log_store::{compare, lines};
+use programs::{at_least_1, counted, ending, is_broken_pipe, print, tell};
 
 /// A key–value store in a directory: a log of pages, and in memory a filter that knows which keys
 /// are absent.
@@ -220,7 +196,7 @@ fn get(directory: &Path, key: &str) -> Result<()> {
         bail!("{key:?} has no value ({})", reads(&store));
     };
     tell(reads(&store));
-    shared::write(&value)
+    programs::write(&value)
 }
 
 fn set(directory: &Path, key: String, value: Option<String>) -> Result<()> {

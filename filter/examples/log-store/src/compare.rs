@@ -19,27 +19,31 @@ use crate::store::disk::Disk;
 use crate::store::log::{Live, Offset};
 
 /// The costs of the ways to find a key.
-pub(crate) struct Comparison {
-    /// Number of present keys that were looked up, and of absent ones.
-    pub(crate) present: usize,
-    pub(crate) absent: usize,
-    /// Number of absent keys that the filter took for present ones, and the expected number.
-    pub(crate) mistaken: usize,
-    pub(crate) expected: f64,
+pub struct Comparison {
+    /// Number of present keys that were looked up.
+    pub present: usize,
+    /// Number of absent keys that were looked up.
+    pub absent: usize,
+    /// Number of absent keys that the filter took for present ones.
+    pub mistaken: usize,
+    /// The expected number of them.
+    pub expected: f64,
     /// Number of keys in the store.
-    pub(crate) keys: usize,
-    pub(crate) ways: Vec<Way>,
+    pub keys: usize,
+    /// What each way costs.
+    pub ways: Vec<Way>,
 }
 
 /// One way to find a key.
-pub(crate) struct Way {
-    pub(crate) name: &'static str,
+pub struct Way {
+    /// What is kept in memory.
+    pub name: &'static str,
     /// Pages read for all present keys. Does not include the pages where a value continues.
-    pub(crate) present: u64,
+    pub present: u64,
     /// Pages read for all absent keys.
-    pub(crate) absent: u64,
+    pub absent: u64,
     /// Memory taken, in bytes.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
 /// The keys that are looked up.
@@ -50,7 +54,7 @@ struct Asked<'a> {
 }
 
 /// Looks up at most `most` present keys, evenly chosen, and for each an absent one.
-pub(crate) fn compare<D: Disk>(store: &Store<D>, most: usize) -> Result<Comparison> {
+pub fn compare<D: Disk>(store: &Store<D>, most: usize) -> Result<Comparison> {
     let live = store.live()?;
     let asked = Asked::of(&live, most);
     let mistaken = (asked.absent.iter())
