@@ -58,13 +58,7 @@ impl<const FLAW: u8> Subject for Flawed<FLAW> {
         FLAW == KEEPS || self.0.remove(key)
     }
 
-    fn slots(&self) -> usize {
-        Subject::slots(&self.0)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        Subject::memory_bytes(&self.0)
-    }
+    subject::delegate! { self.0: slots memory_bytes }
 }
 
 fn rows_of_flawed<const FLAW: u8>(workload: Workload) -> Result<Vec<Row>> {
