@@ -1,6 +1,18 @@
 //! The measured structures, one file each. Ours share hash function, bucket layout and table size,
 //! so that they differ only in how they coordinate threads. Published crates are configured to come
 //! as close to that as they can, and say where they differ.
+//!
+//! Where a structure belongs:
+//!
+//! | Folder | What it is for |
+//! |---|---|
+//! | `ours` | our filter, through each of its interfaces |
+//! | `locks` | our table under locks or with the published protocol, and whatever one lock makes a subject of, such as a `HashSet` of the standard library under its `Mutex` |
+//! | `crates` | published crates that threads share as they are, or under the lock that they need |
+//! | `bounds` | no filters, but the least work that an operation needs |
+//! | `ablations` | our filter with one decision changed |
+//!
+//! What is published as a paper alone, and has a theory to check, is in the crate [`relatives`].
 
 mod ablations;
 mod bounds;
