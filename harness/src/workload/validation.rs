@@ -53,14 +53,7 @@ impl Workload {
                     ("remove", remove),
                     ("hit", hit),
                 ])?;
-                if insert != remove {
-                    return Err(invalid(
-                        "insert",
-                        format!(
-                            "{insert} must equal remove ({remove}), so that the load factor holds"
-                        ),
-                    ));
-                }
+                as_many_inserts_as_removes(insert, remove)?;
                 all_of_them("lookup, insert and remove", &[lookup, insert, remove])
             }
             Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
@@ -73,21 +66,38 @@ impl Workload {
                 load,
             } => {
                 percentages(&[("insert", insert), ("lookup", lookup), ("hit", hit)])?;
-                if insert == 0 {
-                    let problem = "0 never fills the filter; it must be from 1 to 100";
-                    return Err(invalid("insert", problem.into()));
-                }
-                if !(0.0..load).contains(&from) {
-                    return Err(invalid(
-                        "from",
-                        format!("{from} must be from 0 to below load, which is {load}"),
-                    ));
-                }
+                fills((insert, from), load)?;
                 all_of_them("lookup and insert", &[lookup, insert])
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Checks that a mix holds its load factor.
+fn as_many_inserts_as_removes(insert: u8, remove: u8) -> Result<(), InvalidWorkload> {
+    if insert != remove {
+        return Err(invalid(
+            "insert",
+            format!("{insert} must equal remove ({remove}), so that the load factor holds"),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that growth comes from below its load factor and reaches it.
+fn fills((insert, from): (u8, f64), load: f64) -> Result<(), InvalidWorkload> {
+    if insert == 0 {
+        let problem = "0 never fills the filter; it must be from 1 to 100";
+        return Err(invalid("insert", problem.into()));
+    }
+    if !(0.0..load).contains(&from) {
+        return Err(invalid(
+            "from",
+            format!("{from} must be from 0 to below load, which is {load}"),
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that these are percentages.

@@ -14,6 +14,9 @@ use crate::show::chart::{self, Interval, Line, Panel, Scale, styles};
 pub(super) const OVERSUBSCRIBED: &str = "oversubscribed";
 const SHADE: RGBColor = RGBColor(232, 232, 232);
 
+/// A single round: its place and its colour.
+type Dot = ((f64, f64), RGBColor);
+
 /// What a panel is drawn from.
 pub(super) struct Drawn<'a> {
     pub(super) results: Results<'a>,
@@ -24,27 +27,7 @@ pub(super) struct Drawn<'a> {
 impl<'a> Drawn<'a> {
     pub(super) fn panel(self, title: String, leftmost: bool) -> Panel<'a> {
         let places = self.results.places(&self.case);
-        let styles = styles(&self.results.subjects());
-        // At each place subjects are shifted sideways, so that equal ones do not hide each other.
-        let step = (0.4 / styles.len() as f64).min(0.06);
-        let middle = (styles.len() - 1) as f64 / 2.0;
-        let mut dots = Vec::new();
-        let mut lines = Vec::new();
-        for (index, style) in styles.into_iter().enumerate() {
-            let shift = step * (index as f64 - middle);
-            let mut points = self.points(style.subject);
-            points.iter_mut().for_each(|(x, _)| *x += shift);
-            // Where chance decides whether anything is done at all, an interval hides too much.
-            if self.results.axis() == Axis::Frozen {
-                let rounds = self.rounds(style.subject);
-                dots.extend(rounds.map(|(x, y)| ((x + shift, y), style.colour)));
-            }
-            lines.push(Line {
-                style,
-                points,
-                interval: Interval::Bar,
-            });
-        }
+        let (lines, dots) = self.lines_and_dots();
         let (scale, label) = match self.quantity {
             Quantity::Throughput => self.throughput_scale(&lines),
             _ => (self.latency_scale(), duration as fn(f64) -> String),
@@ -60,9 +43,7 @@ impl<'a> Drawn<'a> {
             if let Some([_, corner]) = shade {
                 name_shade(chart, corner)?;
             }
-            let dot = |&(place, colour): &((f64, f64), RGBColor)| {
-                Circle::new(place, 2, colour.mix(0.4).filled())
-            };
+            let dot = |&(place, colour): &Dot| Circle::new(place, 2, colour.mix(0.4).filled());
             chart.draw_series(dots.iter().map(dot)).map_err(drawing)?;
             Ok(())
         };
@@ -88,6 +69,32 @@ impl<'a> Drawn<'a> {
             }),
             over: Some(Box::new(over)),
         }
+    }
+
+    /// Returns a line for each subject, and a dot for each round where single rounds are shown.
+    fn lines_and_dots(&self) -> (Vec<Line<'a>>, Vec<Dot>) {
+        let styles = styles(&self.results.subjects());
+        // At each place subjects are shifted sideways, so that equal ones do not hide each other.
+        let step = (0.4 / styles.len() as f64).min(0.06);
+        let middle = (styles.len() - 1) as f64 / 2.0;
+        let mut dots = Vec::new();
+        let mut lines = Vec::new();
+        for (index, style) in styles.into_iter().enumerate() {
+            let shift = step * (index as f64 - middle);
+            let mut points = self.points(style.subject);
+            points.iter_mut().for_each(|(x, _)| *x += shift);
+            // Where chance decides whether anything is done at all, an interval hides too much.
+            if self.results.axis() == Axis::Frozen {
+                let rounds = self.rounds(style.subject);
+                dots.extend(rounds.map(|(x, y)| ((x + shift, y), style.colour)));
+            }
+            lines.push(Line {
+                style,
+                points,
+                interval: Interval::Bar,
+            });
+        }
+        (lines, dots)
     }
 
     /// Returns the number of the first place with more threads than cores, if the axis is one of
