@@ -5,6 +5,9 @@
 #
 # With -v function_name=F -v nth=N -v weaker=W it prints the file instead, with that one ordering
 # weakened.
+#
+# A tag in a comment at each ordering would be no simpler: rustfmt moves it off the line of a `match`, a
+# `compare_exchange` has two orderings on a line, and the protocol would be read past 40 such names.
 
 BEGIN {
     weaker_than["load", "Acquire"] = weaker_than["failure", "Acquire"] = "Relaxed"

@@ -14,9 +14,6 @@
 //! cargo run --release -p filter --example admission -- urls.log # one key per line
 //! ```
 
-#[path = "shared/mod.rs"]
-mod shared;
-
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -28,11 +25,10 @@ use clap::Parser;
 use filter::{CuckooFilter, InsertError};
 use indicatif::{HumanBytes, ProgressIterator};
 use lru::LruCache;
+use programs::{at_least_1, counted, ending, print};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Zipf};
-
-use shared::{at_least_1, counted, ending, print};
 
 /// Replays requests through an LRU cache, and prints the hit rates with and without a doorkeeper
 /// that lets in only keys that were missed before.

@@ -10,9 +10,6 @@
 //! cargo run --release -p filter --example difference -- keys-of-a.txt keys-of-b.txt > missing-in-a.txt
 //! ```
 
-#[path = "shared/mod.rs"]
-mod shared;
-
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -24,8 +21,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use filter::{Builder, CuckooFilter};
 use indicatif::HumanBytes;
-
-use shared::{counted, ending, tell};
+use programs::{counted, ending, tell};
 
 /// Writes the lines of B that A surely lacks.
 ///

@@ -2,16 +2,47 @@
 //! exact set.
 #![cfg(not(kcas_loom))]
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::env;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
+use escargot::CargoBuild;
+#[cfg(target_os = "linux")]
+use programs::testing::report_a_full_disk;
+use programs::testing::{complaint, misuse, run, succeed_unheard, succeed_unread};
 use tempfile::TempDir;
 
-mod programs;
-use programs::{complaint, example, misuse, run};
+/// Where the programs built so far are.
+static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+
+/// Returns the program of an example, built as this test was.
+fn example(name: &str) -> Command {
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = built.entry(name.to_owned()).or_insert_with(|| build(name));
+    let mut command = Command::new(program);
+    command.env("RUST_BACKTRACE", "0");
+    command
+}
+
+fn build(name: &str) -> PathBuf {
+    let build = CargoBuild::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .example(name)
+        .current_release()
+        .current_target()
+        // The options that cargo built the tests with, so that nothing is built twice.
+        .args(
+            env::var("EXAMPLE_FLAGS")
+                .unwrap_or_default()
+                .split_whitespace(),
+        );
+    let program = build.run().expect("the example compiles");
+    program.path().to_owned()
+}
 
 fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = directory.path().join(name);
@@ -232,103 +263,32 @@ fn one_is_told_in_the_singular() {
     );
 }
 
-/// Commands of all examples that write to the standard output; the store is created for them.
-fn writers(directory: &TempDir) -> Vec<Command> {
+/// Commands of all examples here that write to the standard output.
+fn writers(directory: &TempDir) -> [Command; 3] {
     let (a, b) = (
         file(directory, "a", b"a\n"),
         file(directory, "b", b"a\nb\nc\n"),
     );
-    let store = directory.path().join("store");
-    let log_store = |arguments: &[&dyn AsRef<Path>]| {
-        let mut command = example("log_store");
-        command.args(arguments.iter().map(|argument| argument.as_ref()));
-        command
-    };
-    run(&mut log_store(&[&"import", &store, &b]), b"");
-    let mut writers = vec![
-        log_store(&[&"export", &store]),
-        log_store(&[&"get", &store, &"1"]),
-        log_store(&[&"stats", &store]),
-        log_store(&[&"check", &store]),
-        log_store(&[&"compare", &store]),
-    ];
-    let mut command = example("dedup");
-    command.arg(&b);
-    writers.push(command);
-    let mut command = example("admission");
-    command.arg(&b);
-    writers.push(command);
-    let mut command = example("difference");
-    command.args([&a, &b]);
-    writers.push(command);
-    writers.push(log_store(&[
-        &"import",
-        &directory.path().join("other"),
-        &b,
-        &"--acks",
-    ]));
-    writers
+    let [mut dedup, mut admission, mut difference] =
+        ["dedup", "admission", "difference"].map(example);
+    dedup.arg(&b);
+    admission.arg(&b);
+    difference.args([&a, &b]);
+    [dedup, admission, difference]
 }
 
 #[test]
 fn nobody_reads_and_that_is_no_error() {
     let directory = TempDir::new().unwrap();
-    for mut command in writers(&directory) {
-        let (reader, closed) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = command
-            .stdin(Stdio::null())
-            .stdout(closed)
-            .output()
-            .unwrap();
-        let messages = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{command:?}: {messages}");
-        for complaint in ["rror", "panicked"] {
-            assert!(!messages.contains(complaint), "{command:?}: {messages}");
-        }
-    }
-    // Nobody reads the acknowledgements, and yet everything is imported.
-    let mut export = example("log_store");
-    export.arg("export").arg(directory.path().join("other"));
-    assert_eq!(run(&mut export, b"").0, b"a\nb\nc\n");
-    // Nor does any program die of a message that nobody reads.
-    for mut command in writers(&directory) {
-        let (reader, closed) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = command
-            .stdin(Stdio::null())
-            .stderr(closed)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{command:?}");
-    }
+    succeed_unread(writers(&directory));
+    succeed_unheard(writers(&directory));
 }
 
-/// A full disk is reported in one line.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_cannot_be_written_is_an_error() {
     let directory = TempDir::new().unwrap();
-    for mut command in writers(&directory) {
-        let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
-        let messages = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {messages}");
-        let last = messages.lines().last().unwrap();
-        assert!(
-            last.starts_with("error: cannot "),
-            "{command:?}: {messages}"
-        );
-        assert!(
-            last.contains("No space left on device"),
-            "{command:?}: {messages}"
-        );
-        assert_eq!(
-            messages.matches("rror").count(),
-            2,
-            "{command:?}: {messages}"
-        );
-    }
+    report_a_full_disk(writers(&directory));
 }
 
 /// Fifty keys are requested in turn, each followed by one that never comes again: too many for the

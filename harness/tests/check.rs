@@ -112,13 +112,7 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
         self.0.class(key).filter(|_| NAMED)
     }
 
-    fn slots(&self) -> usize {
-        Subject::slots(&self.0)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        Subject::memory_bytes(&self.0)
-    }
+    harness::subject::delegate! { self.0: slots memory_bytes }
 }
 
 const SETTINGS: Settings = Settings {

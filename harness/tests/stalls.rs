@@ -233,21 +233,7 @@ impl Subject for Panics {
         self.0.insert(key)
     }
 
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(key)
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
+    harness::subject::delegate! { self.0: contains remove slots memory_bytes }
 }
 
 #[test]

@@ -126,6 +126,7 @@ mod descriptor;
 #[cfg(all(test, kcas_loom))]
 mod descriptor_models;
 mod entry;
+mod machine;
 #[cfg(kcas_loom)]
 pub mod model;
 pub mod simulation;

@@ -203,6 +203,7 @@ mod hooks {
     }
 }
 
+// They step through the whole crate; what is tested depends on none of it.
 #[cfg(all(test, feature = "steps", not(kcas_loom)))]
 mod tests {
     use std::cell::RefCell;

@@ -22,7 +22,7 @@ use crate::steps::Access;
 #[cfg(not(kcas_loom))]
 #[inline(always)]
 fn announce<T>(place: &T, access: Access) {
-    crate::simulation::access_to(place, access);
+    crate::machine::access_to(place, access);
     crate::steps::access(access);
 }
 
@@ -114,7 +114,7 @@ mod observed {
                 .before(Access::Exchange)
                 .compare_exchange(current, new, success, failure);
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
-            crate::simulation::exchanged(exchanged.is_ok());
+            crate::machine::exchanged(exchanged.is_ok());
             exchanged
         }
     }

@@ -130,7 +130,7 @@ impl WordArray {
     fn of(words: Box<[AtomicU64]>) -> WordArray {
         #[cfg(feature = "huge-pages")]
         huge_pages::advise(&words);
-        crate::simulation::name("bucket", &words, 0);
+        crate::machine::name("bucket", &words, 0);
         WordArray { words }
     }
 

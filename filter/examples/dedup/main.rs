@@ -11,8 +11,6 @@
 
 mod lines;
 mod seen;
-#[path = "../shared/mod.rs"]
-mod shared;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -26,8 +24,8 @@ use filter::MAX_THREADS;
 use indicatif::HumanBytes;
 
 use lines::{Chunk, Input};
+use programs::{at_least_1, counted, ending, is_broken_pipe, tell};
 use seen::{Count, ExactSet, Filters, Seen};
-use shared::{at_least_1, counted, ending, is_broken_pipe, tell};
 
 /// Number of lines to make room for at first if the size of the input is unknown.
 const ROOM_WITHOUT_A_SIZE: usize = 1_000_000;
@@ -215,7 +213,7 @@ fn work(input: &Mutex<Input>, seen: &impl Seen) -> Result<Count> {
         let count = seen.keep_new(&chunk, &mut fresh)?;
         total.lines += count.lines;
         total.new += count.new;
-        if let Err(error) = shared::write(&fresh) {
+        if let Err(error) = programs::write(&fresh) {
             input.lock().expect("no worker panicked").end();
             // The reader is gone, as behind `| head`: that is an end, not an error.
             if is_broken_pipe(&error) {

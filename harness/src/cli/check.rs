@@ -323,21 +323,7 @@ mod tests {
             true
         }
 
-        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            self.0.contains(key)
-        }
-
-        fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            self.0.remove(key)
-        }
-
-        fn slots(&self) -> usize {
-            Subject::slots(&self.0)
-        }
-
-        fn memory_bytes(&self) -> usize {
-            Subject::memory_bytes(&self.0)
-        }
+        subject::delegate! { self.0: contains remove slots memory_bytes }
     }
 
     #[test]

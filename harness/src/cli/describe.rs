@@ -1,12 +1,12 @@
 //! The `describe` command: summarises a file of keys.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
-use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 use profile::{Description, Exact, Settings, describe as describe_file, name, shown};
 use relatives::sketches::hyper_log_log::{MAX_PRECISION, MIN_PRECISION};
@@ -17,6 +17,7 @@ use crate::run::ending::Ending;
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{Stdout, note};
 use crate::show::progress;
+use crate::show::sheet::markdown;
 use crate::show::sidecar::{Run, Sidecar};
 use crate::wording::large;
 
@@ -210,12 +211,11 @@ fn skew(description: &Description) -> String {
     }
 }
 
-fn heaviest(description: &Description) -> Table {
+fn heaviest(description: &Description) -> impl fmt::Display {
     let exact = description.exact.as_ref();
     let mut header = vec!["rank", "key", "count", "share"];
     header.extend(exact.iter().flat_map(|_| ["exactly", "too high by"]));
-    let mut table = markdown(&header);
-    for (place, heavy) in description.heaviest.iter().enumerate() {
+    let lines = (description.heaviest.iter().enumerate()).map(|(place, heavy)| {
         let share = 100.0 * heavy.count as f64 / description.keys as f64;
         let mut line = vec![
             (place + 1).to_string(),
@@ -228,73 +228,51 @@ fn heaviest(description: &Description) -> Table {
             line.push(HumanCount(count).to_string());
             line.push(HumanCount(heavy.count.saturating_sub(count)).to_string());
         }
-        table.add_row(line);
-    }
-    left(&mut table, 1);
-    table
+        line
+    });
+    let numbers = (0..header.len()).filter(|&column| column != 1);
+    markdown(header, lines, numbers)
 }
 
-fn sizes(description: &Description) -> Table {
-    let mut table = markdown(&[
+fn sizes(description: &Description) -> impl fmt::Display {
+    let header = [
         "filter",
         "set to",
         "size",
         "bits a key",
         "absent keys found",
         "can remove",
-    ]);
-    for size in &description.sizes {
-        table.add_row([
+    ];
+    let lines = description.sizes.iter().map(|size| {
+        [
             size.filter.to_owned(),
             size.parameters.clone(),
             HumanBytes(size.bytes).to_string(),
             format!("{:.1}", 8.0 * size.bytes as f64 / description.distinct),
             format!("{:.3} %", 100.0 * size.rate),
             (if size.removes { "yes" } else { "no" }).to_owned(),
-        ]);
-    }
-    left(&mut table, 0);
-    left(&mut table, 1);
-    table
+        ]
+    });
+    markdown(header, lines, 2..header.len())
 }
 
-fn bounds(exact: &Exact) -> Table {
-    let mut table = markdown(&["sketch", "what", "measured", "allowed", "verdict"]);
-    for bound in &exact.bounds {
-        let number = |value: f64| match value {
-            value if value >= 100.0 => HumanCount(value.round() as u64).to_string(),
-            value => format!("{value:.4}")
-                .trim_end_matches('0')
-                .trim_end_matches('.')
-                .to_owned(),
-        };
-        table.add_row([
+fn bounds(exact: &Exact) -> impl fmt::Display {
+    let header = ["sketch", "what", "measured", "allowed", "verdict"];
+    let number = |value: f64| match value {
+        value if value >= 100.0 => HumanCount(value.round() as u64).to_string(),
+        value => format!("{value:.4}")
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
+    };
+    let lines = exact.bounds.iter().map(|bound| {
+        [
             bound.structure.to_owned(),
             bound.quantity.clone(),
             number(bound.measured),
             format!("{} to {}", number(bound.least), number(bound.most)),
             (if bound.holds() { "held" } else { "BROKEN" }).to_owned(),
-        ]);
-    }
-    left(&mut table, 0);
-    left(&mut table, 1);
-    table
-}
-
-/// Creates a table that pastes into Markdown, with numbers aligned to the right.
-fn markdown(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(header);
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-/// Aligns a column of words to the left.
-fn left(table: &mut Table, column: usize) {
-    if let Some(column) = table.column_mut(column) {
-        column.set_cell_alignment(CellAlignment::Left);
-    }
+        ]
+    });
+    markdown(header, lines, 2..header.len())
 }

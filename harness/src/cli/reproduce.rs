@@ -216,7 +216,8 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use crate::machine::now;
-    use crate::results::record::{COLUMNS, Writer, sample};
+    use crate::results::file::Writer;
+    use crate::results::record::{COLUMNS, sample};
     use crate::show::sidecar::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are

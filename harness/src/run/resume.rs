@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
-use crate::results::record::{self, Row, Writer};
+use crate::results::file::{self, Writer};
+use crate::results::record::Row;
 use crate::run::plan::Plan;
 use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
@@ -70,7 +71,7 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
         differences.join("\n  ")
     );
     let (writer, torn) = Writer::resume(&files.csv)?;
-    let rows = record::read(&files.csv).context(
+    let rows = file::read(&files.csv).context(
         "cannot resume; delete the line named here, and it is measured again, or run without --resume, which keeps \
          these results aside",
     )?;

@@ -258,26 +258,12 @@ mod tests {
             LockFree::with_buckets(buckets).map(Self)
         }
 
-        fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            self.0.insert(key)
-        }
-
         fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
             let class = Subject::class(&self.0, key);
             self.0.contains(key) && class.is_none_or(|class| class.fingerprint % 8 != 0)
         }
 
-        fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            self.0.remove(key)
-        }
-
-        fn slots(&self) -> usize {
-            Subject::slots(&self.0)
-        }
-
-        fn memory_bytes(&self) -> usize {
-            Subject::memory_bytes(&self.0)
-        }
+        subject::delegate! { self.0: insert remove slots memory_bytes }
     }
 
     const WORKLOADS: [&str; 4] = [

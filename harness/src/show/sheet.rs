@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, presets};
 
 /// A table, with the text above and below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,17 +17,27 @@ pub struct Sheet {
     pub notes: Vec<String>,
 }
 
+/// Formats a table that pastes into Markdown unchanged, and never wraps a cell. The columns `numbers`
+/// are aligned to the right.
+pub(crate) fn markdown(
+    header: impl Into<Row>,
+    lines: impl IntoIterator<Item: Into<Row>>,
+    numbers: impl IntoIterator<Item = usize>,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(header);
+    table.add_rows(lines);
+    for column in numbers {
+        let column = table.column_mut(column).expect("the table has the column");
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
 impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let mut table = Table::new();
-        // Pastes into Markdown unchanged, and never wraps a ratio.
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(&self.header);
-        table.add_rows(&self.lines);
-        // Align numbers to the right.
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        let table = markdown(&self.header, &self.lines, 1..self.header.len());
         writeln!(formatter, "{}\n\n{table}\n", self.lead)?;
         self.notes
             .iter()

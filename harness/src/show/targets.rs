@@ -7,14 +7,13 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
-
 use crate::experiment::Experiment;
 use crate::experiment::target::Target;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::summary::Summary;
 use crate::results::verdict::{self, INTERVAL, Marks};
+use crate::show::sheet::markdown;
 use crate::wording::counted;
 
 /// How a measured ratio compares with its target.
@@ -124,18 +123,15 @@ impl fmt::Display for TargetVerdict {
 
 /// Formats the table of these lines, and says how many fall short.
 pub fn table(lines: &[Line]) -> String {
-    let mut table = Table::new();
-    // Pastes into Markdown unchanged.
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header([
+    let header = [
         "work", "keys", "threads", "subject", "against", "at least", "aim", "measured", "verdict",
-    ]);
+    ];
     let mut marks = Marks::default();
-    for line in lines {
+    let cells = |line: &Line| {
         let measured = line.measured.map_or("–".into(), |ratio| {
             marks.value(&ratio, |number| format!("{number:.2}"))
         });
-        table.add_row([
+        [
             line.work.clone(),
             line.keys.to_string(),
             line.threads.to_string(),
@@ -145,13 +141,9 @@ pub fn table(lines: &[Line]) -> String {
             line.aim.to_string(),
             measured,
             line.verdict().to_string(),
-        ]);
-    }
-    for column in [1, 2, 5, 6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+        ]
+    };
+    let table = markdown(header, lines.iter().map(cells), [1, 2, 5, 6, 7]);
     let with = |verdict| {
         lines
             .iter()

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::KINDS;
 use super::study::Shown;
 use crate::results::rows::{Record, header, read};
-use crate::results::{description, record};
+use crate::results::{description, file, record};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -112,7 +112,7 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     }
     let (first, _) = record::Row::COLUMNS[0];
     if header.iter().any(|name| name == first.as_bytes()) {
-        return Ok(Box::new(record::read(csv)?));
+        return Ok(Box::new(file::read(csv)?));
     }
     let why = if is(description::COLUMNS) {
         "it describes a file of keys".to_owned()

@@ -4,11 +4,14 @@ pub mod arrivals;
 pub mod draw;
 pub mod keys;
 pub mod latency;
+mod names;
 pub mod phase;
+mod validation;
 
 use serde::{Deserialize, Serialize};
 use subject::Operations;
-use thiserror::Error;
+
+pub use validation::InvalidWorkload;
 
 /// The highest load factor a workload may state: beyond it, buckets of four slots cannot be filled
 /// reliably.
@@ -143,36 +146,6 @@ impl Ycsb {
             Self::C => 100,
         }
     }
-
-    fn letter(self) -> char {
-        match self {
-            Self::A => 'a',
-            Self::B => 'b',
-            Self::C => 'c',
-            Self::D => 'd',
-            Self::F => 'f',
-        }
-    }
-
-    fn describe(self) -> &'static str {
-        match self {
-            Self::A => "50 % lookup, 50 % update",
-            Self::B => "95 % lookup, 5 % update",
-            Self::C => "lookup only",
-            Self::D => "95 % lookup of new keys, 5 % insert for the oldest",
-            Self::F => "50 % lookup, 50 % lookup and update",
-        }
-    }
-}
-
-/// A value that a workload cannot have, with the field that holds it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("field `{field}`: {problem}")]
-pub struct InvalidWorkload {
-    /// The field's name, as written in the experiment.
-    pub field: &'static str,
-    /// What is wrong and what is allowed.
-    pub problem: String,
 }
 
 fn default_hit() -> u8 {
@@ -215,104 +188,6 @@ impl Workload {
         match *self {
             Self::Lookup { skew, .. } | Self::Ycsb { skew, .. } | Self::Window { skew, .. } => skew,
             _ => 0.0,
-        }
-    }
-
-    /// Returns a short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It omits load
-    /// factor, hit percentage and skew, which have their own columns; but the name of a mix
-    /// includes its hit percentage unless it is the usual 50 %.
-    pub fn label(&self) -> String {
-        match *self {
-            Self::LookupHit { .. } => "lookup-hit".into(),
-            Self::LookupMiss { .. } => "lookup-miss".into(),
-            Self::Insert { .. } => "insert".into(),
-            Self::Remove { .. } => "remove".into(),
-            Self::Mix {
-                lookup,
-                insert,
-                remove,
-                hit,
-                ..
-            } if hit == default_hit() => format!("mix-{lookup}-{insert}-{remove}"),
-            Self::Mix {
-                lookup,
-                insert,
-                remove,
-                hit,
-                ..
-            } => format!("mix-{lookup}-{insert}-{remove}-hit-{hit}"),
-            Self::Lookup { .. } => "lookup".into(),
-            Self::Ycsb { mix, .. } => format!("ycsb-{}", mix.letter()),
-            Self::Window { lookup, .. } => format!("window-{lookup}-{}", 100 - lookup.min(100)),
-            Self::Grow {
-                insert,
-                lookup,
-                from: 0.0,
-                ..
-            } => format!("grow-{insert}-{lookup}"),
-            Self::Grow {
-                insert,
-                lookup,
-                from,
-                ..
-            } => format!("grow-{insert}-{lookup}-from-{from}"),
-        }
-    }
-
-    /// Returns a full description, such as `Lookup, key present (load factor 0.92)`.
-    pub fn describe(&self) -> String {
-        let hits = match *self {
-            Self::Lookup { hit, .. } => format!(", {hit} % hits"),
-            _ => String::new(),
-        };
-        let (title, skew, load) = (self.title(), zipf(self.skew()), self.load());
-        match self {
-            Self::Insert { .. } | Self::Grow { .. } => format!("{title} to load factor {load}"),
-            _ => format!("{title}{hits}{skew} (load factor {load})"),
-        }
-    }
-
-    /// Describes the operations without load factor, hit percentage and skew, for figures that show
-    /// those in another way.
-    pub fn title(&self) -> String {
-        match *self {
-            Self::LookupHit { .. } => "Lookup, key present".into(),
-            Self::LookupMiss { .. } => "Lookup, key absent".into(),
-            Self::Insert { .. } => "Insert, from empty".into(),
-            Self::Remove { .. } => "Remove, to empty".into(),
-            Self::Mix {
-                lookup,
-                insert,
-                remove,
-                hit,
-                ..
-            } => {
-                let hits = unusual(hit);
-                format!("{lookup} % lookup{hits}, {insert} % insert, {remove} % remove")
-            }
-            Self::Lookup { .. } => "Lookup".into(),
-            Self::Ycsb { mix, .. } => {
-                let letter = mix.letter().to_ascii_uppercase();
-                format!("YCSB {letter}: {}", mix.describe())
-            }
-            Self::Window { lookup, .. } => {
-                let slide = 100 - lookup.min(100);
-                format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest")
-            }
-            Self::Grow {
-                insert,
-                lookup,
-                hit,
-                from,
-                ..
-            } => {
-                let from = match from {
-                    0.0 => "empty".into(),
-                    from => format!("load factor {from}"),
-                };
-                let hits = unusual(hit);
-                format!("{insert} % insert, {lookup} % lookup{hits}, from {from}")
-            }
         }
     }
 
@@ -365,126 +240,6 @@ impl Workload {
         };
         shares.map(|share: f64| share / 100.0)
     }
-
-    /// Checks every value, so that what runs is what the experiment states.
-    ///
-    /// # Errors
-    ///
-    /// The first field with an impossible value, with what is allowed.
-    pub fn validate(&self) -> Result<(), InvalidWorkload> {
-        let load = self.load();
-        if !(load > 0.0 && load <= MAX_LOAD) {
-            return Err(invalid(
-                "load",
-                format!(
-                    "{load} is not a usable load factor: it must be above 0 and at most {MAX_LOAD}"
-                ),
-            ));
-        }
-        let skew = self.skew();
-        if !(0.0..=MAX_SKEW).contains(&skew) {
-            return Err(invalid(
-                "skew",
-                format!(
-                    "{skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
-                ),
-            ));
-        }
-        match *self {
-            Self::Mix {
-                lookup,
-                insert,
-                remove,
-                hit,
-                ..
-            } => {
-                percentages(&[
-                    ("lookup", lookup),
-                    ("insert", insert),
-                    ("remove", remove),
-                    ("hit", hit),
-                ])?;
-                if insert != remove {
-                    return Err(invalid(
-                        "insert",
-                        format!(
-                            "{insert} must equal remove ({remove}), so that the load factor holds"
-                        ),
-                    ));
-                }
-                all_of_them("lookup, insert and remove", &[lookup, insert, remove])
-            }
-            Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
-            Self::Window { lookup, .. } => percentages(&[("lookup", lookup)]),
-            Self::Grow {
-                insert,
-                lookup,
-                hit,
-                from,
-                load,
-            } => {
-                percentages(&[("insert", insert), ("lookup", lookup), ("hit", hit)])?;
-                if insert == 0 {
-                    let problem = "0 never fills the filter; it must be from 1 to 100";
-                    return Err(invalid("insert", problem.into()));
-                }
-                if !(0.0..load).contains(&from) {
-                    return Err(invalid(
-                        "from",
-                        format!("{from} must be from 0 to below load, which is {load}"),
-                    ));
-                }
-                all_of_them("lookup and insert", &[lookup, insert])
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Checks that these are percentages.
-fn percentages(fields: &[(&'static str, u8)]) -> Result<(), InvalidWorkload> {
-    for &(field, percent) in fields {
-        if percent > 100 {
-            return Err(invalid(
-                field,
-                format!("{percent} is not a percentage: it must be from 0 to 100"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that these percentages, one of which is `lookup`, sum to 100.
-fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
-    let sum: u16 = percentages.iter().copied().map(u16::from).sum();
-    if sum != 100 {
-        return Err(invalid(
-            "lookup",
-            format!("{names} are percentages and must sum to 100, not {sum}"),
-        ));
-    }
-    Ok(())
-}
-
-/// Returns a hit percentage in words for a title, or nothing if it is the usual one.
-fn unusual(hit: u8) -> String {
-    if hit == default_hit() {
-        String::new()
-    } else {
-        format!(", {hit} % hits")
-    }
-}
-
-/// Returns a Zipf law in words for a title, or nothing if there is none.
-fn zipf(skew: f64) -> String {
-    match skew {
-        0.0 => String::new(),
-        skew => format!(", Zipf {skew}"),
-    }
-}
-
-fn invalid(field: &'static str, problem: String) -> InvalidWorkload {
-    InvalidWorkload { field, problem }
 }
 
 #[cfg(test)]

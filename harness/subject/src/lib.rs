@@ -3,9 +3,11 @@
 use std::hash::Hash;
 
 use anyhow::Result;
-use filter::{Class, InsertError};
+pub use filter::Class;
+use filter::InsertError;
 
 pub mod calls;
+mod delegate;
 pub mod layout;
 pub mod one_lock;
 pub mod spin;

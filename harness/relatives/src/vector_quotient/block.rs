@@ -22,20 +22,16 @@ use kcas::steps::step;
 use subject::spin::{Held, Spin};
 
 use super::instructions::Instructions;
+use super::line::{self, Line};
 use super::mini_filter::{Run, SLOTS, TAG_WORDS, insert_tag, remove_tag, taken};
 
 /// The lowest bit of the version: set while a block is held.
 const LOCK: u64 = 1 << (SLOTS % 8 * 8);
 
-/// A cache line.
+/// A cache line that threads take and free.
 #[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub(super) struct Block {
-    /// The slots, and then the version.
-    tags: [AtomicU64; TAG_WORDS],
-    /// The slots of each bucket.
-    runs: [AtomicU64; 2],
-}
+#[repr(transparent)]
+pub(super) struct Block(pub(super) Line);
 
 /// What a lookup looks for in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +69,7 @@ impl Block {
     /// Returns the word with the version.
     #[inline]
     fn last(&self) -> &AtomicU64 {
-        &self.tags[TAG_WORDS - 1]
+        &self.0.tags[TAG_WORDS - 1]
     }
 
     /// Returns a word with the version at this moment.
@@ -95,39 +91,19 @@ impl Block {
         (self.last().load(Ordering::SeqCst) ^ before) | (before & LOCK)
     }
 
+    /// Counts the slots taken: exactly if the caller holds the block.
     #[inline(always)]
-    fn read(word: &AtomicU64) -> u64 {
-        step();
-        word.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn write(word: &AtomicU64, value: u64) {
-        step();
-        word.store(value, Ordering::Relaxed);
-    }
-
-    /// Returns a word of tags; the last one has the version, too.
-    #[inline]
-    pub(super) fn tags(&self, word: usize) -> u64 {
-        Self::read(&self.tags[word])
-    }
-
-    /// Returns the runs: exact if the caller holds the block, otherwise the halves may be from
-    /// different moments.
-    #[inline(always)]
-    pub(super) fn runs(&self) -> u128 {
-        let [low, high] = self.runs.each_ref().map(Self::read);
-        u128::from(low) | u128::from(high) << 64
+    pub(super) fn taken(&self) -> usize {
+        taken(self.0.runs())
     }
 
     /// Finds a slot of the bucket that holds the tag. If somebody changes the block meanwhile, the
     /// answer means nothing.
     #[inline(always)]
     pub(super) fn find(&self, with: impl Instructions, wanted: Wanted) -> Option<Found> {
-        let runs = self.runs();
+        let runs = self.0.runs();
         let run = with.run_of(wanted.bucket, runs);
-        let slot = with.find_tag(self, run, wanted.tag)?;
+        let slot = with.find_tag(&self.0, run, wanted.tag)?;
         Some(Found { runs, run, slot })
     }
 }
@@ -156,28 +132,29 @@ impl<'a> HeldBlock<'a> {
 
     #[inline]
     fn set_runs(&self, runs: u128) {
-        Block::write(&self.block().runs[0], runs as u64);
-        Block::write(&self.block().runs[1], (runs >> 64) as u64);
+        let [low, high] = &self.block().0.runs;
+        line::write(low, runs as u64);
+        line::write(high, (runs >> 64) as u64);
     }
 
     /// Changes the tags.
     #[inline(always)]
     fn change_tags(&self, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
-        let tags = &self.block().tags;
-        let mut words = tags.each_ref().map(Block::read);
+        let tags = &self.block().0.tags;
+        let mut words = tags.each_ref().map(line::read);
         let version = words[TAG_WORDS - 1] & !(LOCK - 1);
         words[TAG_WORDS - 1] &= LOCK - 1;
         words = change(words);
         words[TAG_WORDS - 1] |= version;
         for (word, value) in tags.iter().zip(words) {
-            Block::write(word, value);
+            line::write(word, value);
         }
     }
 
     /// Adds a tag; returns `false` if there is no room.
     #[inline(always)]
     pub(super) fn insert(&self, with: impl Instructions, wanted: Wanted) -> bool {
-        let runs = self.block().runs();
+        let runs = self.block().0.runs();
         if taken(runs) == SLOTS {
             return false;
         }

@@ -50,6 +50,7 @@
 
 mod block;
 mod instructions;
+mod line;
 mod mini_filter;
 
 use std::hash::{BuildHasher, Hash};
@@ -62,7 +63,7 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use block::{Block, HeldBlock, Wanted};
 use instructions::{Instructions, Processor, with_instructions};
-use mini_filter::{BUCKETS, SLOTS, taken};
+use mini_filter::{BUCKETS, SLOTS};
 
 /// With fewer slots taken than this, an insert does not look at the second block.
 const SHORTCUT: usize = SLOTS * 3 / 4;
@@ -165,8 +166,8 @@ impl VectorQuotient {
     fn insert_at(&self, with: impl Instructions, place: Place) -> bool {
         let [first, second] = place.blocks;
         // Looks without holding the blocks. If that misleads, a block gets a little fuller.
-        let in_first = taken(self.blocks[first].runs());
-        let emptier = if in_first >= SHORTCUT && taken(self.blocks[second].runs()) < in_first {
+        let in_first = self.blocks[first].taken();
+        let emptier = if in_first >= SHORTCUT && self.blocks[second].taken() < in_first {
             second
         } else {
             first

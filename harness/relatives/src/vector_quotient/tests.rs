@@ -55,7 +55,7 @@ fn without_the_second_block_it_is_filled_less() {
 #[test]
 fn the_shortcut_leaves_the_second_block_alone() {
     let filter = filter_of(2, Processor::best());
-    let taken = |block: usize| taken(filter.blocks[block].runs());
+    let taken = |block: usize| filter.blocks[block].taken();
     let prefers = |key: &u64| filter.place(key).blocks == [1, 0];
     let mut keys = (0..).filter(prefers);
     for key in keys.by_ref().take(SHORTCUT) {
@@ -255,7 +255,7 @@ mod steps {
             hook,
             || with_instructions!(filter.processor, with => filter.insert_at(with, place)),
         );
-        let taken = [0, 1].map(|block: usize| taken(filter.blocks[block].runs()));
+        let taken = [0, 1].map(|block: usize| filter.blocks[block].taken());
         assert_eq!((inserted, taken), (true, [SLOTS, 1]));
     }
 }

@@ -22,6 +22,7 @@
 //! 130,000 at 0.9, which makes a mix with 5 % updates useless beyond load 0.5.
 
 mod figure;
+mod findings;
 mod mix;
 mod results;
 mod run;
@@ -40,7 +41,6 @@ use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCucko
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::verdict::Verdict;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -337,35 +337,10 @@ impl Shown for Row {
 
     fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
         Story {
-            sentences: findings(rows),
+            sentences: findings::findings(rows),
             ..Story::default()
         }
     }
-}
-
-/// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
-/// slower.
-fn findings(rows: &[Row]) -> Vec<String> {
-    let results = CuckooHashingRows(rows);
-    let [smart, plain] = TABLES;
-    let sentence = |mix: Mix| {
-        let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
-        let ratios = results.loads().into_iter().filter_map(ratio);
-        let told: Vec<_> = ratios
-            .map(|(load, ratio)| {
-                let verdict = match Verdict::of(&ratio) {
-                    Verdict::Faster => "faster",
-                    Verdict::Slower => "slower",
-                    Verdict::TooCloseToCall => "too close to call",
-                    Verdict::TooNoisy => "too noisy to call",
-                    Verdict::TooFewRounds => "no claim for want of rounds",
-                };
-                format!("{verdict} up to load {load} ({:.2})", ratio.median)
-            })
-            .collect();
-        format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))
-    };
-    results.mixes().into_iter().map(sentence).collect()
 }
 
 /// Returns rows of both tables at load 0.5 under the first mix, one per table and round, with these
@@ -483,28 +458,5 @@ mod tests {
         ] {
             assert!(error.contains(expected), "{error}");
         }
-    }
-
-    #[test]
-    fn a_ratio_whose_interval_includes_one_is_no_claim_about_cuckoo_hashing() {
-        let told = |rounds: [[f64; 2]; 5]| {
-            let rows = sample(&rounds);
-            findings(&rows).remove(0)
-        };
-        let few = findings(&sample(&[[3.0, 1.0]; 4]));
-        assert_eq!(
-            few,
-            [
-                "smart-cuckoo over plain-cuckoo, mix 100/0/0: no claim for want of rounds up to load 0.5 (3.00)."
-            ]
-        );
-        let faster = told([[3.0, 1.0]; 5]);
-        assert_eq!(
-            faster,
-            "smart-cuckoo over plain-cuckoo, mix 100/0/0: faster up to load 0.5 (3.00)."
-        );
-        assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
-        let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
-        assert!(told(mixed).contains(": too noisy to call up to load 0.5 (1.00)"));
     }
 }

@@ -1,13 +1,13 @@
 //! Checks the K-CAS engines against the sums of what they did.
 
 use anyhow::Result;
-use comfy_table::{Table, presets};
 
 use super::Kcas;
 use super::contest::{Changes, Contest, Stuck, Workload};
 use super::engines::{ENGINES, EngineInfo};
 use crate::machine::pinning::Cores;
 use crate::show::print::{self, note};
+use crate::show::sheet::markdown;
 use crate::wording::counted;
 
 /// The verdict on an engine.
@@ -66,8 +66,6 @@ pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
         seconds: kcas.seconds * 10,
         ..kcas.clone()
     };
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
     let verdict = |entry, changes, entries| -> Result<String> {
         Ok(match check(entry, changes, entries, threads, &longer)? {
             EngineVerdict::Right => "right".into(),
@@ -79,8 +77,8 @@ pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
         (Changes::Increments, "words only grow"),
         (Changes::Returning, "values return"),
     ];
-    table.set_header(["engine", "k", cases[0].1, cases[1].1]);
-    let mut lines = Vec::new();
+    let header = ["engine", "k", cases[0].1, cases[1].1];
+    let mut found = Vec::new();
     for (changes, case) in cases {
         for entry in ENGINES {
             for entries in CHECKED {
@@ -88,20 +86,22 @@ pub(super) fn verdicts(kcas: &Kcas) -> Result<String> {
                 print::err(format_args!("  {case}, {}, k = {entries}: ", entry.name));
                 let verdict = verdict(entry, changes, entries)?;
                 note!("{verdict}");
-                lines.push(verdict);
+                found.push(verdict);
             }
         }
     }
-    let (growing, returning) = lines.split_at(lines.len() / 2);
+    let (growing, returning) = found.split_at(found.len() / 2);
     let cases = ENGINES
         .iter()
-        .flat_map(|entry| CHECKED.map(|entries| (entry.name, entries)));
-    for ((name, entries), (growing, returning)) in cases.zip(growing.iter().zip(returning)) {
-        table.add_row([name, &entries.to_string(), growing, returning]);
-    }
+        .flat_map(|entry| CHECKED.map(|entries| (entry.name, entries.to_string())));
+    let lines =
+        (cases.zip(growing).zip(returning)).map(|(((name, entries), growing), returning)| {
+            [name.into(), entries, growing.clone(), returning.clone()]
+        });
     Ok(format!(
-        "{table}\n\n{} on the same 16 words, {} each; words held against the sums of the \
+        "{}\n\n{} on the same 16 words, {} each; words held against the sums of the \
          operations that took effect.\n",
+        markdown(header, lines, []),
         counted(threads, "thread"),
         counted(longer.seconds.as_secs_f64(), "second")
     ))

@@ -1,8 +1,7 @@
 //! Counts the compare-and-swaps of an operation.
 
-use comfy_table::{CellAlignment, Table, presets};
-
 use super::engines::{Change, ENGINES, EngineInfo, MAX_ENTRIES};
+use crate::show::sheet::markdown;
 
 /// Counts the compare-and-swaps (and other read-modify-writes) of one uncontended operation on k
 /// words, for k = 1 … 8.
@@ -23,19 +22,15 @@ pub(super) fn table() -> String {
     let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
         .map(|entry| (entry.name, exchanges(entry)))
         .collect();
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
     let names = counted.iter().map(|(name, _)| *name);
-    table.set_header(["k", "2k + 1", "3k + 1"].into_iter().chain(names));
-    for entries in 1..=MAX_ENTRIES {
+    let header: Vec<_> = ["k", "2k + 1", "3k + 1"].into_iter().chain(names).collect();
+    let line = |entries: usize| {
         let k = entries as u64;
-        let counts = counted.iter().map(|(_, counts)| counts[entries - 1]);
-        let numbers = [k, 2 * k + 1, 3 * k + 1].into_iter().chain(counts);
-        table.add_row(numbers.map(|number| number.to_string()));
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+        let counts = counted.iter().map(move |(_, counts)| counts[entries - 1]);
+        [k, 2 * k + 1, 3 * k + 1].into_iter().chain(counts)
+    };
+    let columns = 0..header.len();
+    let table = markdown(header, (1..=MAX_ENTRIES).map(line), columns);
     format!(
         "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
     )

@@ -261,6 +261,25 @@ impl Shown for Row {
     }
 }
 
+/// Returns a row of an engine with two words and one thread, whose words are disjoint.
+#[cfg(test)]
+pub(crate) fn sample(engine: &str, round: usize, mops: f64) -> Row {
+    Row {
+        engine: engine.into(),
+        workload: Workload::Disjoint.label().into(),
+        entries: 2,
+        threads: 1,
+        round,
+        oversubscribed: false,
+        pinned: true,
+        operations: 1,
+        attempts: 1,
+        wrong_words: 0,
+        seconds: 1.0,
+        mops,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
@@ -324,19 +343,9 @@ mod tests {
 
     #[test]
     fn ratios_are_paired_within_rounds() {
-        let row = |engine: &str, round, mops| Row {
-            engine: engine.into(),
-            workload: "disjoint".into(),
-            entries: 2,
-            threads: 1,
-            round,
-            oversubscribed: false,
-            pinned: true,
-            operations: 1,
-            attempts: 1,
+        let row = |engine, round, mops| Row {
             wrong_words: round - 1,
-            seconds: 1.0,
-            mops,
+            ..sample(engine, round, mops)
         };
         let rows = [
             row("a", 1, 40.0),

@@ -62,24 +62,13 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::studies::kcas::sample;
 
     /// Our throughput increases by one per round, from 1; the other's stays at 1.
     fn rows(rounds: usize) -> Vec<Row> {
         let of_round = |round: usize| {
-            [(ENGINES[0].name, round as f64), (ENGINES[1].name, 1.0)].map(|(engine, mops)| Row {
-                engine: engine.into(),
-                workload: Workload::Disjoint.label().into(),
-                entries: 2,
-                threads: 1,
-                round,
-                oversubscribed: false,
-                pinned: true,
-                operations: 1,
-                attempts: 1,
-                wrong_words: 0,
-                seconds: 1.0,
-                mops,
-            })
+            [(ENGINES[0].name, round as f64), (ENGINES[1].name, 1.0)]
+                .map(|(engine, mops)| sample(engine, round, mops))
         };
         (1..=rounds).flat_map(of_round).collect()
     }

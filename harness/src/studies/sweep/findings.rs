@@ -1,6 +1,6 @@
 //! Turns the rows of a sweep into sentences.
 
-use super::table::{OURS, headlines};
+use super::headlines::{OURS, headlines};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;

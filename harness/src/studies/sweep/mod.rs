@@ -1,12 +1,15 @@
 //! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
 //! findings.
 
+mod caption;
 pub mod command;
 mod figure;
 mod findings;
+mod headlines;
 pub mod numbers;
 mod one;
 mod options;
+mod panel;
 #[cfg(feature = "simulation")]
 mod prediction;
 pub mod simulate;

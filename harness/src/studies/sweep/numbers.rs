@@ -17,9 +17,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::table::{OURS, is_lookup, named};
+use super::headlines::{OURS, is_lookup, named};
+use crate::results::file;
 use crate::results::headline::Headline;
-use crate::results::record::{self, Row};
+use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::results::verdict::{Marks, Verdict};
 use crate::show::files;
@@ -64,7 +65,7 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
-    let new = renewed(&old, |csv| record::read(&directory.join(csv)))
+    let new = renewed(&old, |csv| file::read(&directory.join(csv)))
         .with_context(|| page.display().to_string())?;
     Ok((old, new))
 }

@@ -1,5 +1,6 @@
 //! Runs one experiment, reports its progress, and writes its files.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,13 +11,14 @@ use super::options::{Options, Prepared};
 use super::{figure, findings};
 use crate::experiment::Experiment;
 use crate::machine::{self, Source};
-use crate::results::record::{Row, Writer};
+use crate::results::file::Writer;
+use crate::results::record::Row;
 use crate::run::estimate::Estimate;
 use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::Earlier;
 use crate::run::runner::{self, Event, Sweep};
 use crate::show::files;
-use crate::show::outputs::{self, Written};
+use crate::show::outputs::{self, Outputs, Written};
 use crate::show::print::{note, say};
 use crate::show::progress;
 use crate::show::sidecar::Sidecar;
@@ -78,24 +80,16 @@ pub(super) fn run(
     }
     let keys = options.keys(&experiment)?;
     announce(&experiment, &keys, &plan, estimate);
-    let (mut sidecar, writer, made) = match earlier {
-        Some(earlier) => go_on(earlier, &plan, experiment.rounds),
-        None => {
-            outputs::reserve(&options.out, &experiment.name)?;
-            (sidecar, None, Vec::new())
-        }
+    let begun = match earlier {
+        Some(earlier) => go_on(earlier, &files, &plan, experiment.rounds),
+        None => begin(sidecar, &files, &options.out, &experiment.name),
     };
-    sidecar.write(&files.sidecar)?;
-    let mut writer = match writer {
-        Some(writer) => writer,
-        None => Writer::create(&files.csv)?,
-    };
-
+    let (mut sidecar, writer, made) = begun?;
     if let Some(latency) = &sidecar.run.latency {
         note!("  latency: {latency}");
     }
+
     rows.clone_from(&made);
-    let mut progress = Progress::new(&experiment, &plan, made.len());
     let sweep = Sweep {
         experiment: &experiment,
         registry,
@@ -105,55 +99,19 @@ pub(super) fn run(
         made: &made,
     };
     let started = Instant::now();
-    let result = runner::run(&sweep, stop, &mut |event| {
-        match event {
-            Event::Next(measurement) => progress.show(measurement),
-            Event::Made(row) => {
-                writer.write(&row)?;
-                rows.push(row);
-                progress.advance();
-            }
-            Event::Ended {
-                workload,
-                rounds,
-                reason,
-            } => {
-                if experiment.stopping_rule().adapts() {
-                    let of_workload = format!("{}: ", workload.describe());
-                    let line = format!("{of_workload}{}, {reason}", counted(rounds, "round"));
-                    progress.say(&line);
-                    // A resumed run passes workloads again that it has already reported.
-                    let told = &mut sidecar.run.rounds;
-                    told.retain(|line| !line.starts_with(&of_workload));
-                    told.push(line);
-                }
-            }
-        }
-        Ok(())
-    });
-    progress.finish();
-    let mut written = Written::default();
-    let interrupted = stop.load(Ordering::Relaxed);
+    let result = measure(&sweep, stop, writer, &mut sidecar, rows);
     if rows.is_empty() {
         say!("Nothing was measured.");
-    } else {
-        if let Some(table) = Row::sheet(rows) {
-            say!("\n{table}");
-        }
-        written.add(&files.csv, Ok(()));
+    } else if let Some(table) = Row::sheet(rows) {
+        say!("\n{table}");
     }
+    let interrupted = stop.load(Ordering::Relaxed);
     if result.is_ok() && !interrupted {
         note!("  took {}", minutes(started.elapsed()));
         sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
     }
-    written.add(&files.sidecar, sidecar.write(&files.sidecar));
-    if !rows.is_empty() {
-        let figure = figure::of(rows, Some(&sidecar))
-            .and_then(|figure| files::write(&files.figure, &figure.render()?));
-        written.add(&files.figure, figure);
-        written.name();
-    }
+    let written = write(&files, &sidecar, rows);
     if let Some(warning) = findings::overload_warning(rows) {
         note!("{warning}");
     }
@@ -174,8 +132,81 @@ pub(super) fn run(
     Ok(())
 }
 
+/// Makes the measurements that are still to be made. Each row is written at once, and added to
+/// `rows`; the sidecar is told how many rounds each workload had.
+fn measure(
+    sweep: &Sweep,
+    stop: &AtomicBool,
+    mut writer: Writer,
+    sidecar: &mut Sidecar,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let experiment = sweep.experiment;
+    let mut progress = Progress::new(experiment, sweep.plan, rows.len());
+    let result = runner::run(sweep, stop, &mut |event| {
+        match event {
+            Event::Next(measurement) => progress.show(measurement),
+            Event::Made(row) => {
+                writer.write(&row)?;
+                rows.push(row);
+                progress.advance();
+            }
+            Event::Ended {
+                workload,
+                rounds,
+                reason,
+            } if experiment.stopping_rule().adapts() => {
+                let of_workload = format!("{}: ", workload.describe());
+                let line = format!("{of_workload}{}, {reason}", counted(rounds, "round"));
+                progress.say(&line);
+                // A resumed run passes workloads again that it has already reported.
+                let told = &mut sidecar.run.rounds;
+                told.retain(|line| !line.starts_with(&of_workload));
+                told.push(line);
+            }
+            Event::Ended { .. } => {}
+        }
+        Ok(())
+    });
+    progress.finish();
+    result
+}
+
+/// Writes the files of a run that has ended, but for the rows, which are in theirs.
+fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
+    let mut written = Written::default();
+    if !rows.is_empty() {
+        written.add(&files.csv, Ok(()));
+    }
+    written.add(&files.sidecar, sidecar.write(&files.sidecar));
+    if !rows.is_empty() {
+        let figure = figure::of(rows, Some(sidecar))
+            .and_then(|figure| files::write(&files.figure, &figure.render()?));
+        written.add(&files.figure, figure);
+        written.name();
+    }
+    written
+}
+
+/// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.
+fn begin(
+    sidecar: Sidecar,
+    files: &Outputs,
+    directory: &Path,
+    name: &str,
+) -> Result<(Sidecar, Writer, Vec<Row>)> {
+    outputs::reserve(directory, name)?;
+    sidecar.write(&files.sidecar)?;
+    Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
+}
+
 /// Continues an earlier run of this plan, with at least `rounds` rounds.
-fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Writer>, Vec<Row>) {
+fn go_on(
+    earlier: Earlier,
+    files: &Outputs,
+    plan: &Plan,
+    rounds: usize,
+) -> Result<(Sidecar, Writer, Vec<Row>)> {
     let missing = earlier.missing(plan, rounds);
     let Earlier {
         mut sidecar,
@@ -200,7 +231,8 @@ fn go_on(earlier: Earlier, plan: &Plan, rounds: usize) -> (Sidecar, Option<Write
         );
     }
     sidecar.run.resumed.push(machine::now());
-    (sidecar, Some(writer), rows)
+    sidecar.write(&files.sidecar)?;
+    Ok((sidecar, writer, rows))
 }
 
 /// Prints what is about to be done, and how long that takes.

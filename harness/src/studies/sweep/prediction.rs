@@ -57,7 +57,7 @@ pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
             median, low, high, ..
         } = pair.measured;
         vec![
-            super::table::named(pair.case),
+            super::headlines::named(pair.case),
             pair.subject.to_owned(),
             pair.place.to_string(),
             format!("{:.1}", pair.predicted),

@@ -97,7 +97,8 @@ mod simulating {
     use crate::experiment::threads::{Count, Threads};
     use crate::experiment::{self, Experiment};
     use crate::machine::{self, pinning::Cores};
-    use crate::results::record::{self, Row};
+    use crate::results::file;
+    use crate::results::record::Row;
     use crate::run::ending::{Ending, stop_on_ctrl_c};
     use crate::run::plan::{Part, Plan};
     use crate::run::runner::Sweep;
@@ -193,7 +194,7 @@ mod simulating {
             );
         }
         let measured = match &options.against {
-            Some(directory) => Some(record::read(
+            Some(directory) => Some(file::read(
                 &directory.join(format!("{}.csv", experiment.name)),
             )?),
             None => None,

@@ -39,7 +39,8 @@ pub use variants::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
-pub(super) use words::{HelpingReaders, OwnersByDcss, Words};
+pub(super) use words::HelpingReaders;
+pub(crate) use words::{OwnersByDcss, Words};
 
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};

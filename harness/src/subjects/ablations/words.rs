@@ -38,67 +38,47 @@ fn succeeded(done: Result<(), Error>) -> bool {
     }
 }
 
-/// Ours: descriptors are reused, and readers do not help.
-impl Words for WordArray {
-    fn try_new(len: usize) -> Result<Self, OutOfMemory> {
-        WordArray::try_new(len)
-    }
+macro_rules! words {
+    ($($(#[doc = $doc:literal])+ $array:ty;)+) => {$(
+        $(#[doc = $doc])+
+        impl Words for $array {
+            fn try_new(len: usize) -> Result<Self, OutOfMemory> {
+                Self::try_new(len)
+            }
 
-    fn len(&self) -> usize {
-        self.len()
-    }
+            fn len(&self) -> usize {
+                self.len()
+            }
 
-    #[inline]
-    fn load(&self, index: usize) -> u64 {
-        self.load(index)
-    }
+            #[inline]
+            fn load(&self, index: usize) -> u64 {
+                self.load(index)
+            }
 
-    #[inline]
-    fn load_raw(&self, index: usize) -> u64 {
-        self.load_raw(index)
-    }
+            #[inline]
+            fn load_raw(&self, index: usize) -> u64 {
+                self.load_raw(index)
+            }
 
-    #[inline]
-    fn replace(&self, index: usize, current: u64, new: u64) -> bool {
-        self.compare_exchange(index, current, new).is_ok()
-    }
+            #[inline]
+            fn replace(&self, index: usize, current: u64, new: u64) -> bool {
+                self.compare_exchange(index, current, new).is_ok()
+            }
 
-    #[inline]
-    fn replace_all(&self, entries: &[Entry]) -> bool {
-        succeeded(self.kcas(entries))
-    }
+            #[inline]
+            fn replace_all(&self, entries: &[Entry]) -> bool {
+                succeeded(self.kcas(entries))
+            }
+        }
+    )+};
 }
 
-/// The same protocol with descriptors on the heap, reclaimed by epochs. Readers do not help here
-/// either.
-impl Words for kcas_epoch::WordArray {
-    fn try_new(len: usize) -> Result<Self, OutOfMemory> {
-        kcas_epoch::WordArray::try_new(len)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    #[inline]
-    fn load(&self, index: usize) -> u64 {
-        self.load(index)
-    }
-
-    #[inline]
-    fn load_raw(&self, index: usize) -> u64 {
-        self.load_raw(index)
-    }
-
-    #[inline]
-    fn replace(&self, index: usize, current: u64, new: u64) -> bool {
-        self.compare_exchange(index, current, new).is_ok()
-    }
-
-    #[inline]
-    fn replace_all(&self, entries: &[Entry]) -> bool {
-        succeeded(self.kcas(entries))
-    }
+words! {
+    /// Ours: descriptors are reused, and readers do not help.
+    WordArray;
+    /// The same protocol with descriptors on the heap, reclaimed by epochs. Readers do not help here
+    /// either.
+    kcas_epoch::WordArray;
 }
 
 /// Ours, with one or two decisions changed: whether a reader that meets an operation in progress
@@ -110,7 +90,7 @@ pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
 /// Readers help.
 pub(in super::super) type HelpingReaders = Otherwise<true, false>;
 /// Owners install by DCSS.
-pub(in super::super) type OwnersByDcss = Otherwise<false, true>;
+pub(crate) type OwnersByDcss = Otherwise<false, true>;
 
 impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_READERS, DCSS> {
     fn try_new(len: usize) -> Result<Self, OutOfMemory> {

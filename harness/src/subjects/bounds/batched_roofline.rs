@@ -37,11 +37,6 @@ impl Subject for BatchedRoofline {
         false
     }
 
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
     #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
@@ -62,13 +57,7 @@ impl Subject for BatchedRoofline {
         false
     }
 
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
+    subject::delegate! { self.0: contains slots memory_bytes }
 }
 
 #[cfg(test)]

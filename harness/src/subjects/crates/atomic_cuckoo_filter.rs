@@ -61,16 +61,6 @@ impl Subject for AtomicCuckooFilter {
         self.0.insert(key).is_ok()
     }
 
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(key)
-    }
-
     fn slots(&self) -> usize {
         self.0.capacity()
     }
@@ -78,6 +68,8 @@ impl Subject for AtomicCuckooFilter {
     fn memory_bytes(&self) -> usize {
         self.0.capacity() * FINGERPRINT_BITS / 8 + size_of::<Self>()
     }
+
+    subject::delegate! { self.0: contains remove }
 }
 
 #[cfg(test)]

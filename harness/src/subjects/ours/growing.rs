@@ -65,16 +65,6 @@ impl Subject for Growing {
         self.filter.insert(key).is_ok()
     }
 
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.filter.contains(key)
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.filter.remove(key)
-    }
-
     fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         self.filter
             .insert_unique(key)
@@ -95,9 +85,7 @@ impl Subject for Growing {
         self.slots
     }
 
-    fn memory_bytes(&self) -> usize {
-        self.filter.memory_bytes()
-    }
+    subject::delegate! { self.filter: contains remove memory_bytes }
 }
 
 /// [`Growing`], with many lookups in a row made by a [`Reader`](filter::growing::Reader).
@@ -115,16 +103,6 @@ impl Subject for GrowingReader {
     }
 
     #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(key)
-    }
-
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
-    #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
         keys: impl ExactSizeIterator<Item = &'k K>,
@@ -134,16 +112,5 @@ impl Subject for GrowingReader {
         keys.for_each(|key| tell(reader.contains(key)));
     }
 
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(key)
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
+    subject::delegate! { self.0: insert contains remove slots memory_bytes }
 }

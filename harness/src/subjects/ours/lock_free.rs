@@ -46,16 +46,6 @@ impl Subject for LockFree {
         self.0.insert(key).is_ok()
     }
 
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(key)
-    }
-
     fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         self.0.insert_unique(key)
     }
@@ -72,7 +62,5 @@ impl Subject for LockFree {
         self.0.capacity()
     }
 
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
+    subject::delegate! { self.0: contains remove memory_bytes }
 }

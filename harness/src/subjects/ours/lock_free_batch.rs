@@ -4,7 +4,6 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use arrayvec::ArrayVec;
-use filter::Class;
 use subject::Subject;
 
 use super::LockFree;
@@ -27,16 +26,6 @@ impl Subject for LockFreeBatch {
     }
 
     #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(key)
-    }
-
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
-    #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
         mut keys: impl ExactSizeIterator<Item = &'k K>,
@@ -56,20 +45,5 @@ impl Subject for LockFreeBatch {
         found.iter().for_each(|&found| tell(found));
     }
 
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(key)
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        self.0.class(key)
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
+    subject::delegate! { self.0: insert contains remove class slots memory_bytes }
 }

@@ -29,16 +29,6 @@ impl Subject for LockFreeFitted {
         self.0.insert(key).is_ok()
     }
 
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.contains(key)
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(key)
-    }
-
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
         Some(self.0.class(key))
     }
@@ -47,7 +37,5 @@ impl Subject for LockFreeFitted {
         self.0.capacity()
     }
 
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
+    subject::delegate! { self.0: contains remove memory_bytes }
 }

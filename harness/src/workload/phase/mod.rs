@@ -228,46 +228,33 @@ impl Phase {
                 let batch = take(range, length);
                 tally.operations += batch.len() as u64;
                 tally.refused += count(keys.iter(batch), |key| !subject.insert(key));
-                range.start < range.end
+                return range.start < range.end;
             }
             Self::Remove(range) => {
                 let batch = take(range, length);
                 tally.operations += batch.len() as u64;
                 tally.missing += count(keys.iter(batch), |key| !subject.remove(key));
-                range.start < range.end
+                return range.start < range.end;
             }
             Self::LookupResident(cycle) => {
                 let batch = cycle.next_batch(length);
                 let asked = batch.len();
                 tally.operations += asked as u64;
                 tally.missing += (asked - count_present(subject, keys, batch)) as u64;
-                true
             }
             Self::LookupAbsent(cycle) => {
                 let batch = cycle.next_batch(length);
                 tally.operations += batch.len() as u64;
                 tally.absent += batch.len() as u64;
                 tally.false_positives += count_present(subject, keys, batch) as u64;
-                true
             }
-            Self::Lookup(lookups) => {
-                lookups.perform_batch(subject, keys, length, tally);
-                true
-            }
-            Self::Mix(mix) => {
-                mix.perform_batch(subject, keys, length, tally);
-                true
-            }
-            Self::Update(updates) => {
-                updates.perform_batch(subject, keys, length, tally);
-                true
-            }
-            Self::Window(window) => {
-                window.perform_batch(subject, keys, length, tally);
-                true
-            }
-            Self::Grow(growth) => growth.perform_batch(subject, keys, length, tally),
+            Self::Lookup(lookups) => lookups.perform_batch(subject, keys, length, tally),
+            Self::Mix(mix) => mix.perform_batch(subject, keys, length, tally),
+            Self::Update(updates) => updates.perform_batch(subject, keys, length, tally),
+            Self::Window(window) => window.perform_batch(subject, keys, length, tally),
+            Self::Grow(growth) => return growth.perform_batch(subject, keys, length, tally),
         }
+        true
     }
 
     /// Counts this thread's keys that should be in the filter but are not, because it has refused

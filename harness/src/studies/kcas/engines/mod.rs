@@ -1,5 +1,5 @@
 //! The K-CAS engines: ways to change several words of memory at one moment, ours and its rivals,
-//! behind one trait, one file each.
+//! behind one trait: ours in one file, and each of the others in one.
 //!
 //! Each does the same: it reads some words, and replaces them all if none has changed meanwhile. An
 //! engine is used as its documentation shows, at its best.
@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kcas::WordArray;
 
-mod by_dcss;
 mod crate_kcas;
 #[cfg(target_arch = "x86_64")]
 mod crate_mwcas;
-mod epoch;
 mod mutex;
-mod reused;
+mod ours;
 
 /// Maximum number of threads that may use the words of one engine.
 pub const MAX_THREADS: usize = 256;
@@ -148,9 +146,9 @@ impl EngineInfo {
 
 /// Every engine; ours first.
 pub const ENGINES: &[EngineInfo] = &[
-    reused::ENGINE,
-    by_dcss::ENGINE,
-    epoch::ENGINE,
+    ours::REUSED,
+    ours::BY_DCSS,
+    ours::EPOCH,
     crate_kcas::ENGINE,
     #[cfg(target_arch = "x86_64")]
     crate_mwcas::ENGINE,

@@ -1,0 +1,103 @@
+//! Running a program in a test, with what it wrote.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// Returns what the program wrote, and the statistics; it must succeed.
+pub fn run(command: &mut Command, input: &[u8]) -> (Vec<u8>, String) {
+    let output = output(command, input);
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{messages}");
+    (output.stdout, messages)
+}
+
+fn output(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // A program that reads files has no use for it.
+        scope.spawn(move || stdin.write_all(input).or(Ok::<_, ()>(())));
+        child.wait_with_output().unwrap()
+    })
+}
+
+/// Returns the error message of the program; it must fail.
+pub fn complaint(command: &mut Command) -> String {
+    failure(command, 1)
+}
+
+/// Returns its message about options that it does not accept.
+pub fn misuse(command: &mut Command) -> String {
+    failure(command, 2)
+}
+
+fn failure(command: &mut Command, code: i32) -> String {
+    let output = output(command, b"");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{messages}");
+    assert!(output.stdout.is_empty());
+    messages
+}
+
+/// Checks that each program succeeds, and says nothing of an error, when nobody reads its output.
+pub fn succeed_unread(programs: impl IntoIterator<Item = Command>) {
+    for mut command in programs {
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command
+            .stdin(Stdio::null())
+            .stdout(closed)
+            .output()
+            .unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{command:?}: {messages}");
+        for complaint in ["rror", "panicked"] {
+            assert!(!messages.contains(complaint), "{command:?}: {messages}");
+        }
+    }
+}
+
+/// Checks that no program dies of a message that nobody reads.
+pub fn succeed_unheard(programs: impl IntoIterator<Item = Command>) {
+    for mut command in programs {
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command
+            .stdin(Stdio::null())
+            .stderr(closed)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command:?}");
+    }
+}
+
+/// Checks that each program reports a full disk in one line.
+#[cfg(target_os = "linux")]
+pub fn report_a_full_disk(programs: impl IntoIterator<Item = Command>) {
+    for mut command in programs {
+        let mut full = std::fs::File::options();
+        let full = full.write(true).open("/dev/full").unwrap();
+        let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {messages}");
+        let last = messages.lines().last().unwrap();
+        assert!(
+            last.starts_with("error: cannot "),
+            "{command:?}: {messages}"
+        );
+        assert!(
+            last.contains("No space left on device"),
+            "{command:?}: {messages}"
+        );
+        assert_eq!(
+            messages.matches("rror").count(),
+            2,
+            "{command:?}: {messages}"
+        );
+    }
+}

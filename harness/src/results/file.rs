@@ -1,0 +1,392 @@
+//! The CSV file of a sweep: written row by row, continued after an interruption, and read again.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use crate::results::record::{COLUMNS, Row};
+use crate::results::rows::Record;
+use crate::wording::counted;
+
+/// Columns that older files lack; a missing value is read as 0, or as no text.
+const LATER_COLUMNS: [&str; 9] = [
+    "frozen",
+    "hit",
+    "skew",
+    "offered_mops",
+    "p50_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "simulated",
+];
+
+impl Row {
+    /// Returns the values that distinguish this measurement from all others of its run.
+    fn measurement(&self) -> ([String; 3], [u64; 3], [usize; 4]) {
+        let names = [&self.subject, &self.workload, &self.simulated].map(String::clone);
+        let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
+        let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
+        (names, shares, counts)
+    }
+}
+
+/// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run
+/// keeps all that it has done.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    csv: csv::Writer<File>,
+}
+
+impl Writer {
+    /// Starts a new file with the header. An existing file is an error and is never overwritten.
+    pub fn create(path: &Path) -> Result<Self> {
+        let file = File::create_new(path)
+            .with_context(|| format!("cannot create the results file {}", path.display()))?;
+        // Write the header here, not with the first row, so that even a run without rows leaves a
+        // readable file.
+        let mut csv = csv::WriterBuilder::new()
+            .has_headers(false)
+            .from_writer(file);
+        (csv.write_record(COLUMNS.iter().map(|(name, _)| name)))
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(csv.flush()?))
+            // Half a header is of no use.
+            .inspect_err(|_| drop(fs::remove_file(path)))
+            .with_context(|| format!("cannot write to {}", path.display()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            csv,
+        })
+    }
+
+    /// Continues a file that an earlier run left. Anything after the last line end is half a row,
+    /// written by a process that was killed. It is cut off and returned; empty if there is none.
+    pub fn resume(path: &Path) -> Result<(Self, String)> {
+        let cannot = || format!("cannot continue the results file {}", path.display());
+        let text = std::fs::read(path).with_context(cannot)?;
+        let whole = (text.iter().rposition(|&byte| byte == b'\n')).map_or(0, |end| end + 1);
+        if whole == 0 {
+            std::fs::remove_file(path).with_context(cannot)?;
+            return Ok((Self::create(path)?, String::from_utf8_lossy(&text).into()));
+        }
+        let file = File::options().append(true).open(path);
+        let file = file.with_context(cannot)?;
+        file.set_len(whole as u64).with_context(cannot)?;
+        let writer = Self {
+            path: path.to_owned(),
+            csv: csv::WriterBuilder::new()
+                .has_headers(false)
+                .from_writer(file),
+        };
+        Ok((writer, String::from_utf8_lossy(&text[whole..]).into()))
+    }
+
+    /// Appends one row; rejects a row that [`Record::validate`] rejects.
+    pub fn write(&mut self, row: &Row) -> Result<()> {
+        row.validate()
+            .with_context(|| format!("refusing to record {row:?}"))?;
+        self.csv
+            .serialize(row)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(self.csv.flush()?))
+            .with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+}
+
+/// Reads all rows of a file, which must be those of one run. Errors name the file, the line and the
+/// column.
+pub fn read(path: &Path) -> Result<Vec<Row>> {
+    let name = path.display();
+    let text = fs::read(path).with_context(|| format!("cannot open the results file {name}"))?;
+    let mut csv = csv::Reader::from_reader(&*text);
+    let header = csv
+        .headers()
+        .with_context(|| format!("{name}, line 1: not a CSV header"))?
+        .clone();
+    check_header(&header).with_context(|| format!("{name}, line 1"))?;
+
+    // A complete row ends with a line end.
+    let is_cut_off = |line: u64| {
+        let end = text.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        line == end && !text.ends_with(b"\n")
+    };
+    let wrong = |error: &csv::Error| {
+        let what = locate(error, &header);
+        let line = error.position().map_or(0, csv::Position::line);
+        if is_cut_off(line) {
+            anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again")
+        } else {
+            anyhow!("{name}: {what}")
+        }
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut measured = HashSet::new();
+    for record in csv.records() {
+        let record = record.map_err(|error| wrong(&error))?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let row: Row = record
+            .deserialize(Some(&header))
+            .map_err(|error| wrong(&error))?;
+        row.validate()
+            .with_context(|| format!("{name}, line {line}"))?;
+        if let Some(first) = rows.first() {
+            ensure!(
+                row.experiment == first.experiment,
+                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep each run in a file of its own",
+                row.experiment,
+                first.experiment
+            );
+        }
+        ensure!(
+            measured.insert(row.measurement()),
+            "{name}, line {line}: round {} of {} under {} at {} appears twice",
+            row.round,
+            row.subject,
+            row.workload,
+            counted(row.threads, "thread")
+        );
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Checks that each column is there once, unless older files lack it.
+fn check_header(header: &csv::StringRecord) -> Result<()> {
+    for (column, _) in COLUMNS {
+        match header.iter().filter(|found| found == column).count() {
+            0 if LATER_COLUMNS.contains(column) => {}
+            0 => bail!("column `{column}` is missing"),
+            1 => {}
+            _ => bail!("column `{column}` appears twice"),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the line and the name of the column, instead of its number, to an error of the CSV reader.
+fn locate(error: &csv::Error, header: &csv::StringRecord) -> String {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::Deserialize { err, .. } => {
+            let column = err.field().and_then(|field| header.get(field as usize));
+            match column {
+                Some(column) => format!("line {line}, column `{column}`: {}", err.kind()),
+                None => format!("line {line}: {}", err.kind()),
+            }
+        }
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!("line {line}: {len} values where the header has {expected_len}"),
+        _ => format!("line {line}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::record::sample;
+
+    fn row() -> Row {
+        Row {
+            experiment: "tiny".into(),
+            keys: 1000,
+            slots: 1088,
+            memory_bytes: 2176,
+            operations: 50_000,
+            seconds: 0.01,
+            ..sample("lock-free", "lookup-hit", 2, 1, 5.0)
+        }
+    }
+
+    fn read_text(text: &str) -> Result<Vec<Row>> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        std::fs::write(&path, text).unwrap();
+        read(&path)
+    }
+
+    fn complaint(text: &str) -> String {
+        format!("{:#}", read_text(text).unwrap_err())
+    }
+
+    fn header() -> String {
+        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        names.join(",")
+    }
+
+    #[test]
+    fn rows_are_in_the_file_while_the_writer_is_still_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), []);
+        let second = Row {
+            round: 2,
+            seconds: 1.0 / 3.0,
+            ..row()
+        };
+        writer.write(&row()).unwrap();
+        writer.write(&second).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(), second]);
+    }
+
+    #[test]
+    fn a_file_is_gone_on_with_after_its_last_whole_row() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        Writer::create(&path).unwrap().write(&row()).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let second = Row { round: 2, ..row() };
+        for torn in ["", "tiny,lock-free,lookup-hit,2,0,2,fal"] {
+            std::fs::write(&path, format!("{whole}{torn}")).unwrap();
+            let (mut writer, cut) = Writer::resume(&path).unwrap();
+            assert_eq!(cut, torn);
+            assert_eq!(read(&path).unwrap(), [row()]);
+            writer.write(&second).unwrap();
+            assert_eq!(read(&path).unwrap(), [row(), second.clone()]);
+        }
+        for torn in ["", "experiment,sub"] {
+            std::fs::write(&path, torn).unwrap();
+            let (mut writer, cut) = Writer::resume(&path).unwrap();
+            assert_eq!(cut, torn);
+            writer.write(&second).unwrap();
+            assert_eq!(read(&path).unwrap(), std::slice::from_ref(&second));
+        }
+    }
+
+    #[test]
+    fn an_existing_file_is_never_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        Writer::create(&path).unwrap().write(&row()).unwrap();
+        assert!(Writer::create(&path).is_err());
+        assert_eq!(read(&path).unwrap(), [row()]);
+    }
+
+    #[test]
+    fn impossible_values_are_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        for (column, bad) in [
+            (
+                "mops",
+                Row {
+                    mops: f64::NAN,
+                    ..row()
+                },
+            ),
+            (
+                "seconds",
+                Row {
+                    seconds: -1.0,
+                    ..row()
+                },
+            ),
+            (
+                "load_factor",
+                Row {
+                    load_factor: 1.5,
+                    ..row()
+                },
+            ),
+            (
+                "threads",
+                Row {
+                    threads: 0,
+                    ..row()
+                },
+            ),
+        ] {
+            let error = format!("{:#}", writer.write(&bad).unwrap_err());
+            assert!(error.contains(&format!("`{column}`")), "{error}");
+        }
+        assert_eq!(read(&path).unwrap(), []);
+    }
+
+    #[test]
+    fn files_from_before_threads_could_be_frozen_are_read() {
+        let old = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,slots,\
+                   memory_bytes,operations,refused,seconds,mops\n\
+                   tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0\n";
+        assert_eq!(read_text(old).unwrap(), [row()]);
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+        for row in read(&committed.join("full.csv")).unwrap() {
+            assert_eq!(row.frozen, 0);
+        }
+    }
+
+    #[test]
+    fn frozen_threads_are_told_apart_and_may_stop_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let mut writer = Writer::create(&path).unwrap();
+        let stopped = Row {
+            frozen: 1,
+            operations: 0,
+            mops: 0.0,
+            ..row()
+        };
+        writer.write(&row()).unwrap();
+        writer.write(&stopped).unwrap();
+        assert_eq!(read(&path).unwrap(), [row(), stopped]);
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0,";
+        let header = header();
+        assert_eq!(read_text(&format!("{header}\n{good}\n")).unwrap(), [row()]);
+        for (bad, expected) in [
+            (good.replace(",5.0", ",fast"), "line 3, column `mops`"),
+            (good.replace(",5.0", ",NaN"), "line 3: column `mops` is NaN"),
+            (
+                good.replace(",0.01,", ",-0.01,"),
+                "column `seconds` is -0.01",
+            ),
+            (
+                good.replace(",2,0,1,", ",-2,0,1,"),
+                "line 3, column `threads`",
+            ),
+            (
+                good.replace(",2,0,1,", ",2,-1,1,"),
+                "line 3, column `frozen`",
+            ),
+            (good.replace(",5.0", ",0.0"), "line 3: column `mops` is 0"),
+            (good.replace(",5.0,0,", ",5.0,101,"), "column `hit` is 101"),
+            (
+                good.replace(",5.0,0,0,", ",5.0,0,-1,"),
+                "column `skew` is -1",
+            ),
+            (
+                good.replace(",0,0,0,0,0,0,0,", ",0,0,0,0,9,8,9,"),
+                "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are [0, 9, 8, 9]",
+            ),
+            (
+                good.to_owned(),
+                "line 3: round 1 of lock-free under lookup-hit at 2 threads appears twice",
+            ),
+            (
+                good.replace("tiny", "other"),
+                "line 3: column `experiment` is \"other\"",
+            ),
+            (
+                good.replace(",5.0", ""),
+                "line 3: 23 values where the header has 24",
+            ),
+        ] {
+            let error = complaint(&format!("{header}\n{good}\n{bad}\n"));
+            assert!(error.contains(expected), "{error}");
+            assert!(error.contains("rows.csv"), "{error}");
+        }
+        let error = complaint(&header.replace("mops", "speed"));
+        assert!(
+            error.contains("line 1: column `mops` is missing"),
+            "{error}"
+        );
+    }
+}

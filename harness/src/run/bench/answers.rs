@@ -1,0 +1,87 @@
+//! Checks the answers of a measurement against what is known of the keys.
+
+use anyhow::{Context, Result, ensure};
+use subject::Operations;
+
+use super::{Bench, Table, complaint};
+use crate::run::plan::Measurement;
+use crate::subjects::registry::SubjectInfo;
+use crate::workload::phase::Tally;
+use crate::workload::{Workload, Ycsb};
+
+/// The largest share of absent keys that may be found: far above that of a sensible filter, far
+/// below that of a broken one.
+const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
+
+/// This many absent keys may always be found: few lookups prove nothing.
+const CHANCE: f64 = 3.0;
+
+impl Bench<'_> {
+    /// Checks the answers, if the subject gives any.
+    pub(in crate::run) fn check(
+        &self,
+        entry: &SubjectInfo,
+        tally: &Tally,
+        table: &Table,
+        refused: u64,
+        measurement: &Measurement,
+    ) -> Result<()> {
+        if !entry.holds_keys || entry.operations.missing(Operations::INSERT).is_some() {
+            return Ok(());
+        }
+        self.check_answers(tally, table, refused, &measurement.workload)
+            .with_context(|| complaint(measurement))
+    }
+
+    /// Checks the answers against what is known: all accepted keys are there, and hardly any other.
+    fn check_answers(
+        &self,
+        tally: &Tally,
+        table: &Table,
+        refused: u64,
+        workload: &Workload,
+    ) -> Result<()> {
+        let residents = self.keys.residents() as u64;
+        let found = || {
+            table
+                .subject
+                .count_found(self.keys.keys(), self.keys.resident()) as u64
+        };
+        // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
+        let (missing, excused) = match workload {
+            Workload::LookupHit { .. } | Workload::Lookup { .. } if refused == 0 => {
+                (tally.missing, 0)
+            }
+            Workload::LookupHit { .. } | Workload::Lookup { .. } => (residents - found(), refused),
+            Workload::Insert { .. } => (residents - found(), tally.refused),
+            Workload::Remove { .. } => (tally.missing, refused),
+            Workload::Ycsb { mix, .. } if *mix != Ycsb::D && tally.missing == 0 => {
+                (residents - found(), tally.left_out)
+            }
+            Workload::Grow { .. } if tally.missing == 0 => {
+                (residents - found(), refused + tally.refused)
+            }
+            Workload::LookupMiss { .. }
+            | Workload::Mix { .. }
+            | Workload::Ycsb { .. }
+            | Workload::Window { .. }
+            | Workload::Grow { .. } => (tally.missing, 0),
+        };
+        ensure!(
+            missing <= excused,
+            "it lost a key: {missing} of the keys that had been inserted and not removed were said to \
+             be absent; only {excused} had been refused"
+        );
+        let (false_positives, absent) = match workload {
+            Workload::Remove { .. } => (found(), residents),
+            _ => (tally.false_positives, tally.absent),
+        };
+        ensure!(
+            false_positives as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
+            "it finds what is not there: {false_positives} of {absent} lookups of absent keys said \
+             that the key is present, more than {} %",
+            MAX_FALSE_POSITIVE_RATE * 100.0
+        );
+        Ok(())
+    }
+}

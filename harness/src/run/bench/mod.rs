@@ -1,0 +1,311 @@
+//! Makes one measurement, and turns it into one row.
+//!
+//! In a measurement every thread is pinned, gets its subject ready, warms up, and waits for the
+//! others; then all are timed together, from the earliest start to the latest end. Lookups and
+//! mixes last for the experiment's `seconds`. Fills and drains always run to completion, each by
+//! all threads together on a table of its own; they are repeated until they add up to `seconds`. If
+//! an experiment asks for [latencies](crate::workload::latency), the operations in that time are
+//! also timed one by one.
+//!
+//! If an experiment has frozen threads, they are frozen in the middle of an insert or remove once
+//! all others are ready. The others then run for `seconds`, and what they have done by then is what
+//! counts, whether they can be stopped then or are blocked. No frozen thread is released before.
+//!
+//! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
+//! too many that were never inserted, ends the run with an error instead of appearing in the
+//! figure.
+
+mod answers;
+mod phases;
+mod threads;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use subject::SLOTS_PER_BUCKET;
+
+use crate::experiment::Experiment;
+use crate::machine::pinning::Cores;
+use crate::results::record::Row;
+use crate::run::plan::{Measurement, Part, Plan};
+use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::wording::counted;
+use crate::workload::Workload;
+use crate::workload::keys::{KeySource, Keys};
+use crate::workload::phase::{Measured, Tally};
+
+/// The share of a time-bounded measurement that precedes it as untimed warm-up.
+pub(crate) const WARM_UP: f64 = 0.1;
+
+/// What is run: an experiment, on these cores, with these keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The registry of its subjects.
+    pub registry: &'a Registry,
+    /// The measurements to make.
+    pub plan: &'a Plan,
+    /// Keys of all tables.
+    pub keys: &'a KeySource,
+    /// The cores that threads are bound to.
+    pub cores: &'a Cores,
+    /// Rows of an earlier run that was interrupted: these measurements are not repeated.
+    pub made: &'a [Row],
+}
+
+/// Makes the measurements of one workload.
+pub(in crate::run) struct Bench<'a> {
+    experiment: &'a Experiment,
+    registry: &'a Registry,
+    pub(in crate::run) keys: &'a KeySource,
+    cores: &'a Cores,
+    stop: &'a AtomicBool,
+    /// The keys that all threads look up, drawn once for all subjects and rounds.
+    drawn: Arc<[usize]>,
+    /// Copies of these keys in their order, if threads do nothing else.
+    pub(in crate::run) looked_up: Option<Keys>,
+    /// Filled tables that serve every measurement, by subject, if the workload does not change
+    /// them.
+    tables: HashMap<&'a str, Table>,
+}
+
+/// A subject with the keys that a workload starts from.
+pub(in crate::run) struct Table {
+    pub(in crate::run) subject: Box<dyn Measured>,
+    /// Keys that it refused while it was filled.
+    pub(in crate::run) refused: u64,
+}
+
+impl<'a> Bench<'a> {
+    pub(in crate::run) fn new(
+        sweep: &Sweep<'a>,
+        workload: &Workload,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let drawn = phases::draw_lookups(workload, sweep.keys, sweep.experiment.seed);
+        let looked_up = match workload {
+            Workload::Lookup { .. } => Some(sweep.keys.keys().copied(&drawn)),
+            _ => None,
+        };
+        Self {
+            experiment: sweep.experiment,
+            registry: sweep.registry,
+            keys: sweep.keys,
+            cores: sweep.cores,
+            stop,
+            looked_up,
+            drawn,
+            tables: HashMap::new(),
+        }
+    }
+
+    /// Fills the tables that all measurements share, and warms up workloads that do not warm up by
+    /// themselves.
+    pub(in crate::run) fn ready(
+        sweep: &Sweep<'a>,
+        part: &'a Part,
+        stop: &'a AtomicBool,
+    ) -> Result<Self> {
+        let mut bench = Self::new(sweep, &part.workload, stop);
+        if !sweep.experiment.freezes() {
+            bench.keep_tables(part)?;
+        }
+        // Time-bounded measurements warm up by themselves.
+        if !part.workload.is_time_bounded() {
+            for measurement in part.round(1) {
+                bench.measure_once(&measurement)?;
+            }
+        }
+        Ok(bench)
+    }
+
+    /// Measures, and returns the result as a row; `None` if the run was stopped meanwhile.
+    pub(in crate::run) fn measure(&self, measurement: &Measurement) -> Result<Option<Row>> {
+        let Some(mut row) = self.measure_once(measurement)? else {
+            return Ok(None);
+        };
+        while !measurement.workload.is_time_bounded() && row.seconds < self.experiment.seconds {
+            let Some(again) = self.measure_once(measurement)? else {
+                return Ok(None);
+            };
+            row.pinned &= again.pinned;
+            row.operations += again.operations;
+            row.refused += again.refused;
+            row.seconds += again.seconds;
+        }
+        row.mops = row.operations as f64 / row.seconds / 1e6;
+        Ok(Some(row))
+    }
+
+    /// Measures once: for a fixed time, or one fill or drain.
+    pub(in crate::run) fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
+        let entry = self.registry.get(&measurement.subject)?;
+        let workload = &measurement.workload;
+        let fresh;
+        let table = match self.tables.get(entry.name) {
+            Some(kept) => kept,
+            None => {
+                fresh = self.fresh_table(entry, workload)?;
+                &fresh
+            }
+        };
+        let (outcome, refused) = self.run_threads(table, measurement)?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.check(entry, &outcome.tally, table, refused, measurement)?;
+        let mut row = Row {
+            oversubscribed: measurement.threads > self.cores.count(),
+            pinned: outcome.pinned,
+            ..self.row(
+                measurement,
+                table,
+                (refused, &outcome.tally),
+                outcome.end.duration_since(outcome.start).as_secs_f64(),
+            )
+        };
+        if let Some(latencies) = outcome.latencies {
+            let within = |share| latencies.within(share);
+            row.p50_ns = within(0.5);
+            row.p99_ns = within(0.99);
+            row.p999_ns = within(0.999);
+            row.max_ns = within(1.0);
+        }
+        Ok(Some(row))
+    }
+
+    /// Returns the row of what all threads did in this time, after so many keys had been refused.
+    pub(in crate::run) fn row(
+        &self,
+        measurement: &Measurement,
+        table: &Table,
+        (refused, tally): (u64, &Tally),
+        seconds: f64,
+    ) -> Row {
+        let workload = &measurement.workload;
+        Row {
+            experiment: self.experiment.name.clone(),
+            subject: measurement.subject.clone(),
+            workload: workload.label(),
+            threads: measurement.threads,
+            frozen: measurement.frozen,
+            round: measurement.round,
+            oversubscribed: false,
+            pinned: true,
+            load_factor: workload.load(),
+            keys: self.keys.residents() as u64,
+            slots: table.subject.slots() as u64,
+            memory_bytes: table.subject.memory_bytes() as u64,
+            operations: tally.operations,
+            refused: refused + tally.refused,
+            seconds,
+            mops: tally.operations as f64 / seconds / 1e6,
+            hit: workload.hit(),
+            skew: workload.skew(),
+            offered_mops: measurement.offered_mops,
+            p50_ns: 0,
+            p99_ns: 0,
+            p999_ns: 0,
+            max_ns: 0,
+            simulated: String::new(),
+        }
+    }
+
+    /// Creates a table as a measurement begins with it.
+    pub(in crate::run) fn fresh_table(
+        &self,
+        entry: &SubjectInfo,
+        workload: &Workload,
+    ) -> Result<Table> {
+        if workload.changes_the_table() {
+            self.empty_table(entry, workload)
+        } else {
+            self.filled_table(entry, workload)
+        }
+    }
+
+    /// Creates an empty table, sized so that the resident keys make up the workload's load factor.
+    fn empty_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
+        let slots = self.keys.residents() as f64 / workload.load();
+        let buckets = (slots / SLOTS_PER_BUCKET as f64).ceil() as usize;
+        Ok(Table {
+            subject: entry.build(buckets)?,
+            refused: 0,
+        })
+    }
+
+    /// Creates a table that holds the resident keys. A subject that cannot hold them all is
+    /// measured as it is.
+    fn filled_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
+        let mut table = self.empty_table(entry, workload)?;
+        if entry.holds_keys {
+            let accepted = self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));
+            table.refused = (self.keys.residents() - accepted.len()) as u64;
+        }
+        Ok(table)
+    }
+
+    /// Fills tables for lookups, which do not change them.
+    fn keep_tables(&mut self, part: &'a Part) -> Result<()> {
+        if !part.workload.changes_the_table() {
+            for subject in &part.subjects {
+                let entry = self.registry.get(subject)?;
+                let table = self.filled_table(entry, &part.workload)?;
+                self.tables.insert(subject, table);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts keys in random order, so that a walk along the list does not meet them in the order
+    /// of insertion. Returns the accepted keys, in the order of the list.
+    fn fill(
+        &self,
+        subject: &dyn Measured,
+        keys: Range<usize>,
+        random: &mut SmallRng,
+    ) -> Vec<usize> {
+        let mut order: Vec<usize> = keys.collect();
+        order.shuffle(random);
+        subject.fill(self.keys.keys(), &mut order, self.stop);
+        order.sort_unstable();
+        order
+    }
+
+    /// Returns the random generator of a thread, the same in every round.
+    fn random(&self, thread: usize) -> SmallRng {
+        SmallRng::seed_from_u64(self.experiment.seed ^ ((thread as u64) << 32))
+    }
+}
+
+fn complaint(measurement: &Measurement) -> String {
+    let Measurement {
+        subject,
+        workload,
+        threads,
+        frozen,
+        offered_mops,
+        round,
+    } = measurement;
+    let frozen = match frozen {
+        0 => String::new(),
+        frozen => format!(", {frozen} frozen"),
+    };
+    let offered = match offered_mops {
+        0.0 => String::new(),
+        offered => format!(", {offered} Mops/s due"),
+    };
+    format!(
+        "subject {subject:?} failed under {} at load factor {} ({}{frozen}{offered}, round {round})",
+        workload.label(),
+        workload.load(),
+        counted(*threads, "thread")
+    )
+}

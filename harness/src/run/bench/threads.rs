@@ -1,0 +1,248 @@
+//! Runs a workload on all threads at once, and adds up what they did.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::Ordering;
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use filter::FixedState;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::{Bench, Table, WARM_UP, complaint};
+use crate::run::gate::{Arrival, Gate};
+use crate::run::plan::Measurement;
+use crate::run::stall::{self, Observed, Site};
+use crate::workload::arrivals::Arrivals;
+use crate::workload::latency::Latencies;
+use crate::workload::phase::{Tally, Timer, Waiting, Watch};
+
+/// How often to look for a request to stop while others are measured.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
+
+/// What was observed from outside of the measured threads.
+struct Seen {
+    operations: u64,
+    start: Instant,
+    end: Instant,
+}
+
+/// What one thread, or all threads together, did.
+pub(super) struct Outcome {
+    pub(super) tally: Tally,
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+    pub(super) pinned: bool,
+    /// Latencies, if operations were timed one by one.
+    pub(super) latencies: Option<Latencies>,
+}
+
+impl Outcome {
+    /// Adds what another thread did at the same time.
+    fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+        self.pinned &= other.pinned;
+        if let (Some(all), Some(more)) = (&mut self.latencies, &other.latencies) {
+            all.add(more);
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// Runs the workload on all threads. Returns what they did together, and how many keys were
+    /// refused beforehand.
+    pub(super) fn run_threads(
+        &self,
+        table: &Table,
+        measurement: &Measurement,
+    ) -> Result<(Outcome, u64)> {
+        let observed = (self.experiment.freezes()).then(|| Observed::new(measurement.threads));
+        let observed = observed.as_ref();
+        let gate = Gate::new(measurement.threads + usize::from(observed.is_some()));
+        let (results, seen) = thread::scope(|scope| {
+            let threads: Vec<_> = (0..measurement.threads)
+                .map(|thread| {
+                    let arrival = Arrival(&gate);
+                    scope.spawn(move || {
+                        self.run_thread(thread, table, measurement, arrival, observed)
+                    })
+                })
+                .collect();
+            let seen = observed.map(|observed| {
+                let seen = self.observe(scope, table, measurement, Arrival(&gate), observed);
+                observed.end();
+                seen
+            });
+            let results: Vec<_> = threads
+                .into_iter()
+                .map(thread::ScopedJoinHandle::join)
+                .collect();
+            (results, seen)
+        });
+        let seen = (seen.transpose()).with_context(|| complaint(measurement))?;
+
+        let mut together: Option<Outcome> = None;
+        let mut refused = table.refused;
+        for result in results {
+            let (outcome, refused_by_thread) = result
+                .map_err(|_| anyhow!("a thread panicked"))
+                .with_context(|| complaint(measurement))?;
+            refused += refused_by_thread;
+            match &mut together {
+                None => together = Some(outcome),
+                Some(together) => together.add(&outcome),
+            }
+        }
+        let mut together = together.context("field `threads`: 0 threads measure nothing")?;
+        if let Some(seen) = seen {
+            together.tally.operations = seen.operations;
+            (together.start, together.end) = (seen.start, seen.end);
+        }
+        Ok((together, refused))
+    }
+
+    /// Freezes threads once all others are ready, lets the others run, and counts what they did in
+    /// their time.
+    fn observe<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        table: &'scope Table,
+        measurement: &Measurement,
+        arrival: Arrival,
+        observed: &Observed,
+    ) -> Result<Seen> {
+        arrival.wait_for_others();
+        let site = Site {
+            subject: &*table.subject,
+            keys: self.keys.keys(),
+            pool: self.keys.churn(),
+        };
+        // Different steps in every round, but the same for all subjects of a round.
+        let seed = (self.experiment.seed, measurement.frozen, measurement.round);
+        let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
+        let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
+
+        let start = arrival.wait();
+        let deadline = start + Duration::from_secs_f64(self.experiment.seconds);
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            thread::sleep(left.min(LOOK_FOR_STOP));
+        }
+        let seen = Seen {
+            operations: observed.operations(),
+            start,
+            end: Instant::now(),
+        };
+        frozen.let_go()?;
+        Ok(seen)
+    }
+
+    fn run_thread(
+        &self,
+        thread: usize,
+        table: &Table,
+        measurement: &Measurement,
+        arrival: Arrival,
+        observed: Option<&Observed>,
+    ) -> (Outcome, u64) {
+        let pinned = self.cores.pin(thread);
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
+        let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement);
+
+        let mut watch = Watch {
+            deadline: None,
+            stop: self.stop,
+            progress: None,
+        };
+        let mut warm_up = Tally::default();
+        let time_bounded = measurement.workload.is_time_bounded();
+        let seconds = Duration::from_secs_f64(self.experiment.seconds);
+        if time_bounded {
+            watch.deadline = Some(Instant::now() + seconds.mul_f64(WARM_UP));
+            warm_up = table.subject.perform(keys, &mut phase, &watch);
+        }
+
+        let timed = time_bounded && observed.is_none();
+        let mut timer = timed.then(|| self.timer(thread, measurement)).flatten();
+        let opened = arrival.wait();
+        watch.deadline = time_bounded.then(|| opened + seconds);
+        if let Some(observed) = observed {
+            watch = observed.watch(thread);
+        }
+        let start = Instant::now();
+        let mut tally = match &mut timer {
+            None => table.subject.perform(keys, &mut phase, &watch),
+            Some(timer) => {
+                timer.start(opened);
+                (table.subject).perform_timed(keys, &mut phase, &watch, timer)
+            }
+        };
+        let end = Instant::now();
+
+        // Wrong answers always count, operations only while timed.
+        warm_up.operations = 0;
+        warm_up.refused = 0;
+        warm_up.left_out = 0;
+        tally.add(&warm_up);
+        let outcome = Outcome {
+            tally,
+            start,
+            end,
+            pinned,
+            latencies: timer.map(Timer::into_latencies),
+        };
+        (outcome, refused)
+    }
+
+    /// Returns the timer for single operations of a thread, if latencies are requested.
+    fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
+        let latency = self.experiment.latency.as_ref()?;
+        if measurement.offered_mops == 0.0 {
+            return Some(Timer::closed(latency.every));
+        }
+        let per_second = measurement.offered_mops * 1e6 / measurement.threads as f64;
+        let arrivals = Arrivals::new(per_second, latency.burst, &mut self.random(thread));
+        let waiting = if measurement.threads > self.cores.count() {
+            Waiting::Yield
+        } else {
+            Waiting::Spin
+        };
+        Some(Timer::open(arrivals, waiting))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_threads_did_together_is_of_all_of_them() {
+        let start = Instant::now();
+        let outcome = |operations, from, to, ns| Outcome {
+            tally: Tally {
+                operations,
+                ..Tally::default()
+            },
+            start: start + Duration::from_secs(from),
+            end: start + Duration::from_secs(to),
+            pinned: ns < 3_000,
+            latencies: Some({
+                let mut latencies = Latencies::new();
+                latencies.record(ns);
+                latencies
+            }),
+        };
+        let mut together = outcome(10, 2, 5, 1_000);
+        together.add(&outcome(7, 1, 4, 2_000));
+        together.add(&outcome(3, 3, 6, 3_000));
+        assert_eq!(together.tally.operations, 20);
+        assert_eq!((together.end - together.start).as_secs(), 5);
+        assert!(!together.pinned);
+        let latencies = together.latencies.unwrap();
+        assert_eq!(latencies.count(), 3);
+        assert!(latencies.within(1.0) >= 3_000);
+    }
+}

@@ -1,0 +1,132 @@
+//! A subject with a flaw ends the run, and one that refuses keys does not.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Result;
+use subject::Subject;
+
+use super::{all_workloads, experiment, rows};
+use crate::results::record::Row;
+use crate::subjects::SegmentLock;
+use crate::subjects::registry::Registry;
+use crate::workload::keys::KeySource;
+use crate::workload::{Workload, Ycsb};
+
+/// A filter with a flaw of one kind.
+struct Flawed<const FLAW: u8>(SegmentLock, AtomicUsize);
+
+/// Claims to accept every key, but drops some.
+const DROPS: u8 = 0;
+/// Finds every key.
+const FINDS_ALL: u8 = 1;
+/// Claims to remove, but does not.
+const KEEPS: u8 = 2;
+/// Refuses some keys, as a full filter may.
+const REFUSES: u8 = 3;
+/// Panics when it is used.
+const PANICS: u8 = 4;
+/// Claims to accept the first key, but drops it.
+const DROPS_ONE: u8 = 5;
+
+impl<const FLAW: u8> Subject for Flawed<FLAW> {
+    const NAME: &'static str = "flawed";
+    const DESCRIPTION: &'static str = "a filter with a flaw";
+    const GUARANTEES: &'static str = "none";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(
+            SegmentLock::with_buckets(buckets)?,
+            AtomicUsize::new(0),
+        ))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        match FLAW {
+            PANICS => panic!("this subject panics on purpose"),
+            DROPS | REFUSES if self.1.fetch_add(1, Ordering::Relaxed) % 50 == 49 => FLAW == DROPS,
+            DROPS_ONE if self.1.fetch_add(1, Ordering::Relaxed) == 0 => true,
+            _ => self.0.insert(key),
+        }
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        FLAW == FINDS_ALL || self.0.contains(key)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        FLAW == KEEPS || self.0.remove(key)
+    }
+
+    subject::delegate! { self.0: slots memory_bytes }
+}
+
+fn rows_of_flawed<const FLAW: u8>(workload: Workload) -> Result<Vec<Row>> {
+    let mut registry = Registry::new();
+    registry.add::<Flawed<FLAW>>();
+    rows(
+        &experiment(&["flawed"], vec![workload]),
+        &registry,
+        &KeySource::generated(1_000, 1),
+    )
+}
+
+fn complaint_about<const FLAW: u8>(workload: Workload) -> String {
+    format!("{:#}", rows_of_flawed::<FLAW>(workload).unwrap_err())
+}
+
+#[test]
+fn a_subject_that_loses_keys_ends_the_run() {
+    let touched = |workload: &Workload| !matches!(workload, Workload::LookupMiss { .. });
+    for workload in all_workloads().into_iter().filter(touched) {
+        let label = workload.label();
+        let error = complaint_about::<DROPS>(workload);
+        assert!(
+            error.contains("\"flawed\" failed under") && error.contains(&label),
+            "{error}"
+        );
+        assert!(error.contains("it lost a key"), "{error}");
+    }
+}
+
+#[test]
+fn keys_that_no_thread_asks_for_are_looked_for_at_the_end() {
+    // With such a skew, all lookups and updates concern some 20 keys of 1,000.
+    let workload = Workload::Ycsb {
+        mix: Ycsb::C,
+        load: 0.9,
+        skew: crate::workload::MAX_SKEW,
+    };
+    let error = complaint_about::<DROPS_ONE>(workload);
+    assert!(error.contains("it lost a key: 1 of the keys"), "{error}");
+}
+
+#[test]
+fn a_subject_that_finds_what_is_not_there_ends_the_run() {
+    let asks_for_absent =
+        |of: &Workload| of.hit() < 100 && of.label() != "insert" && of.label() != "remove";
+    for workload in all_workloads().into_iter().filter(asks_for_absent) {
+        let error = complaint_about::<FINDS_ALL>(workload);
+        assert!(error.contains("it finds what is not there"), "{error}");
+    }
+    let error = complaint_about::<KEEPS>(Workload::Remove { load: 0.92 });
+    assert!(error.contains("it finds what is not there"), "{error}");
+}
+
+#[test]
+fn keys_refused_are_recorded_and_not_taken_for_lost() {
+    for workload in all_workloads() {
+        for row in rows_of_flawed::<REFUSES>(workload).unwrap() {
+            assert!(row.refused >= 1_000 / 50 - 2, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_panicking_subject_ends_the_run() {
+    let error = complaint_about::<PANICS>(Workload::Insert { load: 0.9 });
+    assert!(
+        error.contains("\"flawed\" failed under insert") && error.contains("panicked"),
+        "{error}"
+    );
+}

@@ -1,0 +1,58 @@
+//! What the rows say.
+
+use super::{CuckooHashingRows, Mix, Row, TABLES};
+use crate::results::verdict::Verdict;
+
+/// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
+/// slower.
+pub(super) fn findings(rows: &[Row]) -> Vec<String> {
+    let results = CuckooHashingRows(rows);
+    let [smart, plain] = TABLES;
+    let sentence = |mix: Mix| {
+        let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
+        let ratios = results.loads().into_iter().filter_map(ratio);
+        let told: Vec<_> = ratios
+            .map(|(load, ratio)| {
+                let verdict = match Verdict::of(&ratio) {
+                    Verdict::Faster => "faster",
+                    Verdict::Slower => "slower",
+                    Verdict::TooCloseToCall => "too close to call",
+                    Verdict::TooNoisy => "too noisy to call",
+                    Verdict::TooFewRounds => "no claim for want of rounds",
+                };
+                format!("{verdict} up to load {load} ({:.2})", ratio.median)
+            })
+            .collect();
+        format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))
+    };
+    results.mixes().into_iter().map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::cuckoo_hashing::sample;
+
+    #[test]
+    fn a_ratio_whose_interval_includes_one_is_no_claim_about_cuckoo_hashing() {
+        let told = |rounds: [[f64; 2]; 5]| {
+            let rows = sample(&rounds);
+            findings(&rows).remove(0)
+        };
+        let few = findings(&sample(&[[3.0, 1.0]; 4]));
+        assert_eq!(
+            few,
+            [
+                "smart-cuckoo over plain-cuckoo, mix 100/0/0: no claim for want of rounds up to load 0.5 (3.00)."
+            ]
+        );
+        let faster = told([[3.0, 1.0]; 5]);
+        assert_eq!(
+            faster,
+            "smart-cuckoo over plain-cuckoo, mix 100/0/0: faster up to load 0.5 (3.00)."
+        );
+        assert!(told([[1.0, 2.0]; 5]).contains(": slower up to load 0.5 (0.50)"));
+        let mixed = [[1.0, 2.0], [1.0, 2.0], [1.0, 1.0], [3.0, 1.0], [3.0, 1.0]];
+        assert!(told(mixed).contains(": too noisy to call up to load 0.5 (1.00)"));
+    }
+}

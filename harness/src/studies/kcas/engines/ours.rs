@@ -1,0 +1,77 @@
+//! Our K-CAS, and the same protocol with one decision changed: owners that install by DCSS, or
+//! descriptors on the heap that epochs reclaim.
+
+use arrayvec::ArrayVec;
+use kcas::{Entry, WordArray};
+
+use super::{Change, EngineInfo, MAX_ENTRIES, START, Session, Words, boxed};
+use crate::subjects::{self, OwnersByDcss};
+
+/// One record per thread, which is reused for every operation.
+pub(super) const REUSED: EngineInfo = EngineInfo {
+    name: "ours",
+    description: "the crate `kcas` of this workspace: 2k + 1 compare-and-swaps, descriptors reused",
+    guarantees: "linearizable; lock-free; readers never write",
+    counted: true,
+    build: |len, _| boxed::<Ours<WordArray>>(len),
+};
+
+/// As Harris, Fraser and Pratt describe it.
+pub(super) const BY_DCSS: EngineInfo = EngineInfo {
+    name: "ours-by-dcss",
+    description: "the same with 3k + 1 compare-and-swaps: owners install by DCSS, as published",
+    guarantees: "linearizable; lock-free; readers never write",
+    counted: true,
+    build: |len, _| boxed::<Ours<OwnersByDcss>>(len),
+};
+
+/// For comparison with reused descriptors.
+pub(super) const EPOCH: EngineInfo = EngineInfo {
+    name: "ours, epoch",
+    description: "the crate `kcas-epoch` of this workspace: the same protocol, descriptors on the heap under epochs",
+    guarantees: "linearizable; lock-free but for the allocator; readers write their epoch at most",
+    counted: true,
+    build: |len, _| boxed::<Ours<kcas_epoch::WordArray>>(len),
+};
+
+struct Ours<W>(W);
+
+impl<W: subjects::Words> Words for Ours<W> {
+    type Session<'a> = &'a Ours<W>;
+
+    fn new(len: usize) -> Self {
+        let words = W::try_new(len).expect("there is memory for some words");
+        (0..len).for_each(|index| assert!(words.replace(index, 0, START)));
+        Ours(words)
+    }
+
+    fn session(&self) -> &Self {
+        self
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        Some(self.0.load(index))
+    }
+}
+
+impl<W: subjects::Words> Session for &Ours<W> {
+    #[inline]
+    fn try_change(&mut self, changes: &[Change]) -> bool {
+        let entries = entries(changes, |index| self.0.load(index));
+        self.0.replace_all(&entries)
+    }
+}
+
+/// Returns the entries of the operation, given how words are read.
+#[inline]
+fn entries(changes: &[Change], load: impl Fn(usize) -> u64) -> ArrayVec<Entry, MAX_ENTRIES> {
+    let entry = |change: &Change| {
+        let expected = load(change.index);
+        Entry {
+            index: change.index,
+            expected,
+            new: change.of(expected),
+        }
+    };
+    changes.iter().map(entry).collect()
+}

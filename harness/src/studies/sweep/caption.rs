@@ -1,0 +1,109 @@
+//! The caption of the figure.
+
+use super::panel::far_apart;
+use crate::results::statistics::{Axis, Case, Results};
+use crate::show::chart::machine_line;
+use crate::show::chart::parts::BARS;
+use crate::show::sidecar::Sidecar;
+use crate::wording::{grouped, noun};
+
+/// What must be said of simulated rows wherever they are shown.
+pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machine that is named, which runs the real code on \
+     simulated cores; not measured.";
+
+/// Returns the lines under the panels.
+pub(super) fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
+    let mut lines = vec![how(results, sidecar)];
+    lines.extend(remarks(results).map(str::to_owned));
+    if let Some(sidecar) = sidecar {
+        if sidecar.compiler.steps {
+            lines.push(
+                "Built so that threads can be stopped at any access to shared memory, which makes every such \
+                 access slower: throughputs are lower than those of other figures."
+                    .into(),
+            );
+        }
+        for subject in results.subjects() {
+            let description = sidecar.subjects.get(subject);
+            lines.extend(description.map(|description| format!("{subject}: {description}")));
+        }
+        lines.push(machine_line(sidecar));
+    }
+    lines
+}
+
+/// Says what the lines are, how many rounds and keys they are made of, and what is marked.
+fn how(results: &Results, sidecar: Option<&Sidecar>) -> String {
+    let rows = results.all();
+    let rounds = rounds(results);
+    let most = rounds.iter().copied().max().unwrap_or_default();
+    let mut how = format!(
+        "Lines: median of {} {}. {BARS} Keys: {}",
+        range(rounds.into_iter()),
+        noun(most, "round"),
+        range(rows.iter().map(|row| row.keys))
+    );
+    match sidecar {
+        Some(sidecar) => how += &format!(" ({}).", sidecar.run.keys),
+        None => how += ".",
+    }
+    let across_threads = matches!(results.axis(), Axis::Threads | Axis::Frozen);
+    if across_threads && rows.iter().any(|row| row.oversubscribed) {
+        how += " Shaded: more threads than cores.";
+    }
+    let are_far_apart = |case: &Case| far_apart(results, case).is_some();
+    if !results.timed() && results.cases().iter().any(are_far_apart) {
+        how += " Logarithmic axis where one is 20 times as fast as another.";
+    }
+    if rows.iter().any(|row| !row.pinned) {
+        how += " Threads were not all pinned.";
+    }
+    how
+}
+
+/// Returns the number of rounds behind each point.
+fn rounds(results: &Results) -> Vec<u64> {
+    let mut rounds = Vec::new();
+    for case in results.cases() {
+        for place in results.places(&case) {
+            for subject in results.subjects() {
+                let throughput = results.throughput(&case, place, subject);
+                rounds.extend(throughput.map(|summary| summary.count as u64));
+            }
+        }
+    }
+    rounds
+}
+
+/// Says how to read rows of a special kind.
+fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
+    let rows = results.all();
+    [
+        (rows.iter().any(|row| !row.simulated.is_empty()), SIMULATED),
+        (
+            results.timed(),
+            "Latency of single operations: where a rate is due, from the moment at which an operation was due, whether or \
+             not the thread was still busy with earlier ones (no coordinated omission); in a closed loop, from its start. \
+             The cost of looking at the clock is in it.",
+        ),
+        (
+            rows.iter().any(|row| row.frozen > 0),
+            "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \
+             every round, before the others were measured, and stayed there. What is shown is the \
+             throughput of those others. Dots: single rounds.",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(applies, remark)| applies.then_some(remark))
+}
+
+/// Formats one number if all are equal, otherwise the smallest and the largest.
+fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
+    let min = grouped(numbers.clone().min().unwrap_or_default());
+    let max = grouped(numbers.max().unwrap_or_default());
+    if min == max {
+        min
+    } else {
+        format!("{min} to {max}")
+    }
+}

@@ -1,0 +1,371 @@
+//! Our cuckoo filter with a lock in every bucket's word: the strongest rival that we know how
+//! to make.
+//!
+//! Table, hash and layout are ours: four fingerprints of 12 bits and a timestamp of 15 in the lower
+//! 63 bits of a word. The remaining bit, which K-CAS uses in our filter, is a lock here. It is held
+//! only while an eviction path is carried out. A change to a single word is one compare-and-swap,
+//! as in our filter, and fails on a locked word.
+//!
+//! **An eviction path** of `k` buckets takes `k` compare-and-swaps and `k - 1` stores. From the
+//! empty end backwards, each bucket is compared with what the search read and replaced by its new
+//! contents, with the lock set. The exchange of the path's first bucket, the *root*, sets no lock:
+//! with it, the whole path takes effect atomically. Then the locks are cleared. If an exchange
+//! fails, the buckets already locked get their old fingerprints back, starting with the one locked
+//! last, and the search is repeated. So no thread waits while it holds a lock, and threads cannot
+//! wait in a circle.
+//!
+//! # Why it is linearizable
+//!
+//! Let a locked word stand for what it held before until the root of its path is exchanged, and
+//! from then on for what it holds. Then the filter changes only by exchanges of unlocked words: of
+//! one word, or of a root.
+//!
+//! - **What is in an unlocked word is in the filter** at that moment. What is only in a locked word
+//!   may not be: the path may fail, or its root may wait for a thread that removes the very
+//!   fingerprint that is to move on.
+//! - **What is in the filter is in one of its two words at every moment**, locked or not. A
+//!   fingerprint is overwritten only when its other bucket already has it, and is taken out of that
+//!   again only when it is back.
+//! - **Whatever adds a fingerprint to a word advances its timestamp**, even for a path that fails:
+//!   its buckets get their old fingerprints back, but not their old timestamps.
+//!
+//! So a lookup loads the first word, the second one, and the first again:
+//!
+//! | It sees the fingerprint | Answer |
+//! |---|---|
+//! | in an unlocked word | present, when that word was read |
+//! | in locked words only | none: it waits for the holder |
+//! | nowhere, and the first word is unchanged | absent, when the second word was read: the first did not have it throughout |
+//! | nowhere, and the first word has changed | none: it looks again |
+//!
+//! A lookup that meets no lock has one branch, whatever the answer is. "Unchanged" is modulo the
+//! timestamp, as in our filter ([`layout`](filter::layout#when-a-timestamp-wraps)).
+//!
+//! The filter is blocking: a thread that loses its core while it carries out an eviction path
+//! delays every thread that needs one of the path's buckets.
+//!
+//! # Orderings
+//!
+//! Loads and exchanges are [`SeqCst`](Ordering::SeqCst), as in our filter, and for the same reason:
+//! two threads that each insert a key and then look up the other's must not both miss it. On x86-64
+//! that costs nothing. The stores that unlock a bucket change nothing in the filter, and are
+//! [`Release`](Ordering::Release).
+
+use std::hash::Hash;
+use std::hint::select_unpredictable;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use filter::Class;
+use filter::internals::Location;
+use filter::internals::length::Length;
+use filter::internals::path::Step;
+use kcas::steps::step;
+use subject::layout::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
+use subject::sync::{AtomicU64, Backoff};
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+use crate::subjects::locks::chain::{CAME, WENT, counted, find_chain};
+
+/// Set in a bucket's word while an eviction path holds the bucket.
+const LOCK: u64 = 1 << 63;
+
+/// A cuckoo filter with a lock in every bucket's word.
+#[derive(Debug)]
+pub struct WordLock {
+    geometry: Geometry,
+    words: Box<[AtomicU64]>,
+    /// As in our filter.
+    length: Length,
+}
+
+impl WordLock {
+    /// Returns the number of keys when no operation is in progress.
+    pub fn keys(&self) -> usize {
+        self.length.sum()
+    }
+
+    /// The placement policy: returns the bucket for a new fingerprint, with its word. It is the
+    /// first bucket while at most half of its slots are taken, so that most inserts touch one cache
+    /// line; then the emptier of both. Returns `None` if neither has room; a locked bucket counts
+    /// as full.
+    #[inline]
+    fn choose(&self, location: Location) -> Option<(usize, u64)> {
+        let first = self.read(location.first);
+        let of_first = taken(first);
+        if of_first <= SLOTS_PER_BUCKET as u64 / 2 {
+            return Some((location.first, first));
+        }
+        let second = self.read(location.second);
+        let of_second = taken(second);
+        let (bucket, word) = if of_second < of_first {
+            (location.second, second)
+        } else {
+            (location.first, first)
+        };
+        (of_first.min(of_second) < SLOTS_PER_BUCKET as u64).then_some((bucket, word))
+    }
+
+    #[inline]
+    fn place(&self, location: Location) -> bool {
+        let backoff = Backoff::new();
+        while let Some((bucket, word)) = self.choose(location) {
+            if let Some(slot) = Layout::find_empty(word)
+                && self.replace(
+                    bucket,
+                    word,
+                    Layout::place(word, slot, location.fingerprint),
+                )
+            {
+                return true;
+            }
+            backoff.spin();
+        }
+        self.evict(location)
+    }
+
+    /// Inserts into two buckets that are full or locked; returns `false` if no eviction path makes
+    /// room.
+    #[cold]
+    fn evict(&self, location: Location) -> bool {
+        let Location { first, second, .. } = location;
+        let backoff = Backoff::new();
+        loop {
+            // What a locked bucket will hold, unless its path fails.
+            let read = |bucket| self.read(bucket) & !LOCK;
+            match find_chain(&self.geometry, location, read) {
+                Some(chain) if self.shift(&chain, location.fingerprint) => return true,
+                // A bucket of the path has changed, or is locked.
+                Some(_) => {}
+                // The search has seen one bucket after the other full, perhaps never both at once.
+                None if self.are_full(first, second) => return false,
+                None => {}
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Moves every fingerprint of the path one step on and puts `fingerprint` into its first slot,
+    /// all atomically. Returns `false`, with nothing changed but timestamps, if a bucket is not as
+    /// the search has read it.
+    fn shift(&self, chain: &[Step], fingerprint: u64) -> bool {
+        let filled = |at: usize| {
+            let arriving = match at.checked_sub(1).map(|before| &chain[before]) {
+                Some(from) => Layout::fingerprint(from.word, from.slot),
+                None => fingerprint,
+            };
+            Layout::place(chain[at].word, chain[at].slot, arriving)
+        };
+        for (at, step) in chain.iter().enumerate().rev() {
+            let lock = if at == 0 { 0 } else { LOCK };
+            if !self.replace(step.bucket, step.word, filled(at) | lock) {
+                self.undo(&chain[at + 1..]);
+                return false;
+            }
+        }
+        for (at, step) in chain.iter().enumerate().skip(1) {
+            self.free(step.bucket, filled(at));
+        }
+        true
+    }
+
+    /// Restores the locked buckets of a path, each before the next one, which has its fingerprint.
+    #[cold]
+    fn undo(&self, locked: &[Step]) {
+        for step in locked {
+            self.free(step.bucket, Layout::advance(step.word));
+        }
+    }
+
+    /// Returns whether neither bucket has room, at one moment. Waits for locked buckets.
+    fn are_full(&self, first: usize, second: usize) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            let words = [self.read(first), self.read(second)];
+            // If unchanged and full, it was full from the first read to the last: a slot that was
+            // empty meanwhile would have to have been filled since.
+            if words.iter().all(|&word| is_free(word)) && self.read(first) == words[0] {
+                return (words.iter()).all(|&word| Layout::find_empty(word).is_none());
+            }
+            backoff.snooze();
+        }
+    }
+
+    #[inline]
+    fn take_out(&self, location: Location) -> bool {
+        let holds = |word| Layout::contains(word, location.fingerprint);
+        let backoff = Backoff::new();
+        loop {
+            let first = self.read(location.first);
+            let second = self.read(location.second);
+            let (bucket, word) = if holds(first) & is_free(first) {
+                (location.first, first)
+            } else {
+                (location.second, second)
+            };
+            match Layout::find(word, location.fingerprint) {
+                Some(slot)
+                    if is_free(word) && self.replace(bucket, word, Layout::clear(word, slot)) =>
+                {
+                    return true;
+                }
+                // As in a lookup: absent when the second word was read.
+                None if !holds(first) && self.read(location.first) == first => return false,
+                // The first word has changed, or the fingerprint is in locked words only.
+                _ => {}
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Looks up a fingerprint after the lookup has met a lock, or its first bucket has changed.
+    // Takes the location in registers: as a struct, it would be stored to memory in every lookup.
+    #[cold]
+    fn contains_slowly(&self, fingerprint: u64, first: usize, second: usize) -> bool {
+        let location = Location {
+            fingerprint,
+            first,
+            second,
+        };
+        let backoff = Backoff::new();
+        loop {
+            if let Some(found) = self.look(location) {
+                return found;
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Looks once, as described in the module's docs; returns `None` if there is no answer.
+    fn look(&self, location: Location) -> Option<bool> {
+        let words = [self.read(location.first), self.read(location.second)];
+        let mut holding =
+            (words.iter()).filter(|&&word| Layout::contains(word, location.fingerprint));
+        match holding.next() {
+            Some(&word) if is_free(word) || holding.any(|&word| is_free(word)) => Some(true),
+            Some(_) => None,
+            None => (self.read(location.first) == words[0]).then_some(false),
+        }
+    }
+
+    #[inline]
+    fn read(&self, bucket: usize) -> u64 {
+        step();
+        // SeqCst: see the module's docs. As an acquire it pairs with the exchange in `replace` and
+        // the store in `free`: a thread that sees that a fingerprint has left a bucket sees it in
+        // the other one.
+        self.words[bucket].load(Ordering::SeqCst)
+    }
+
+    /// Replaces a bucket's word if it still is `current`.
+    #[inline]
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        step();
+        // SeqCst: see the module's docs. As a release it pairs with the load in `read`; as an
+        // acquire, with the store in `free`. Relaxed on failure: the value read is not used.
+        self.words[bucket]
+            .compare_exchange(current, new, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Unlocks a bucket that the caller has locked, with this word.
+    #[inline]
+    fn free(&self, bucket: usize, word: u64) {
+        step();
+        // Release: pairs with the load in `read`, and with the exchange of the next thread that
+        // locks the bucket. A thread that sees this store also sees what was written before to
+        // other buckets of the path.
+        self.words[bucket].store(word, Ordering::Release);
+    }
+}
+
+/// Returns whether the bucket of this word is unlocked.
+#[inline]
+fn is_free(word: u64) -> bool {
+    word & LOCK == 0
+}
+
+/// Counts the taken slots of a word; for a locked word, returns at least the number of slots.
+#[inline]
+fn taken(word: u64) -> u64 {
+    /// A one in the lowest bit of every slot.
+    const LOWEST: u64 = {
+        let (mut ones, mut slot) = (0, 0);
+        while slot < SLOTS_PER_BUCKET {
+            ones |= 1 << (slot * FINGERPRINT_BITS);
+            slot += 1;
+        }
+        ones
+    };
+    const HIGHEST: u64 = LOWEST << (FINGERPRINT_BITS - 1);
+    // The highest bit of a slot receives the carry from its lower ones.
+    let lower = HIGHEST - LOWEST;
+    let occupied = (((word & lower) + lower) | word) & HIGHEST;
+    // In the product, the highest slot is the sum of all.
+    let sum = (occupied >> (FINGERPRINT_BITS - 1)).wrapping_mul(LOWEST);
+    let count = sum >> ((SLOTS_PER_BUCKET - 1) * FINGERPRINT_BITS) & Layout::MAX_FINGERPRINT;
+    count | ((word >> 63) * SLOTS_PER_BUCKET as u64)
+}
+
+impl Subject for WordLock {
+    const NAME: &'static str = "word-lock";
+    const DESCRIPTION: &'static str = "cuckoo filter with a lock in every bucket's word, held for chains only; a lookup is three loads";
+    const GUARANTEES: &'static str =
+        "linearizable; blocking only where chains of shifts are under way; lookups never write";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self {
+            geometry: geometry(buckets)?,
+            words: zeroed(buckets)?,
+            length: Length::starting_at(0),
+        })
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let location = locate(&self.geometry, key);
+        counted(&self.length, CAME, || self.place(location))
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let Location {
+            fingerprint,
+            first,
+            second,
+        } = locate(&self.geometry, key);
+        let words = [self.read(first), self.read(second)];
+        let change = words[0] ^ self.read(first);
+        let found =
+            Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
+        // One branch, hardly ever taken, whatever the answer is. From an `or` of two conditions,
+        // the compiler would make two branches, and mispredict the one on the answer.
+        let doubt = select_unpredictable(found, 0, change) | ((words[0] | words[1]) & LOCK);
+        if doubt == 0 {
+            found
+        } else {
+            self.contains_slowly(fingerprint, first, second)
+        }
+    }
+
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let location = locate(&self.geometry, key);
+        counted(&self.length, WENT, || self.take_out(location))
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(locate(&self.geometry, key).into())
+    }
+
+    fn slots(&self) -> usize {
+        self.words.len() * SLOTS_PER_BUCKET
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words) + self.length.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! Words, locks, and chains that are stopped or fail.
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+/// Returns a word with these fingerprints, the first in the lowest slot.
+fn word(fingerprints: [u64; SLOTS_PER_BUCKET]) -> u64 {
+    let slots = fingerprints.into_iter().enumerate();
+    slots.fold(0, |word, (slot, fingerprint)| {
+        word | fingerprint << (slot * FINGERPRINT_BITS)
+    })
+}
+
+#[test]
+fn slots_that_are_taken_are_counted() {
+    let mut random = SmallRng::seed_from_u64(1);
+    for _ in 0..100_000 {
+        // Often empty, often with only one bit set.
+        let slot = |_| match random.random_range(0..3) {
+            0 => 0,
+            1 => 1 << random.random_range(0..FINGERPRINT_BITS),
+            _ => random.random_range(0..=Layout::MAX_FINGERPRINT),
+        };
+        let slots = std::array::from_fn(slot);
+        let timestamp = random.random_range(0..1u64 << Layout::TIMESTAMP_BITS);
+        let word = word(slots) | timestamp << (SLOTS_PER_BUCKET * FINGERPRINT_BITS);
+        assert_eq!(taken(word), Layout::occupied(word) as u64, "{word:#x}");
+        assert!(taken(word | LOCK) >= SLOTS_PER_BUCKET as u64, "{word:#x}");
+    }
+}
+
+/// Returns a filter of two buckets with these words, and a key that prefers the first.
+fn two_buckets(words: [u64; 2]) -> (WordLock, u64) {
+    let filter = WordLock::with_buckets(2).unwrap();
+    let prefers_the_first = |key: &u64| {
+        let location = locate(&filter.geometry, key);
+        [location.first, location.second] == [0, 1]
+    };
+    let key = (0..).find(prefers_the_first).unwrap();
+    for (bucket, word) in words.into_iter().enumerate() {
+        filter.free(bucket, word);
+    }
+    (filter, key)
+}
+
+#[test]
+fn a_fingerprint_goes_into_the_emptier_bucket_when_the_first_is_more_than_half_full() {
+    let chosen = |first, second| {
+        let (filter, key) = two_buckets([first, second]);
+        let location = locate(&filter.geometry, &key);
+        filter.choose(location).map(|(bucket, _)| bucket)
+    };
+    let [none, two, three, full] = [[0; 4], [1, 0, 1, 0], [1, 1, 0, 1], [1; 4]].map(word);
+    assert_eq!(chosen(two, none), Some(0));
+    assert_eq!(chosen(three, two), Some(1));
+    assert_eq!(chosen(three, three), Some(0));
+    assert_eq!(chosen(full, three), Some(1));
+    assert_eq!(chosen(three, full), Some(0));
+    assert_eq!(chosen(full, full), None);
+    assert_eq!(chosen(none | LOCK, three), Some(1));
+    assert_eq!(chosen(full, none | LOCK), None);
+}
+
+#[test]
+fn a_lookup_trusts_no_locked_word_that_has_the_fingerprint() {
+    let look = |first: bool, second: bool, locks: [u64; 2]| {
+        let (filter, key) = two_buckets([0; 2]);
+        let location = locate(&filter.geometry, &key);
+        for (bucket, holds) in [first, second].into_iter().enumerate() {
+            let fingerprint = if holds { location.fingerprint } else { 0 };
+            filter.free(bucket, word([fingerprint, 0, 0, 0]) | locks[bucket]);
+        }
+        let looked = filter.look(location);
+        if let Some(found) = looked {
+            assert_eq!(filter.contains(&key), found);
+        }
+        looked
+    };
+    for (holding, free) in [([true, false], [0, LOCK]), ([false, true], [LOCK, 0])] {
+        assert_eq!(look(holding[0], holding[1], [0; 2]), Some(true));
+        assert_eq!(look(holding[0], holding[1], free), Some(true));
+        let locked = [LOCK - free[0], LOCK - free[1]];
+        assert_eq!(look(holding[0], holding[1], locked), None);
+        assert_eq!(look(true, true, locked), Some(true));
+    }
+    assert_eq!(look(false, false, [LOCK; 2]), Some(false));
+}
+
+#[test]
+fn keys_are_counted() {
+    let filter = WordLock::with_buckets(1_000).unwrap();
+    std::thread::scope(|scope| {
+        for start in [0, 10_000] {
+            let filter = &filter;
+            scope.spawn(move || {
+                (start..start + 1_800).for_each(|key: u64| assert!(filter.insert(&key)));
+                (start..start + 300).for_each(|key: u64| assert!(filter.remove(&key)));
+            });
+        }
+    });
+    assert_eq!(filter.keys(), 3_000);
+    let absent = (20_000_u64..).find(|key| !filter.contains(key)).unwrap();
+    assert!(!filter.remove(&absent));
+    assert_eq!(filter.keys(), 3_000);
+}
+
+#[cfg(feature = "steps")]
+mod in_the_middle {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use filter::internals::path::Chain;
+    use kcas::steps::{freeze, with_hook};
+
+    use super::*;
+
+    const BUCKETS: usize = 64;
+
+    /// Returns a filter with a new key, and the path of at least three buckets that makes room
+    /// for it.
+    fn with_a_long_chain() -> (WordLock, u64, Chain) {
+        let filter = WordLock::with_buckets(BUCKETS).unwrap();
+        for key in 0_u64.. {
+            let location = locate(&filter.geometry, &key);
+            let read = |bucket| filter.read(bucket);
+            let chain = find_chain(&filter.geometry, location, read);
+            let chain = chain.expect("a chain of three comes before the table is full");
+            if chain.len() >= 3 {
+                return (filter, key, chain);
+            }
+            assert!(filter.insert(&key));
+        }
+        unreachable!("there are more keys than slots")
+    }
+
+    /// Each key is looked up before every step of an insert; the new one is found only after
+    /// its path.
+    #[test]
+    fn no_key_is_missed_at_any_step_of_a_chain() {
+        let (filter, new, chain) = with_a_long_chain();
+        let filter = Rc::new(filter);
+        let (waits, finds) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let (other, waiting, finding) = (Rc::clone(&filter), Rc::clone(&waits), Rc::clone(&finds));
+        let hook = move |_| {
+            let look = |key: u64| other.look(locate(&other.geometry, &key));
+            for found in (0..new).map(look) {
+                assert_ne!(found, Some(false));
+                waiting.set(waiting.get() + usize::from(found.is_none()));
+            }
+            finding.set(finding.get() + usize::from(look(new) == Some(true)));
+        };
+        let location = locate(&filter.geometry, &new);
+        assert!(with_hook(hook, || filter.place(location)));
+        assert!(waits.get() > 0, "there is a moment at which one must wait");
+        // The steps after the path took effect, which clear the locks.
+        assert_eq!(finds.get(), chain.len() - 1);
+        assert!((0..=new).all(|key| filter.contains(&key)));
+        assert!((0..BUCKETS).all(|bucket| is_free(filter.read(bucket))));
+    }
+
+    /// The only bucket with the fingerprint is locked, and is unlocked later, with the
+    /// fingerprint or without. Checks the call's answer and what is left in the bucket.
+    fn waits_for(bucket: usize, with: bool, call: impl Fn(&WordLock, u64) -> bool) -> (bool, u64) {
+        let (filter, key) = two_buckets([0; 2]);
+        let held = word([locate(&filter.geometry, &key).fingerprint, 0, 0, 0]);
+        filter.free(bucket, held | LOCK);
+        let filter = Rc::new(filter);
+        let other = Rc::clone(&filter);
+        let hook = move |step| {
+            // A lookup has made three loads that give no answer, and two more.
+            if step == 5 {
+                other.free(bucket, if with { held } else { 0 });
+            }
+        };
+        let answer = with_hook(hook, || call(&filter, key));
+        (answer, Layout::slots(filter.read(bucket)))
+    }
+
+    #[test]
+    fn who_needs_a_locked_bucket_waits_for_it() {
+        for bucket in [0, 1] {
+            let contains = |filter: &WordLock, key| filter.contains(&key);
+            assert!(!waits_for(bucket, false, contains).0);
+            assert!(waits_for(bucket, true, contains).0);
+            let remove = |filter: &WordLock, key| filter.remove(&key);
+            assert_eq!(waits_for(bucket, true, remove), (true, 0));
+            assert_eq!(waits_for(bucket, false, remove), (false, 0));
+        }
+    }
+
+    #[test]
+    fn a_thread_that_stops_in_a_chain_stops_who_needs_its_buckets_and_nobody_else() {
+        // Before the exchange of the root, and before the first lock is cleared.
+        for after in [1, 0] {
+            let (filter, new, chain) = with_a_long_chain();
+            let filter = Arc::new(filter);
+            let location = |key: u64| locate(&filter.geometry, &key);
+            let held: Vec<_> = chain[1..].iter().map(|step| step.bucket).collect();
+            let needs_one = |key| {
+                let Location { first, second, .. } = location(key);
+                held.contains(&first) || held.contains(&second)
+            };
+
+            let other = Arc::clone(&filter);
+            let (step, fingerprint) = (chain.len() - after, location(new).fingerprint);
+            let stopped = freeze(step as u64, move || other.shift(&chain, fingerprint));
+            let stopped = stopped.expect("it has so many steps");
+            let (found, waiting): (Vec<_>, Vec<_>) =
+                (0..new).partition(|&key| filter.look(location(key)) == Some(true));
+            assert!(!waiting.is_empty() && waiting.into_iter().all(needs_one));
+            assert!(found.len() > new as usize / 2);
+            assert_eq!(filter.choose(location(new)), None);
+            assert!(stopped.thaw());
+            assert!((0..=new).all(|key| filter.contains(&key)));
+        }
+    }
+
+    /// A path whose root has changed, and the fingerprint that its second bucket would have
+    /// given to its third.
+    fn that_will_fail() -> (WordLock, Chain, Location) {
+        let (filter, _, mut chain) = with_a_long_chain();
+        chain[0].word = Layout::advance(chain[0].word);
+        let moving = Location {
+            fingerprint: Layout::fingerprint(chain[1].word, chain[1].slot),
+            first: chain[2].bucket,
+            second: chain[1].bucket,
+        };
+        assert!(!Layout::contains(chain[2].word, moving.fingerprint));
+        let left = Layout::clear(chain[1].word, chain[1].slot);
+        assert!(!Layout::contains(left, moving.fingerprint));
+        (filter, chain, moving)
+    }
+
+    #[test]
+    fn a_chain_that_fails_changes_nothing_but_timestamps() {
+        let (filter, chain, _) = that_will_fail();
+        let words = || {
+            (0..BUCKETS)
+                .map(|bucket| filter.read(bucket))
+                .collect::<Vec<_>>()
+        };
+        let before = words();
+        assert!(!filter.shift(&chain, 1));
+        for (bucket, (before, after)) in before.into_iter().zip(words()).enumerate() {
+            let locked = chain[1..].iter().any(|step| step.bucket == bucket);
+            let expected = if locked {
+                Layout::advance(before)
+            } else {
+                before
+            };
+            assert_eq!(after, expected, "bucket {bucket}");
+        }
+    }
+
+    /// The lookup reads one bucket before a path puts the fingerprint there, the other after
+    /// that one has lost it, and the first one again after the path has failed and everything
+    /// is as it was.
+    #[test]
+    fn a_lookup_is_not_fooled_by_a_chain_that_fails() {
+        let (filter, chain, moving) = that_will_fail();
+        let filter = Arc::new(filter);
+        let other = Arc::clone(&filter);
+        let (mut chain, mut frozen) = (Some(chain), None);
+        // The steps of the lookup: first word, second, first again.
+        let hook = move |at| match at {
+            1 => {
+                let (filter, chain) = (Arc::clone(&other), chain.take().unwrap());
+                // The path must fail at its last exchange.
+                let last = chain.len() as u64 - 1;
+                let stopped = freeze(last, move || filter.shift(&chain, 1));
+                frozen = Some(stopped.expect("it has so many steps"));
+            }
+            2 => assert!(!frozen.take().unwrap().thaw()),
+            _ => {}
+        };
+        assert_eq!(with_hook(hook, || filter.look(moving)), None);
+        assert_eq!(filter.look(moving), Some(true));
+    }
+}
