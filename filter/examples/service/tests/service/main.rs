@@ -1,0 +1,96 @@
+//! The service: what it answers, what it refuses, and what a kill leaves.
+
+mod answers;
+mod kills;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use ureq::Agent;
+
+/// Returns the program, with the name of its file.
+fn program(file: &Path) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_service"));
+    program.env("RUST_BACKTRACE", "0").arg(file);
+    program
+}
+
+/// A service that listens.
+struct Running {
+    child: Child,
+    url: String,
+}
+
+impl Running {
+    /// Starts it, and waits until it listens.
+    fn start(file: &Path) -> Running {
+        let mut child = program(file)
+            .args(["--address", "127.0.0.1:0", "--threads", "4"])
+            .args(["--capacity", "100000"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = lines.map(Result::unwrap);
+        let listening = lines.find_map(|line| Some(line.strip_prefix("listening on ")?.to_owned()));
+        Running {
+            child,
+            url: listening.expect("it listens"),
+        }
+    }
+
+    fn client(&self) -> Client {
+        let config = Agent::config_builder().http_status_as_error(false);
+        Client {
+            agent: config.build().into(),
+            url: self.url.clone(),
+        }
+    }
+
+    /// Ends it at once, wherever it is.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), None, "it ended by itself");
+    }
+
+    /// Asks it to end, and waits until it has.
+    #[cfg(unix)]
+    fn stop(mut self, signal: &str) -> ExitStatus {
+        let mut kill = Command::new("kill");
+        let id = self.child.id().to_string();
+        assert!(kill.args(["-s", signal, &id]).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+}
+
+/// No test that fails leaves a service behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
+
+struct Client {
+    agent: Agent,
+    url: String,
+}
+
+impl Client {
+    /// Returns the status and the text of the answer, without the line's end; an error if there is
+    /// none.
+    fn post(&self, request: &str) -> Result<(u16, String), ureq::Error> {
+        let answer = self.agent.post(format!("{}{request}", self.url));
+        read(answer.send_empty()?)
+    }
+
+    fn get(&self, request: &str) -> Result<(u16, String), ureq::Error> {
+        read(self.agent.get(format!("{}{request}", self.url)).call()?)
+    }
+}
+
+fn read(mut answer: ureq::http::Response<ureq::Body>) -> Result<(u16, String), ureq::Error> {
+    let text = answer.body_mut().read_to_string()?;
+    Ok((answer.status().as_u16(), text.trim_end().to_owned()))
+}
