@@ -208,7 +208,7 @@ fn killed_10_times_it_has_what_was_acknowledged_before_a_save() {
 }
 
 #[test]
-#[ignore = "takes half a minute: run it with --release and --nocapture"]
+#[ignore = "takes half a minute: run it with --nocapture"]
 fn killed_100_times_it_has_what_was_acknowledged_before_a_save() {
     kill(100, 7);
 }

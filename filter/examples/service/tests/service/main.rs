@@ -31,13 +31,16 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut lines = lines.map(Result::unwrap);
-        let listening = lines.find_map(|line| Some(line.strip_prefix("listening on ")?.to_owned()));
-        Running {
-            child,
-            url: listening.expect("it listens"),
+        let mut said = Vec::new();
+        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+            let line = line.unwrap();
+            if let Some(url) = line.strip_prefix("listening on ") {
+                let url = url.to_owned();
+                return Running { child, url };
+            }
+            said.push(line);
         }
+        panic!("it ended: {said:?}");
     }
 
     fn client(&self) -> Client {
