@@ -20,10 +20,10 @@ use service::{REQUESTS, Service};
 
 /// A cuckoo filter as an HTTP service: was this key inserted?
 ///
-/// Several threads answer; none waits for another, except to save after it, and a save stops nobody
-/// else. The filter is loaded from FILE at the start, and saved there at the end (SIGTERM, or
-/// Ctrl-C) and whenever a client asks. Whatever was acknowledged before a save began is in FILE once that save is
-/// acknowledged. A service that is killed leaves FILE as the last save left it.
+/// Several threads answer. One of them is busy while the filter is saved, and the others go on. The
+/// filter is loaded from FILE at the start, and saved there at the end (SIGTERM, or Ctrl-C) and
+/// whenever a client asks. Whatever was acknowledged before a save began is in FILE once that save
+/// is acknowledged. A service that is killed leaves FILE as the last save left it.
 ///
 /// Whoever reaches the address may change the filter: let only programs that you trust reach it.
 #[derive(Debug, Parser)]
@@ -38,7 +38,7 @@ struct Options {
     /// Number of keys to make room for, if there is no FILE yet: the size of a filter is fixed.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = at_least_1)]
     capacity: NonZeroUsize,
-    /// Number of threads that answer requests; by default one for each core.
+    /// Number of threads that answer requests; by default one for each core, and one to save.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -64,7 +64,7 @@ fn serve(options: Options) -> Result<()> {
     let service = Service { filter, file };
     let threads = match options.threads {
         Some(threads) => usize::from(threads),
-        None => thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        None => 1 + thread::available_parallelism().map_or(1, NonZeroUsize::get),
     };
     let server = Server::http(&options.address).map_err(|error| anyhow!(error));
     let server = server.with_context(|| {

@@ -167,8 +167,8 @@ fn kill(kills: usize, seed: u64) {
         };
     }
     println!(
-        "{kills} kills under {requests} changes and {saves} completed saves: all {checked} keys found that must \
-         be there; {wrongly_found} found of {absent} that must not"
+        "{kills} kills under {requests} changes and {saves} completed saves: all {checked} keys \
+         found that must be there; {wrongly_found} found of {absent} that must not"
     );
     assert!(saves > 0 && checked > 0 && absent > 0);
     // The filter is nearly empty, and wrong about fewer than one in ten thousand.

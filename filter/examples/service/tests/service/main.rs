@@ -25,18 +25,21 @@ struct Running {
 impl Running {
     /// Starts it, and waits until it listens.
     fn start(file: &Path) -> Running {
-        let mut child = program(file)
-            .args(["--address", "127.0.0.1:0", "--threads", "4"])
+        let mut command = program(file);
+        command.args(["--address", "127.0.0.1:0", "--threads", "4"]);
+        command
             .args(["--capacity", "100000"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        let mut running = Running {
+            child: command.spawn().unwrap(),
+            url: String::new(),
+        };
         let mut said = Vec::new();
-        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        for line in BufReader::new(running.child.stderr.take().unwrap()).lines() {
             let line = line.unwrap();
             if let Some(url) = line.strip_prefix("listening on ") {
-                let url = url.to_owned();
-                return Running { child, url };
+                running.url = url.to_owned();
+                return running;
             }
             said.push(line);
         }
