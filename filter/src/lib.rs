@@ -94,7 +94,8 @@
 //!
 //! # Recipes
 //!
-//! Each of these is also a program that runs on real input, in `filter/examples`.
+//! Those with an `--example` are also programs that run on real input, in `filter/examples`; the
+//! package `service` there shares a filter over HTTP, and saves it while others write.
 //!
 //! **Deduplicating a stream with many threads** (`--example dedup`). The thread that gets `true`
 //! passes the line on:
@@ -183,6 +184,141 @@
 //! assert!(missing.iter().all(|key| *key >= 1_000));
 //! assert!(missing.len() > 980); // by chance, one in 512 is taken for one that A has
 //! # Ok::<(), filter::InsertError>(())
+//! ```
+//!
+//! **Seen lately.** Two filters take turns: a key is found for at least one period, and for two at
+//! most:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+//!
+//! use filter::{CuckooFilter, InsertError, SnapshotError};
+//!
+//! struct Lately {
+//!     filters: [CuckooFilter; 2],
+//!     current: AtomicUsize,
+//! }
+//!
+//! impl Lately {
+//!     fn insert(&self, key: &str) -> Result<bool, InsertError> {
+//!         self.filters[self.current.load(Relaxed)].insert_unique(key)
+//!     }
+//!
+//!     fn contains(&self, key: &str) -> bool {
+//!         self.filters.iter().any(|filter| filter.contains(key))
+//!     }
+//!
+//!     /// Begins a period. One thread does this, for instance once an hour; the others go on.
+//!     fn turn(&self) -> Result<(), SnapshotError> {
+//!         let older = 1 - self.current.load(Relaxed);
+//!         self.filters[older].remove_all()?;
+//!         self.current.store(older, Relaxed);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let filters = [CuckooFilter::with_capacity(1_000), CuckooFilter::with_capacity(1_000)];
+//! let lately = Lately { filters, current: AtomicUsize::new(0) };
+//! lately.insert("a")?;
+//! lately.turn()?;
+//! assert!(lately.contains("a"));
+//! lately.turn()?;
+//! assert!(!lately.contains("a"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Both may be wrong about an absent key, so the error rates add up. An insert that stalls for a
+//! whole period may be forgotten early.
+//!
+//! **One of several workers does it.** Whoever gets `true` does the job, and gives it back by a
+//! remove if that fails:
+//!
+//! ```
+//! use filter::{CuckooFilter, InsertError};
+//!
+//! /// Returns the number of jobs that this thread has done.
+//! fn work(
+//!     taken: &CuckooFilter,
+//!     jobs: &[u32],
+//!     run: impl Fn(u32) -> bool,
+//! ) -> Result<usize, InsertError> {
+//!     let mut done = 0;
+//!     for job in jobs {
+//!         if taken.insert_unique(job)? {
+//!             if run(*job) {
+//!                 done += 1;
+//!             } else {
+//!                 taken.remove(job);
+//!             }
+//!         }
+//!     }
+//!     Ok(done)
+//! }
+//!
+//! let taken = CuckooFilter::with_capacity(10_000);
+//! let jobs: Vec<u32> = (0..1_000).collect();
+//! let done: usize = std::thread::scope(|threads| {
+//!     let start = |_| threads.spawn(|| work(&taken, &jobs, |_| true).unwrap());
+//!     let workers: Vec<_> = (0..4).map(start).collect();
+//!     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+//! });
+//! assert!((990..=1_000).contains(&done)); // none twice; by chance, a few not at all
+//! # Ok::<(), InsertError>(())
+//! ```
+//!
+//! A job that the filter takes for another is done by nobody: use it for what may be left out, such
+//! as warming a cache, or look such jobs up elsewhere.
+//!
+//! **Several processes**, each with a filter for its share of the keys. All choose the same one for
+//! a key, on every machine. The choice needs a hash of its own: with bits of the hash that the
+//! filter uses, the keys of a share would crowd into some of its buckets.
+//!
+//! ```
+//! use std::hash::BuildHasher;
+//!
+//! use filter::{CuckooFilter, FixedState};
+//!
+//! fn share(key: &str, processes: u64) -> usize {
+//!     (FixedState.hash_one(("share", key)) % processes) as usize
+//! }
+//!
+//! let filters = [(); 4].map(|()| CuckooFilter::with_capacity(1_000)); // each in its process
+//! for number in 0..3_000 {
+//!     let key = format!("key {number}");
+//!     filters[share(&key, 4)].insert(&key)?;
+//! }
+//! assert!(filters[share("key 17", 4)].contains("key 17"));
+//! assert!(filters.iter().all(|filter| (600..900).contains(&filter.len())));
+//! # Ok::<(), filter::InsertError>(())
+//! ```
+//!
+//! **Async programs** call the filter where they are: a call waits for nobody, so it needs no
+//! thread for blocking work. Only a [`Reader`](growing::Reader) stays on its thread, and a task
+//! that keeps one across an `await` cannot be spawned: drop it before.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use filter::GrowingCuckooFilter;
+//!
+//! async fn visit(seen: Arc<GrowingCuckooFilter>, page: &'static str) -> bool {
+//!     let new = seen.insert_unique(page).unwrap();
+//!     tokio::task::yield_now().await; // or ask a server
+//!     assert!(seen.contains(page));
+//!     new
+//! }
+//!
+//! let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+//! let seen = Arc::new(GrowingCuckooFilter::new());
+//! let new = runtime.block_on(async {
+//!     let tasks = ["/", "/about", "/"].map(|page| tokio::spawn(visit(seen.clone(), page)));
+//!     let mut new = 0;
+//!     for task in tasks {
+//!         new += u32::from(task.await.unwrap());
+//!     }
+//!     new
+//! });
+//! assert_eq!(new, 2);
 //! ```
 //!
 //! # Saving and loading
