@@ -1,13 +1,15 @@
 //! Killing the service under load: what was acknowledged before the last completed save is there
-//! after the next start.
+//! after the next start. Saves that meet keep their order.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use filter::CuckooFilter;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -198,6 +200,32 @@ fn load_and_kill(shared: &Shared, kept: &[u64], file: &Path, rng: &mut StdRng) {
         }
         // Into the middle of a save, wherever that is.
         thread::sleep(Duration::from_millis(20).mul_f64(rng.random()));
+        service.kill();
+    });
+}
+
+/// Of two saves at the same time, the older does not replace the file of the younger.
+#[test]
+fn what_was_saved_stays_in_the_file_while_others_save() {
+    const ROUNDS: usize = 100;
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("saved");
+    let service = Running::start(&file);
+    let (client, shared) = (service.client(), Shared::default());
+    thread::scope(|scope| {
+        for _ in 0..SAVERS {
+            let client = service.client();
+            let shared = &shared;
+            scope.spawn(move || shared.save(&client));
+        }
+        for key in 0..ROUNDS {
+            client.post(&format!("/insert?key={key}")).unwrap();
+            assert_eq!(client.post("/save").unwrap().0, 200);
+            for _ in 0..3 {
+                let saved = CuckooFilter::read_from(File::open(&file).unwrap()).unwrap();
+                assert!(saved.contains(key.to_string().as_bytes()), "{key} is lost");
+            }
+        }
         service.kill();
     });
 }
