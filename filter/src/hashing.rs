@@ -62,6 +62,12 @@ impl BuildHasher for FixedState {
 #[derive(Clone, Debug)]
 pub struct FixedHasher(u64);
 
+impl Default for FixedHasher {
+    fn default() -> Self {
+        FixedState.build_hasher()
+    }
+}
+
 /// Widens these integers to 64 bits, with their sign if they have one.
 macro_rules! widened {
     ($($write:ident: $type:ty,)+) => {
