@@ -85,6 +85,27 @@ fn twice_the_prices_are_half_the_throughput() {
     }
 }
 
+/// Nobody sleeps here, but all exchange.
+#[test]
+fn a_number_that_nothing_uses_changes_nothing() {
+    let model = model();
+    let expected = some_lines(&model, 8);
+    let varied = model.varied().unwrap();
+    let with = |number: &str| {
+        let of = |varied: &&Model| varied.name.contains(&format!(" {number} *"));
+        let both: Vec<_> = varied.iter().filter(of).collect();
+        assert_eq!(both.len(), 2, "{number}");
+        both.into_iter().map(|model| some_lines(model, 8))
+    };
+    for unused in ["waiting.park", "waiting.wake", "waiting.awake"] {
+        assert!(with(unused).all(|report| report == expected), "{unused}");
+    }
+    for used in ["exchange", "kept"] {
+        let differs = |report: Report| report.seconds != expected.seconds;
+        assert!(with(used).all(differs), "{used}");
+    }
+}
+
 #[test]
 fn disjoint_lines_scale() {
     let model = model();

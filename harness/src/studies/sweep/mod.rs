@@ -1,13 +1,13 @@
 //! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
 //! findings.
 
+mod assumed;
 pub mod command;
 mod figure;
 mod findings;
 pub mod numbers;
 mod one;
 mod options;
-#[cfg(feature = "simulation")]
 mod prediction;
 pub mod simulate;
 mod table;
@@ -26,14 +26,20 @@ impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";
 
     fn sheet(rows: &[Self]) -> Option<Sheet> {
-        table::summary(rows)
+        assumed::sheet(rows).or_else(|| table::summary(rows))
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        if assumed::is_varied(rows) {
+            return Ok(None);
+        }
         figure::of(rows, sidecar).map(Some)
     }
 
     fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story {
+        if assumed::is_varied(rows) {
+            return Story::default();
+        }
         let results = Results::of(rows);
         findings::story(rows, |case| figure::panel_title(&results, case, sidecar))
     }
