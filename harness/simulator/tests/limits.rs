@@ -106,6 +106,29 @@ fn a_number_that_nothing_uses_changes_nothing() {
     }
 }
 
+/// One core goes round and round a table: it finds each line in the nearest level that holds them
+/// all.
+#[test]
+fn each_level_of_the_caches_has_its_price() {
+    let mut model = model();
+    (model.l1.kib, model.l2.kib, model.llc.kib) = (8, 128, 2_048);
+    let prices = [model.l1.ns, model.l2.ns, model.llc.ns, model.memory];
+    for (lines, price) in [16, 512, 8_192, 65_536].into_iter().zip(prices) {
+        let report = repeat(
+            &model,
+            1,
+            lines,
+            &options(300_000),
+            move |words, _, done| {
+                words[done as usize % lines].load(Relaxed);
+            },
+        );
+        let each = report.seconds * 1e9 / report.operations as f64;
+        let expected = price / model.overlap.loads;
+        assert!(near(each, expected, 0.05), "{lines}: {each}, {expected}");
+    }
+}
+
 #[test]
 fn disjoint_lines_scale() {
     let model = model();
