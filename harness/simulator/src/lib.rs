@@ -36,8 +36,8 @@
 //! | bandwidth of memory and of the interconnect | lookups in tables past the caches scale too well at many cores |
 //! | clock frequency that falls as cores wake up | everything scales too well, by the same factor for all subjects |
 //! | the keys that threads read, and whatever else they do not share | tables whose keys exceed the caches are up to six times too fast |
-//! | how far a core reads ahead: as many instructions as it can hold, so far where operations are short, hardly past one update | updates are up to two thirds too fast on two cores |
-//! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a third too slow |
+//! | how far a core reads ahead: as many instructions as it can hold, so far where operations are short, hardly past one update | updates are up to two thirds too fast on two cores, probably for this reason (not tested) |
+//! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a third too slow, probably for this reason (not tested) |
 //! | how a mutex behaves when its holder is waited for by few | `global-lock` is three times too fast on two cores |
 //! | two threads on a core | rows end at the number of cores |
 //! | translation of addresses | tables past the caches are too fast, most so on one core |
