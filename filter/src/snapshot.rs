@@ -322,7 +322,7 @@ impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BIT
         // What an update has kept comes first: if it did so before the timestamp was advanced here,
         // what was found here is newer.
         let slots = self.kept.get(bucket).or(found);
-        if self.next.is_multiple_of(STRIDE) {
+        if self.next % STRIDE == 0 {
             let (last, behind) = (self.buckets(), self.kept.behind() as u64);
             // Nobody else changes it.
             let _ = self
