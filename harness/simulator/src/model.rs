@@ -275,6 +275,8 @@ impl Model {
                 let mut table = Value::try_from(self)?;
                 scale(find(&mut table, &field)?, factor);
                 let mut model: Self = table.try_into()?;
+                // Where a socket is one group, it stays so.
+                model.cores_per_group = model.cores_per_group.min(model.cores_per_socket);
                 if model.check().is_ok() {
                     model.name = format!("{} with {field} * {factor}", self.name);
                     varied.push(model);

@@ -242,6 +242,7 @@ mod tests {
         is_a_correct_filter::<LockFree>();
         is_a_correct_filter::<LockFreeBatch>();
         is_a_correct_filter::<LockFreeFitted>();
+        is_a_correct_filter::<LockFreeCopies>();
     }
 
     /// It refuses nothing.

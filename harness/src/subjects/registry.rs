@@ -74,6 +74,7 @@ impl Registry {
         registry.add::<LockFree>();
         registry.add::<LockFreeBatch>();
         registry.add::<LockFreeFitted>();
+        registry.add::<LockFreeCopies>();
         registry.add::<Growing>();
         registry.add::<GrowingReader>();
         registry.add::<SegmentLock>();
@@ -174,7 +175,7 @@ mod tests {
         assert!(error.contains("\"balloon\""), "{error}");
         assert!(
             error.contains(
-                "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, "
+                "lock-free, lock-free-batch, lock-free-fitted, lock-free-copies, growing, growing-reader, segment-lock, "
             ),
             "{error}"
         );

@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 44] = [
+const FIXED_STYLES: [&str; 45] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -104,6 +104,7 @@ const FIXED_STYLES: [&str; 44] = [
     "mutex-2",
     "mutex-4",
     "mutex-8",
+    "lock-free-copies",
 ];
 
 /// How a subject is drawn, in every panel.
