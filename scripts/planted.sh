@@ -6,23 +6,29 @@
 #
 #   scripts/planted.sh [PATCH ...]              all of them by default, models and suites side by side
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
+#   scripts/planted.sh --histories --simulated [PATCH ...]  by threads, and then by simulated cores for as long
 #   scripts/planted.sh --refit [PATCH ...]      rewrites patches whose surroundings have changed, so that they fit again
 #
 # The bugs are patches and not switches in the code, so that whoever reads the protocol does not read
 # past eighty wrong branches. `scripts/rules.sh` finds a patch that no longer fits, within a second.
 #
 # A bug that no history on this kind of machine shows says so in its patch ("Not in histories:
-# REASON").
+# REASON"). HISTORY_SECONDS is how long each search lasts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 target="${CARGO_TARGET_DIR:-$root/target}/planted"
 
-histories="" refit=""
+# What looks for a bug: a test or a model, or histories of threads or of simulated cores.
+histories="" refit="" looks=("")
 case ${1:-} in
-    --histories) histories=yes; shift ;;
+    --histories) histories=yes looks=(threads); shift ;;
     --refit) refit=yes; shift ;;
 esac
+if [ "$histories" ] && [ "${1:-}" = --simulated ]; then
+    looks+=(simulated)
+    shift
+fi
 patches=("$@")
 [ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch filter/tests/planted/*.patch)
 
@@ -82,17 +88,22 @@ check() {
 # The profile of the models: without optimisation across crates, which would take longer than the
 # search.
 build_histories() {
-    cargo build --locked --profile loom -p harness --features steps
+    local features=steps
+    [ ${#looks[@]} -eq 1 ] || features+=,simulation
+    cargo build --locked --profile loom -p harness --features $features
 }
 
-check_histories() {
-    "$CARGO_TARGET_DIR/loom/harness" check --subject lock-free --threads 8 --seconds 60 --patience 20
+check_histories() { # LOOK
+    local simulated=()
+    [ "$1" = threads ] || simulated=(--simulated)
+    "$CARGO_TARGET_DIR/loom/harness" check --subject lock-free --threads 8 --seconds "${HISTORY_SECONDS:-60}" \
+        --patience 20 "${simulated[@]}"
 }
 
 # Plants one bug after another in one copy, and removes it again, so that only the crate it touches
 # is rebuilt. Prints a line for each: `caught`, `SURVIVED`, `left out` or `BROKEN`.
 plant() { # LANE PATCH ...
-    local lane=$1 patch bug name suite why log start built
+    local lane=$1 patch bug name suite why log start built look
     shift
     copy="$target/$lane/copy"
     copy_to "$copy"
@@ -126,17 +137,21 @@ plant() { # LANE PATCH ...
             check "$suite" "$name" --no-run >"$log" 2>&1 || { broken "$patch does not compile: update the patch"; return; }
         fi
         built=$((SECONDS - start))
-        start=$SECONDS
-        if if [ "$suite" = histories ]; then check_histories; else check "$suite" "$name" -- "$name" --nocapture; fi \
-            >>"$log" 2>&1; then
-            printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
-        # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
-        elif grep -q "panicked at\|^VIOLATION\|^STUCK" "$log"; then
-            printf 'caught    %-34s by %s %s in %d s, built in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start)) "$built"
-        else
-            broken "$patch: $name neither passed nor failed"
-            return
-        fi
+        for look in "${looks[@]}"; do
+            log="$target/$bug${look:+-$look}.log"
+            start=$SECONDS
+            if if [ "$look" ]; then check_histories "$look"; else check "$suite" "$name" -- "$name" --nocapture; fi \
+                >"$log" 2>&1; then
+                printf 'SURVIVED  %-34s %s\n' "$bug" "${look:-$name}"
+            # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
+            elif grep -q "panicked at\|^VIOLATION\|^STUCK\|wait for each other for ever" "$log"; then
+                printf 'caught    %-34s by %s %s in %d s, built in %d s\n' "$bug" "$suite" "${look:-$name}" \
+                    $((SECONDS - start)) "$built"
+            else
+                broken "$patch: ${look:-$name} neither passed nor failed"
+                return
+            fi
+        done
         git apply -R -p1 "$root/$patch"
     done
 }
@@ -174,6 +189,9 @@ trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
 status=0
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
 
-count() { grep -c "^$1" "$results" || true; }
-echo "$(count caught) planted bugs caught, $(count SURVIVED) survived${histories:+, $(count 'left out') left out}"
-[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ $(($(count caught) + $(count 'left out'))) -eq ${#patches[@]} ]
+count() { grep -cE "^$1" "$results" || true; }
+for look in "${looks[@]}"; do
+    echo "$(count "caught .* $look") planted bugs caught${look:+ by $look}, $(count "SURVIVED .* $look") survived${histories:+, $(count 'left out') left out}"
+done
+all=$((${#patches[@]} * ${#looks[@]}))
+[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ $(($(count caught) + $(count 'left out') * ${#looks[@]})) -eq $all ]

@@ -32,9 +32,13 @@ pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
     found: &mut [bool],
     locate: impl Fn(&T) -> Location,
 ) {
-    let (groups, rest) = keys.as_chunks::<LOOKUPS>();
-    let (answers, rest_of_answers) = found.as_chunks_mut::<LOOKUPS>();
-    for (keys, answers) in groups.iter().zip(answers) {
+    let grouped = keys.len() / LOOKUPS * LOOKUPS;
+    let ((groups, rest), (answers, rest_of_answers)) =
+        (keys.split_at(grouped), found.split_at_mut(grouped));
+    let answers = answers.chunks_exact_mut(LOOKUPS);
+    for (keys, answers) in groups.chunks_exact(LOOKUPS).zip(answers) {
+        let keys: &[T; LOOKUPS] = keys.try_into().expect("chunks are of this length");
+        let answers = answers.try_into().expect("chunks are of this length");
         lookup::contains_all(buckets, keys.each_ref().map(&locate), answers);
     }
     for (key, answer) in rest.iter().zip(rest_of_answers) {

@@ -435,16 +435,16 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         })
     }
 
-    /// Removes each copy that the filter held at some moment of the call, while others may insert
-    /// and remove. So a key that was inserted before the call, and is not inserted again, is absent
+    /// Removes, of each class, as many copies as the filter held at some moment of the call, while
+    /// others may insert and remove. So a key that was inserted before the call, and is not inserted again, is absent
     /// afterwards. Returns the number of copies removed.
     ///
     /// It is as if each copy were removed by [`remove`](CuckooFilter::remove): each is removed at
     /// its own moment, and if another thread takes one of a class first, a copy of the class that
     /// is inserted meanwhile may be taken in its place.
     ///
-    /// Progress: lock-free, and it ends whatever others do: it makes one pass, as
-    /// [`write_to`](CuckooFilter::write_to) does, with the same use of memory.
+    /// Progress: as [`try_clone`](Self::try_clone). It takes as much memory as another table,
+    /// since its own removes keep what it has not reached.
     ///
     /// # Errors
     /// As [`try_clone`](Self::try_clone); nothing has changed.
@@ -456,8 +456,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         })?)
     }
 
-    /// Adds to this filter every copy that `other` holds at some moment of the call, while others
-    /// may insert into both and remove. Returns the number of copies added.
+    /// Adds to this filter, of each class, as many copies as `other` holds at some moment of the
+    /// call, while others may insert into both and remove. Returns the number of copies added.
     ///
     /// Both must have been built with the same number of buckets and with the same hasher.
     ///
@@ -472,7 +472,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Progress: as [`remove_all`](Self::remove_all).
+    /// Progress: as [`try_clone`](Self::try_clone).
     ///
     /// # Errors
     /// [`UnionError`]. When this filter is full, the copies added before stay.

@@ -12,7 +12,6 @@
 //! how even the result is, and how uneven it would be without mixing.
 
 use std::hash::{BuildHasher, Hasher};
-use std::hint::select_unpredictable;
 
 use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline};
 
@@ -61,6 +60,12 @@ impl BuildHasher for FixedState {
 /// The [`Hasher`] of [`FixedState`].
 #[derive(Clone, Debug)]
 pub struct FixedHasher(u64);
+
+impl Default for FixedHasher {
+    fn default() -> Self {
+        FixedState.build_hasher()
+    }
+}
 
 /// Widens these integers to 64 bits, with their sign if they have one.
 macro_rules! widened {
@@ -319,6 +324,19 @@ fn other(fingerprint: u64, bucket: usize, buckets: usize) -> usize {
     let (difference, borrowed) = spread.overflowing_sub(bucket);
     // A processor could not predict this, so it must not become a branch.
     select_unpredictable(borrowed, difference.wrapping_add(buckets), difference)
+}
+
+/// Chooses a value, without a branch where the compiler can be told so: since Rust 1.88.
+#[inline]
+#[cfg_attr(
+    has_select_unpredictable,
+    expect(clippy::incompatible_msrv, reason = "only where the compiler has it")
+)]
+pub(crate) fn select_unpredictable<T>(condition: bool, yes: T, no: T) -> T {
+    #[cfg(has_select_unpredictable)]
+    return std::hint::select_unpredictable(condition, yes, no);
+    #[cfg(not(has_select_unpredictable))]
+    if condition { yes } else { no }
 }
 
 /// Scales a 64-bit number down to a bucket below `buckets` (Lemire 2019): evenly, if all numbers

@@ -171,9 +171,10 @@ fn walk<S: Specification>(
     let mut started = 0;
     for ending in ends {
         // A call that starts at the very time of an end overlaps with it.
-        while let Some(&call) = starts.get(started)
-            && calls[call].start <= calls[ending].end
-        {
+        while let Some(&call) = starts.get(started) {
+            if calls[call].start > calls[ending].end {
+                break;
+            }
             walk.start(call)?;
             started += 1;
         }
@@ -266,9 +267,10 @@ impl<S: Specification> Walk<'_, S> {
                 kept.insert((done & !bit, state));
             } else if seen.insert((done, state.clone())) {
                 for (bit, event) in self.ready(done) {
-                    if !self.specification.is_read_only(event)
-                        && let Some(next) = self.specification.apply(&state, event)
-                    {
+                    if self.specification.is_read_only(event) {
+                        continue;
+                    }
+                    if let Some(next) = self.specification.apply(&state, event) {
                         waiting.push((self.with_reads(done | bit, &next), next));
                     }
                 }

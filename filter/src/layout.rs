@@ -16,6 +16,10 @@
 //! of turns and leave the very same fingerprints in the very same slots, and while the key's copy
 //! moves in before the second bucket is read and out again afterwards.
 //!
+//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save, a union, a
+//! `remove_all`) advances every timestamp once, as an addition does, and leaves the fingerprints as
+//! they are: so as many copies within one lookup, and one hop of the key to and fro, are enough.
+//!
 //! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |
 //! |---|---:|---:|---:|
 //! | 4×8 | 31 | 2,147,483,648 | 1 min |
@@ -217,8 +221,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         word & ((1 << Self::USED) - 1)
     }
 
-    /// Returns the timestamp of `word`: the number of fingerprints added to the bucket since the
-    /// table was made, modulo 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
+    /// Returns the timestamp of `word`: the number of fingerprints added to the bucket and of copies
+    /// taken of the filter since the table was made, modulo 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
     #[inline]
     pub const fn timestamp(word: u64) -> u64 {
         word >> Self::USED

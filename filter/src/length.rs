@@ -77,7 +77,7 @@ impl Length {
             .map(|counter| counter.load(Ordering::Relaxed))
             .fold(self.start, u64::wrapping_add);
         // A remove may be seen before the insert that it undoes.
-        usize::try_from(sum.cast_signed().max(0)).unwrap_or(usize::MAX)
+        usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
     }
 
     /// Sets the sum back to zero.

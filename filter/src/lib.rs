@@ -54,8 +54,9 @@
 //!   to make room.
 //! - **Lookups, inserts and removes of a fixed-size filter do not allocate**, except on first use:
 //!   a thread's first insert into a filter may make a chunk of counters, and its first chain of
-//!   shifts a chunk of K-CAS records (one for every 32 threads alive at the same time). Building,
-//!   copying and saving allocate, and so does a growing filter, on a thread's first call and when
+//!   shifts a chunk of K-CAS records (one for every 32 threads alive at the same time); and except
+//!   while a copy is being taken, when inserts and removes pin their thread ([`growing`] says what
+//!   that may do) and keep what they change. Building, copying and saving allocate, and so does a growing filter, on a thread's first call and when
 //!   it grows; any of its calls, even a lookup, may free a table that was replaced.
 //! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which
 //!   frees the tables of the growing filter, and `huge-pages`, used only with the feature of that
@@ -78,8 +79,8 @@
 //!   strangers choose the keys, give [`Builder::hasher`] a hasher with random seeds, and keep the
 //!   seeds if the filter is to be saved: without them it cannot be loaded
 //!   ([`save`](save#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
-//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket: a lookup or a
-//!   remove that finds nothing, a count, a refused insert and a copy could be misled if a multiple
+//! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket or copies of
+//!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy could be misled if a multiple
 //!   of that number fell between two of their loads ([`layout`](layout#when-a-timestamp-wraps)).
 //!   This cannot happen in [`GrowingCuckooFilter`], which [counts](growing#when-a-timestamp-wraps)
 //!   the wraps.
@@ -333,8 +334,8 @@
 //! but not loaded in another process ([`save`](save#hashers)).
 //!
 //! Other threads may go on inserting and removing: whatever was in the filter throughout the call
-//! is in the copy, and whatever was in it at no moment is not. Saving always succeeds, in one pass
-//! over the table, however much others change meanwhile. [`write_to`](CuckooFilter::write_to) needs
+//! is in the copy, and whatever was in it at no moment is not. Saving makes one pass over the table,
+//! and does not fail however much others change meanwhile. [`write_to`](CuckooFilter::write_to) needs
 //! a buffer, and memory for buckets that others change before it gets there: at most another table.
 //! A [growing filter](growing) is saved and loaded as well, but only by a thread that has it to
 //! itself ([`write_to`](GrowingCuckooFilter::write_to)).

@@ -31,28 +31,31 @@
 //!   announcements. Had it read the bucket after t, it would have seen the announcement, which
 //!   precedes t. So it compares with a word that is no longer there, and fails.
 //! - *Between t and the moment at which the place is filled, nobody changes the contents*, since
-//!   aware updates wait until they have filled it themselves. So all threads that keep the bucket
-//!   find the same contents, those of t, and it does not matter who fills the place.
+//!   aware updates fill it first. So all threads that keep the bucket find the same contents, those
+//!   of t, and it does not matter who fills the place. (Once the snapshot has the bucket behind it,
+//!   the place may be filled with later contents, or never: the snapshot reads it no more.)
 //! - *What is kept of a class is right as of one moment.* Let A and B be its buckets, and let A's
 //!   moment t(A) come first. Until t(B), nobody changes how often A holds the fingerprint: an
 //!   unaware update fails, and an aware one keeps B first. So at t(B) both were as they were kept.
 //!
 //! "No longer there" is modulo the width of the timestamp: an unaware update would have to lose its
-//! core between its reads and its exchange, while additions to the bucket go through a whole number
-//! of turns and leave the very same word ([`layout`](crate::layout#when-a-timestamp-wraps)).
+//! core between its reads and its exchange, while additions to the bucket, and copies of the filter,
+//! go through a whole number of turns and leave the very same word
+//! ([`layout`](crate::layout#when-a-timestamp-wraps)).
 //!
 //! **What it costs.** One exchange for each bucket, and no second table: a place is filled only by
 //! an update that comes before the snapshot does, and memory for places is taken page by page, when
 //! one is filled. If all buckets change before the snapshot gets there, that is as much memory as
-//! the table takes. Lookups do nothing for a snapshot. An update makes one load while there is
-//! none; while there is one, it pins itself (`epoch_cell`), and the first one to change a bucket
-//! keeps it.
+//! the table takes; it is given back with the snapshot, or by the update that still looks at it
+//! then. (4 KiB for lists are given back only when no thread is pinned that was pinned before.) Lookups do nothing for a snapshot. An update makes one load while there is none; while
+//! there is one, it pins itself (`epoch_cell`), and the first one to change a bucket keeps it.
 //!
-//! The snapshot never begins again, whatever others do: an exchange of its own fails only if
-//! another thread has kept the same bucket at that moment, or was unaware; each can do so only a
-//! few times for each bucket.
+//! The snapshot never begins again, whatever others insert and remove: an exchange of its own fails
+//! only if another thread has kept the same bucket at that moment, or was unaware; for each
+//! snapshot, each can do so only a few times for a bucket. Other snapshots advance the timestamps,
+//! too; beside those it is lock-free.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use epoch_cell::{EpochCell, pin};
 use kcas::sync::{AtomicU64, Ordering};
@@ -88,7 +91,9 @@ pub enum SnapshotError {
 pub(crate) struct Snapshots {
     /// How many there are.
     announced: AtomicU64,
-    list: EpochCell<Vec<Arc<Kept>>>,
+    /// Weak: a list that was replaced is freed late, or never if a thread stops while it is pinned,
+    /// and what was kept must not wait for that.
+    list: EpochCell<Vec<Weak<Kept>>>,
 }
 
 /// What one snapshot needs of the buckets that changed before it got there.
@@ -178,7 +183,8 @@ impl Snapshots {
         entries: &[Entry],
     ) {
         let pinned = pin();
-        for kept in self.list.load(&pinned) {
+        // One that is gone has ended.
+        for kept in self.list.load(&pinned).iter().filter_map(Weak::upgrade) {
             for entry in entries {
                 for fingerprint in different::<SLOTS, BITS>(entry.expected, entry.new) {
                     kept.keep(buckets, entry.index);
@@ -191,10 +197,10 @@ impl Snapshots {
     /// Returns the memory that they occupy while there are none, in bytes, not including the value
     /// itself.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Vec<Arc<Kept>>>()
+        size_of::<Vec<Weak<Kept>>>()
     }
 
-    fn change_list(&self, change: impl Fn(&mut Vec<Arc<Kept>>)) {
+    fn change_list(&self, change: impl Fn(&mut Vec<Weak<Kept>>)) {
         let pinned = pin();
         loop {
             let current = self.list.load(&pinned);
@@ -288,7 +294,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Snapshot<'a, SLOTS, BITS> {
         snapshots
             .announced
             .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
-        snapshots.change_list(|list| list.push(Arc::clone(&kept)));
+        snapshots.change_list(|list| list.push(Arc::downgrade(&kept)));
         Ok(Snapshot {
             table,
             kept,
@@ -322,7 +328,7 @@ impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BIT
         // What an update has kept comes first: if it did so before the timestamp was advanced here,
         // what was found here is newer.
         let slots = self.kept.get(bucket).or(found);
-        if self.next.is_multiple_of(STRIDE) {
+        if self.next % STRIDE == 0 {
             let (last, behind) = (self.buckets(), self.kept.behind() as u64);
             // Nobody else changes it.
             let _ = self
@@ -337,7 +343,7 @@ impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BIT
 impl<const SLOTS: usize, const BITS: usize> Drop for Snapshot<'_, SLOTS, BITS> {
     fn drop(&mut self) {
         let snapshots = self.table.snapshots;
-        snapshots.change_list(|list| list.retain(|kept| !Arc::ptr_eq(kept, &self.kept)));
+        snapshots.change_list(|list| list.retain(|kept| !std::ptr::eq(kept.as_ptr(), &*self.kept)));
         // Relaxed: an update that still finds it announced looks at the list in vain.
         snapshots.announced.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Inserting and removing: one compare-and-swap, or one K-CAS for a whole chain of shifts.
 
 use crate::buckets::BucketTable;
-use crate::hashing::Location;
+use crate::hashing::{Location, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::lookup;
@@ -125,7 +125,7 @@ fn roots<const SLOTS: usize, const BITS: usize>(
 #[inline]
 fn roomier<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Root> {
     let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));
-    let root = std::hint::select_unpredictable(more > room, second, first);
+    let root = select_unpredictable(more > room, second, first);
     (room | more != 0).then_some(root)
 }
 
@@ -274,9 +274,8 @@ pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
         }
         if found {
             // Which of the two it is cannot be predicted.
-            let (bucket, word) =
-                std::hint::select_unpredictable(matches[0] != 0, roots[0], roots[1]);
-            let matches = std::hint::select_unpredictable(matches[0] != 0, matches[0], matches[1]);
+            let (bucket, word) = select_unpredictable(matches[0] != 0, roots[0], roots[1]);
+            let matches = select_unpredictable(matches[0] != 0, matches[0], matches[1]);
             if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::take(word, matches)) {
                 return Some(true);
             }

@@ -147,3 +147,30 @@ fn the_table_of_layouts_is_true() {
     let types = source.matches("pub type").count();
     assert_eq!(types, 14, "types that are not in the table");
 }
+
+/// Each test that the README names as the answer to a wish exists.
+#[test]
+fn tests_that_the_readme_names_exist() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+    let suites = fs::read_dir(folder.join("tests")).unwrap();
+    let suites = suites.map(|entry| entry.unwrap().path());
+    let sources: String = suites
+        .filter(|path| path.is_file())
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let table = readme.split("| Wish | Answer | Test |").nth(1).unwrap();
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut named = 0;
+    for row in rows {
+        let tests = row.rsplit('|').nth(1).unwrap();
+        for name in tests.split('`').skip(1).step_by(2) {
+            assert!(sources.contains(&format!("fn {name}(")), "{name}");
+            named += 1;
+        }
+    }
+    assert!(named > 15, "{named}");
+}

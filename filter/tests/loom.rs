@@ -370,7 +370,7 @@ fn unique_insert_with_a_chain_into_its_other_bucket() {
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore("copy_of_a_key_that_hops", 2, 15_000, move || {
+        explore("copy_of_a_key_that_hops", 2, 23_000, move || {
             let filter = holding(&[here]);
             let writer = caller(&filter, 1, move |writer| {
                 assert_eq!(writer.insert(there), Ok(()));
@@ -390,7 +390,7 @@ fn copy_of_a_key_that_hops() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(2, 1, 0), key(1, 2, 0));
-    explore("copy_of_a_key_that_hops_on", 2, 33_000, move || {
+    explore("copy_of_a_key_that_hops_on", 2, 66_000, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             for (from, to) in [(here, there), (there, here), (here, there)] {
@@ -414,7 +414,7 @@ fn copy_of_a_key_that_others_insert_and_remove() {
     explore(
         "copy_of_a_key_that_others_insert_and_remove",
         2,
-        30_000,
+        28_000,
         move || {
             let filter = holding(&[here]);
             let copier = caller(&filter, 0, move |copier| {
@@ -435,7 +435,7 @@ fn copy_of_a_key_that_others_insert_and_remove() {
 #[test]
 fn copy_of_a_bucket_that_two_change() {
     let (here, there, another_key) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
-    explore("copy_of_a_bucket_that_two_change", 2, 180_000, move || {
+    explore("copy_of_a_bucket_that_two_change", 2, 200_000, move || {
         let filter = holding(&[here, another_key]);
         let one = caller(&filter, 1, move |one| {
             assert_eq!(one.insert(there), Ok(()));
@@ -455,7 +455,7 @@ fn copy_of_a_bucket_that_two_change() {
 #[test]
 fn two_copies_of_a_key_that_hops() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore("two_copies_of_a_key_that_hops", 2, 8_400, move || {
+    explore("two_copies_of_a_key_that_hops", 2, 10_700, move || {
         let filter = holding(&[here]);
         let writer = caller(&filter, 1, move |writer| {
             all_present(&writer.try_clone(&[here]), &[here]);
@@ -492,7 +492,7 @@ fn copies_in_succession() {
 /// another key: no key that stays is missing, and none is there twice.
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {
-    explore("copy_of_a_key_that_a_chain_moves", 1, 2_100, move || {
+    explore("copy_of_a_key_that_a_chain_moves", 1, 2_500, move || {
         let filter = holding(&residents());
         let [moved, another_key, third, fourth] = residents();
         let new = key(0, 2, 0);

@@ -51,6 +51,33 @@ fn found_after<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
     with_hook(hook, || filter.contains(&here))
 }
 
+/// Copies of the filter advance timestamps, too: the same with one hop to and fro, and copies.
+#[test]
+fn copies_turn_a_timestamp_as_additions_do() {
+    let turn = 1 << Layout::<8, 7>::TIMESTAMP_BITS;
+    for copies in [0, 1, turn - 2, turn - 1, turn] {
+        let key = |first, second, nth| key_of::<8, 7>(first, second, nth);
+        let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+        let filter = Arc::new(built::<8, 7>());
+        filter.insert(&there).unwrap();
+        let others = Arc::clone(&filter);
+        let hook = move |step| match step {
+            1 => {
+                others.insert(&here).unwrap();
+                assert!(others.remove(&there), "the copy in the second bucket");
+            }
+            2 => {
+                others.insert(&there).unwrap();
+                assert!(others.remove(&here), "the copy in the first bucket");
+                (0..copies).for_each(|_| drop(others.try_clone().unwrap()));
+            }
+            _ => {}
+        };
+        let found = with_hook(hook, || filter.contains(&here));
+        assert_eq!(found, copies != turn - 1, "{copies} copies");
+    }
+}
+
 fn is_fooled_by_a_whole_turn_only<const SLOTS: usize, const BITS: usize>() {
     let turn = 1 << Layout::<SLOTS, BITS>::TIMESTAMP_BITS;
     for additions in [1, 2, turn / 2, turn - 1, turn + 1, 2 * turn - 1] {

@@ -261,9 +261,11 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
         // released, and nothing of it is installed: two helpers that put their installations over a
         // tag of its owner in turn would keep meeting and undoing each other's for ever.
         if let Some((entries, state)) = descriptor::read_kcas(current) {
-            if state == State::Undecided
-                && let Some(other) = install_and_decide(words, me, current, &entries)
-            {
+            let met_another = match state {
+                State::Undecided => install_and_decide(words, me, current, &entries),
+                _ => None,
+            };
+            if let Some(other) = met_another {
                 current = other;
                 continue;
             }

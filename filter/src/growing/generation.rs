@@ -35,7 +35,7 @@ impl Generation {
     /// Counts a copy that was added. True if it is time to look for spent generations.
     #[inline]
     pub(crate) fn count_insert(&self, id: &ThreadId) -> bool {
-        self.length.counter(id).change(1).is_multiple_of(LOOK_EVERY)
+        self.length.counter(id).change(1) % LOOK_EVERY == 0
     }
 
     /// Counts a copy that was removed. True if it is time to look for spent generations: this may
@@ -44,7 +44,7 @@ impl Generation {
     pub(crate) fn count_remove(&self, id: &ThreadId) -> bool {
         let count = self.length.counter(id).change(1u64.wrapping_neg());
         // Relaxed: only a hint.
-        count.is_multiple_of(LOOK_EVERY) || self.few.load(Ordering::Relaxed) != 0
+        count % LOOK_EVERY == 0 || self.few.load(Ordering::Relaxed) != 0
     }
 
     /// True if the generation is closed and has no copy; then it never will have one.

@@ -197,7 +197,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// Returns a separate filter with the same contents.
     ///
     /// Progress: lock-free, apart from the allocator; it ends after a limited number of steps for
-    /// each bucket, whatever others do. No linearization point: each class has its own.
+    /// each bucket, whatever others insert and remove (but not whatever they copy). No linearization
+    /// point: each class has its own.
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use toml::Value;
 
 /// The most cores of a model.
 pub const MOST_CORES: usize = 128;
@@ -30,6 +31,9 @@ const PRESETS: [(&str, &str); 5] = [
 /// Time of an operation on one thread whose table is in its own caches, by subject and workload, in
 /// ns.
 pub type Alone = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// The field of these times.
+const ALONE_FIELD: &str = "alone";
 
 /// Times measured once, for machines whose file has none.
 const ALONE: &str = include_str!("../machines/alone.toml");
@@ -162,7 +166,7 @@ impl Model {
         let mut model: Self = toml::from_str(text)?;
         if model.alone.is_empty() {
             model.alone = toml::from_str(ALONE).context("in the times of one thread")?;
-            model.assumed.push("alone".into());
+            model.assumed.push(ALONE_FIELD.into());
         }
         model.check()?;
         Ok(model)
@@ -258,6 +262,45 @@ impl Model {
         }
     }
 
+    /// Returns this machine with each assumed number halved, and with each doubled, but for those
+    /// that would be impossible. The times of one thread count as one number.
+    ///
+    /// # Errors
+    ///
+    /// If it assumes a field that there is not.
+    pub fn varied(&self) -> Result<Vec<Self>> {
+        let mut varied = Vec::new();
+        for field in self.assumed_numbers()? {
+            for factor in [0.5, 2.0] {
+                let mut table = Value::try_from(self)?;
+                scale(find(&mut table, &field)?, factor);
+                let mut model: Self = table.try_into()?;
+                // Where a socket is one group, it stays so.
+                model.cores_per_group = model.cores_per_group.min(model.cores_per_socket);
+                if model.check().is_ok() {
+                    model.name = format!("{} with {field} * {factor}", self.name);
+                    varied.push(model);
+                }
+            }
+        }
+        Ok(varied)
+    }
+
+    /// Returns the names of all numbers that are assumed.
+    fn assumed_numbers(&self) -> Result<Vec<String>> {
+        let mut table = Value::try_from(self)?;
+        let mut numbers = Vec::new();
+        for field in &self.assumed {
+            match find(&mut table, field)? {
+                Value::Table(group) if field != ALONE_FIELD => {
+                    numbers.extend(group.keys().map(|key| format!("{field}.{key}")));
+                }
+                _ => numbers.push(field.clone()),
+            }
+        }
+        Ok(numbers)
+    }
+
     /// Returns a model with all prices this many times as high.
     pub fn times(&self, factor: f64) -> Self {
         let mut model = self.clone();
@@ -286,6 +329,23 @@ impl Model {
     }
 }
 
+/// Returns a field by its name, whose parts are separated by dots.
+fn find<'a>(table: &'a mut Value, field: &str) -> Result<&'a mut Value> {
+    let mut parts = field.split('.');
+    (parts.try_fold(table, |at, key| at.get_mut(key)))
+        .with_context(|| format!("{field} is assumed, but is no field"))
+}
+
+/// Multiplies a number, or all numbers of a table; those that count things stay whole.
+fn scale(value: &mut Value, factor: f64) {
+    match value {
+        Value::Float(number) => *number *= factor,
+        Value::Integer(number) => *number = (*number as f64 * factor) as i64,
+        Value::Table(table) => table.iter_mut().for_each(|(_, value)| scale(value, factor)),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,12 +355,43 @@ mod tests {
         for name in Model::names() {
             let model = Model::named_or_read(name).unwrap();
             assert_eq!(model.name, name);
-            let table = toml::Value::try_from(&model).unwrap();
+            let table = Value::try_from(&model).unwrap();
             for assumed in &model.assumed {
                 let found = assumed.split('.').try_fold(&table, |at, key| at.get(key));
                 assert!(found.is_some(), "{name}: {assumed} is no field");
             }
         }
+    }
+
+    #[test]
+    fn each_assumed_number_is_halved_and_doubled() {
+        let model = Model::named_or_read("sapphire-rapids").unwrap();
+        let all = model.varied().unwrap();
+        let with = |what: &str| {
+            let name = format!("sapphire-rapids with {what}");
+            all.iter().find(|varied| varied.name == name)
+        };
+        for (number, factor) in [("waiting.park", 0.5), ("waiting.park", 2.0)] {
+            let varied = with(&format!("{number} * {factor}")).unwrap();
+            assert_eq!(varied.waiting.park, model.waiting.park * factor);
+            assert_eq!(varied.waiting.wake, model.waiting.wake);
+            assert_eq!(varied.alone, model.alone);
+        }
+        let slower = with("alone * 2").unwrap();
+        assert_eq!(slower.alone, model.times(2.0).alone);
+        assert_eq!(
+            with("cores_per_socket * 0.5").unwrap().cores(),
+            model.cores() / 2
+        );
+        // It would have more cores than a model can.
+        assert_eq!(with("cores_per_socket * 2"), None);
+        assert_eq!(with("hand_over.socket * 2"), None);
+        let wrong = Model {
+            assumed: vec!["sokets".into()],
+            ..model
+        };
+        let error = wrong.varied().unwrap_err().to_string();
+        assert!(error.contains("sokets"), "{error}");
     }
 
     #[test]

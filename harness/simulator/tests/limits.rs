@@ -85,6 +85,50 @@ fn twice_the_prices_are_half_the_throughput() {
     }
 }
 
+/// Nobody sleeps here, but all exchange.
+#[test]
+fn a_number_that_nothing_uses_changes_nothing() {
+    let model = model();
+    let expected = some_lines(&model, 8);
+    let varied = model.varied().unwrap();
+    let with = |number: &str| {
+        let of = |varied: &&Model| varied.name.contains(&format!(" {number} *"));
+        let both: Vec<_> = varied.iter().filter(of).collect();
+        assert_eq!(both.len(), 2, "{number}");
+        both.into_iter().map(|model| some_lines(model, 8))
+    };
+    for unused in ["waiting.park", "waiting.wake", "waiting.awake"] {
+        assert!(with(unused).all(|report| report == expected), "{unused}");
+    }
+    for used in ["exchange", "kept"] {
+        let differs = |report: Report| report.seconds != expected.seconds;
+        assert!(with(used).all(differs), "{used}");
+    }
+}
+
+/// One core goes round and round a table: it finds each line in the nearest level that holds them
+/// all.
+#[test]
+fn each_level_of_the_caches_has_its_price() {
+    let mut model = model();
+    (model.l1.kib, model.l2.kib, model.llc.kib) = (8, 128, 2_048);
+    let prices = [model.l1.ns, model.l2.ns, model.llc.ns, model.memory];
+    for (lines, price) in [16, 512, 8_192, 65_536].into_iter().zip(prices) {
+        let report = repeat(
+            &model,
+            1,
+            lines,
+            &options(300_000),
+            move |words, _, done| {
+                words[done as usize % lines].load(Relaxed);
+            },
+        );
+        let each = report.seconds * 1e9 / report.operations as f64;
+        let expected = price / model.overlap.loads;
+        assert!(near(each, expected, 0.05), "{lines}: {each}, {expected}");
+    }
+}
+
 #[test]
 fn disjoint_lines_scale() {
     let model = model();

@@ -93,11 +93,15 @@ pub struct Case {
 impl Case {
     /// Returns whether this is the same as the other case, but simulated.
     pub fn is_prediction_of(&self, measured: &Self) -> bool {
-        let unmarked = Self {
-            simulated: String::new(),
+        !self.simulated.is_empty() && self.on("") == *measured
+    }
+
+    /// Returns the same case on another simulated machine.
+    pub fn on(&self, machine: impl Into<String>) -> Self {
+        Self {
+            simulated: machine.into(),
             ..self.clone()
-        };
-        !self.simulated.is_empty() && unmarked == *measured
+        }
     }
 
     /// Adds to a name that the rows are simulated, and on which machine, if they are.

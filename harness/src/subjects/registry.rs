@@ -74,6 +74,7 @@ impl Registry {
         registry.add::<LockFree>();
         registry.add::<LockFreeBatch>();
         registry.add::<LockFreeFitted>();
+        registry.add::<LockFreeCopies>();
         registry.add::<Growing>();
         registry.add::<GrowingReader>();
         registry.add::<SegmentLock>();
@@ -100,6 +101,12 @@ impl Registry {
         registry.add::<BatchedRoofline>();
         registry.add::<UpdateRoofline>();
         registry.add::<Null>();
+        registry.add::<KcasWords<2>>();
+        registry.add::<KcasWords<4>>();
+        registry.add::<KcasWords<8>>();
+        registry.add::<MutexWords<2>>();
+        registry.add::<MutexWords<4>>();
+        registry.add::<MutexWords<8>>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();
         registry.add::<AblationOneRound>();
@@ -168,7 +175,7 @@ mod tests {
         assert!(error.contains("\"balloon\""), "{error}");
         assert!(
             error.contains(
-                "lock-free, lock-free-batch, lock-free-fitted, growing, growing-reader, segment-lock, "
+                "lock-free, lock-free-batch, lock-free-fitted, lock-free-copies, growing, growing-reader, segment-lock, "
             ),
             "{error}"
         );

@@ -99,6 +99,51 @@ mod simulated {
             .stderr(contains("nowhere/tiny.csv"));
     }
 
+    /// Nobody sleeps here, but all take the times of one thread.
+    #[test]
+    fn assumed_numbers_are_varied() {
+        let place = Place::new();
+        let machine = include_str!("../../simulator/machines/ice-lake-8375c.toml");
+        let few = "assumed = [\"waiting\"]\nrest = [";
+        let machine = machine.replacen("assumed = [", few, 1);
+        let (start, rest) = machine.split_once("rest = [").unwrap();
+        let (_, end) = rest.split_once(']').unwrap();
+        place.write("few.toml", &format!("{start}{end}"));
+        let options = ["--machine", "few.toml", "--vary-assumed"];
+        let assert = simulate(&place, "results", &options);
+        let out = String::from_utf8(assert.success().get_output().stdout.clone()).unwrap();
+        let cells = |workload: &str, number: &str| -> Vec<String> {
+            let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect();
+            let mut lines = out.lines().map(cells);
+            let of = |cells: &Vec<String>| {
+                cells.len() > 4 && cells[1].starts_with(workload) && cells[3] == number
+            };
+            lines
+                .find(of)
+                .unwrap_or_else(|| panic!("no {workload} {number} in\n{out}"))[4..]
+                .to_vec()
+        };
+        for unused in ["waiting.park", "waiting.wake", "waiting.awake"] {
+            assert_eq!(cells("lookup-hit", unused)[0], "1.00, 1.00", "{out}");
+        }
+        assert_ne!(cells("lookup-hit", "alone")[0], "1.00, 1.00", "{out}");
+        // The throughputs themselves are the same to the last digit.
+        let csv = place.text("results/simulated-tiny.csv");
+        let seconds = |machine: &str| -> Vec<&str> {
+            let rows = csv
+                .lines()
+                .filter(|row| row.ends_with(&format!(",{machine}")));
+            rows.map(|row| row.split(',').nth(14).unwrap()).collect()
+        };
+        let as_it_is = seconds("ice-lake-8375c");
+        assert!(!as_it_is.is_empty());
+        assert_eq!(seconds("ice-lake-8375c with waiting.park * 2"), as_it_is);
+        assert_ne!(seconds("ice-lake-8375c with alone * 2"), as_it_is);
+        assert!(!place.path("results/simulated-tiny.svg").exists());
+        place.run(&["report", "results"]).success();
+        assert!(place.text("results/report.html").contains("waiting.awake"));
+    }
+
     #[test]
     fn impossible_machines_and_cores_are_refused() {
         let place = Place::new();

@@ -59,7 +59,7 @@ const MARKERS: [&[(i32, i32)]; 7] = [
 ];
 
 /// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 38] = [
+const FIXED_STYLES: [&str; 45] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -98,6 +98,13 @@ const FIXED_STYLES: [&str; 38] = [
     "batched-roofline",
     "striped-timestamps",
     "ablation-dcss",
+    "kcas-2",
+    "kcas-4",
+    "kcas-8",
+    "mutex-2",
+    "mutex-4",
+    "mutex-8",
+    "lock-free-copies",
 ];
 
 /// How a subject is drawn, in every panel.

@@ -1,6 +1,7 @@
 //! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
 //! findings.
 
+mod assumed;
 mod caption;
 pub mod command;
 mod figure;
@@ -10,7 +11,6 @@ pub mod numbers;
 mod one;
 mod options;
 mod panel;
-#[cfg(feature = "simulation")]
 mod prediction;
 pub mod simulate;
 mod table;
@@ -29,14 +29,20 @@ impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";
 
     fn sheet(rows: &[Self]) -> Option<Sheet> {
-        table::summary(rows)
+        assumed::sheet(rows).or_else(|| table::summary(rows))
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        if assumed::is_varied(rows) {
+            return Ok(None);
+        }
         figure::of(rows, sidecar).map(Some)
     }
 
     fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story {
+        if assumed::is_varied(rows) {
+            return Story::default();
+        }
         let results = Results::of(rows);
         findings::story(rows, |case| figure::panel_title(&results, case, sidecar))
     }

@@ -8,9 +8,16 @@
 //! <!-- end of numbers -->
 //! ```
 //!
-//! The first kind has a column of ratios for each of these numbers of threads (and for each rival, if
-//! there are several), the second the mean over all numbers of threads, of lookups only, as the paper
-//! has it. Intervals and marks are those of all tables. Paths are relative to the page.
+//! Paths are relative to the page; intervals and marks are those of all tables. After the file stands
+//! one of these:
+//!
+//! - `over RIVAL, RIVAL at 1, 2 threads`: a column of ratios for each rival at each of these numbers of
+//!   threads. With `of SUBJECT` before it, they are those of another subject than ours.
+//! - `mean over RIVAL`: the mean over all numbers of threads, of lookups only, as the paper has it.
+//! - `of SUBJECT, SUBJECT from 32 to 64 threads`: the throughput of each at one number of threads over
+//!   that at another.
+//! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
+//! - `varied`: what the assumed numbers of simulated machines do.
 
 use std::fs;
 use std::path::Path;
@@ -18,12 +25,14 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::headlines::{OURS, is_lookup, named};
+use super::{assumed, prediction};
 use crate::results::file;
 use crate::results::headline::Headline;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
-use crate::results::verdict::{Marks, Verdict};
+use crate::results::verdict::{Comparison, Marks, Verdict};
 use crate::show::files;
+use crate::show::sheet::Sheet;
 use crate::wording::counted;
 
 const BEGIN: &str = "<!-- numbers: ";
@@ -97,14 +106,28 @@ fn table(mark: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<Vec<Stri
     let rows = read(csv)?;
     let results = Results::of(&rows);
     let mut marks = Marks::default();
-    let mut lines = match what.strip_prefix("mean over ") {
-        Some(rival) => means(&results, rival, &mut marks),
-        None => {
-            let what = what.strip_prefix("over ").context("it names no rival")?;
-            let (rivals, threads) = (what.strip_suffix(" threads"))
-                .and_then(|what| what.split_once(" at "))
-                .context("it names no numbers of threads")?;
-            ratios(&results, rivals, threads, &mut marks)?
+    let mut lines = if let Some(rival) = what.strip_prefix("mean over ") {
+        means(&results, rival, &mut marks)
+    } else if let Some(predictions) = what.strip_prefix("predicted by ") {
+        of_sheet(prediction::by_subject(&read(predictions)?, &rows))
+    } else if what == "varied" {
+        of_sheet(assumed::sheet_of_what_matters(&rows))
+    } else {
+        let (what, threads) = (what.strip_suffix(" threads"))
+            .and_then(|what| what.rsplit_once(" at ").or(what.rsplit_once(" from ")))
+            .context("it names no numbers of threads")?;
+        let of = what.strip_prefix("of ");
+        match (of, what.rsplit_once("over "), threads.split_once(" to ")) {
+            (Some(subjects), None, Some(ends)) => {
+                from_to(&results, subjects, [ends.0, ends.1], &mut marks)?
+            }
+            (of, Some((_, rivals)), None) => {
+                let subject = of
+                    .and_then(|of| of.split_once(' '))
+                    .map_or(OURS, |(of, _)| of);
+                ratios(&results, (subject, rivals), threads, &mut marks)?
+            }
+            _ => bail!("it names no rival"),
         }
     };
     // The header, and the line below it.
@@ -116,30 +139,76 @@ fn table(mark: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<Vec<Stri
     Ok(lines)
 }
 
+/// The lines of a table that commands print as well, and its notes.
+fn of_sheet(sheet: Option<Sheet>) -> Vec<String> {
+    let Some(sheet) = sheet else {
+        return Vec::new();
+    };
+    let mut cells = sheet.header.into_iter();
+    let first = cells.next().unwrap_or_default();
+    let mut lines = head(&first, cells);
+    lines.extend(sheet.lines.into_iter().map(|cells| line(cells.into_iter())));
+    lines.extend([String::new(), sheet.notes.join(" ")]);
+    lines
+}
+
+fn number(text: &str) -> Result<u32> {
+    text.parse().with_context(|| format!("\"{text}\""))
+}
+
 /// A column for each rival at each number of threads.
 fn ratios(
     results: &Results,
-    rivals: &str,
+    (subject, rivals): (&str, &str),
     threads: &str,
     marks: &mut Marks,
 ) -> Result<Vec<String>> {
-    let threads = (threads.split(", "))
-        .map(|number| number.parse().with_context(|| format!("\"{number}\"")))
-        .collect::<Result<Vec<u32>>>()?;
+    let threads = threads
+        .split(", ")
+        .map(number)
+        .collect::<Result<Vec<_>>>()?;
     let rivals = rivals.split(", ");
     let columns: Vec<_> = rivals
         .flat_map(|rival| threads.iter().map(move |&threads| (rival, threads)))
         .collect();
     let header = (columns.iter())
         .map(|&(rival, n)| format!("over {rival}, {}", counted(n as usize, "thread")));
-    let mut lines = head(header);
+    let mut lines = head(subject, header);
     for case in results.cases() {
         let found: Vec<_> = (columns.iter())
-            .map(|&(rival, threads)| results.comparison(&case, f64::from(threads), OURS, rival))
+            .map(|&(rival, threads)| results.comparison(&case, f64::from(threads), subject, rival))
             .collect();
         if found.iter().any(Option::is_some) {
             let cells = found.into_iter().map(|comparison| marks.ratio(comparison));
-            lines.push(line(named(&case), cells));
+            lines.push(line([named(&case)].into_iter().chain(cells)));
+        }
+    }
+    Ok(lines)
+}
+
+/// A column for each subject.
+fn from_to(
+    results: &Results,
+    subjects: &str,
+    ends: [&str; 2],
+    marks: &mut Marks,
+) -> Result<Vec<String>> {
+    let [from, to] = [number(ends[0])?, number(ends[1])?];
+    let subjects: Vec<_> = subjects.split(", ").collect();
+    let header = subjects.iter().map(|&subject| subject.to_owned());
+    let mut lines = head(&format!("{to} threads over {from}"), header);
+    for case in results.cases() {
+        let found: Vec<_> = (subjects.iter())
+            .map(|subject| {
+                let [to, from] = [to, from].map(|threads| (f64::from(threads), *subject));
+                results.ratio_across(&case, to, from)
+            })
+            .collect();
+        if found.iter().any(Option::is_some) {
+            let cells = found
+                .into_iter()
+                .map(|ratio| marks.ratio(ratio.map(Comparison::of)));
+            lines.push(line([named(&case)].into_iter().chain(cells)));
         }
     }
     Ok(lines)
@@ -154,23 +223,22 @@ fn means(results: &Results, rival: &str, marks: &mut Marks) -> Vec<String> {
         if lines.is_empty() {
             let threads: Vec<_> = threads.iter().map(ToString::to_string).collect();
             let over = format!("over {rival}, mean over {} threads", threads.join(", "));
-            lines = head([over].into_iter());
+            lines = head(OURS, [over].into_iter());
         }
         let cell = marks.shown(mean, Some(Verdict::of(mean)), |mean| format!("{mean:.2}"));
-        lines.push(line(named(case), [cell].into_iter()));
+        lines.push(line([named(case), cell].into_iter()));
     }
     lines
 }
 
-fn head(columns: impl Iterator<Item = String>) -> Vec<String> {
+fn head(first: &str, columns: impl Iterator<Item = String>) -> Vec<String> {
     let columns: Vec<_> = columns.collect();
     let below = format!("|---|{}", "---:|".repeat(columns.len()));
-    vec![line(OURS.to_owned(), columns.into_iter()), below]
+    vec![line([first.to_owned()].into_iter().chain(columns)), below]
 }
 
-fn line(first: String, others: impl Iterator<Item = String>) -> String {
-    let others: Vec<_> = others.collect();
-    format!("| {first} | {} |", others.join(" | "))
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
 #[cfg(test)]
@@ -209,6 +277,51 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_mark_has_its_table() {
+        let simulated = |csv: &str| {
+            let mark = |row: Row| Row {
+                simulated: "m".into(),
+                ..row
+            };
+            let varied = |row: Row| Row {
+                simulated: "m with kept * 2".into(),
+                mops: row.mops * 3.0,
+                ..row
+            };
+            let rows = results("quick.csv")?;
+            let marked = rows.iter().cloned().map(mark);
+            Ok(match csv {
+                "quick.csv" => rows,
+                "varied.csv" => marked.chain(rows.iter().cloned().map(varied)).collect(),
+                _ => marked.collect(),
+            })
+        };
+        for (mark, expected) in [
+            (
+                "quick.csv of word-lock over lock-free at 1 threads",
+                "| word-lock | over lock-free, 1 thread |\n|---|---:|\n\
+                 | remove (load factor 0.92) | 0.50 [0.50–0.50] |\n",
+            ),
+            (
+                "quick.csv of lock-free, word-lock from 1 to 2 threads",
+                "| 2 threads over 1 | lock-free | word-lock |\n|---|---:|---:|\n\
+                 | remove (load factor 0.92) | 0.55 [0.45–0.55] | 1.00 [1.00–1.00] ~ |\n",
+            ),
+            (
+                "quick.csv predicted by simulated.csv",
+                "| lock-free | 2 | 1.00 | 1.00 | 1.00 |\n| word-lock | 2 | 1.00 | 1.00 | 1.00 |\n\n4 rows;",
+            ),
+            (
+                "varied.csv varied",
+                "| remove (load factor 0.92), simulated on m | 1 | kept | –, 3.00 | –, 3.00 |\n",
+            ),
+        ] {
+            let page = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), simulated).unwrap();
+            assert!(page.contains(expected), "{page}");
+        }
+    }
+
+    #[test]
     fn a_mark_that_means_nothing_is_an_error_that_names_it() {
         for (mark, error) in [
             (
@@ -216,7 +329,11 @@ mod tests {
                 "there is no nowhere.csv",
             ),
             ("quick.csv", "it names no CSV file"),
-            ("quick.csv word-lock", "it names no rival"),
+            ("quick.csv word-lock at 1 threads", "it names no rival"),
+            ("quick.csv word-lock", "it names no numbers of threads"),
+            ("quick.csv varied", "no such results"),
+            ("quick.csv predicted by quick.csv", "no such results"),
+            ("quick.csv of lock-free from 1 to many threads", "\"many\""),
             ("quick.csv over word-lock", "it names no numbers of threads"),
             ("quick.csv over word-lock at many threads", "\"many\""),
             ("quick.csv over word-lock at 4 threads", "no such results"),

@@ -21,14 +21,13 @@ impl Pair<'_> {
     }
 }
 
-/// Returns a table with a line for each subject that was both predicted and measured, under each
-/// workload at each number of threads; `None` if there is none.
-pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
-    let (predictions, measurements) = (
-        Results::along(Axis::Threads, predicted),
-        Results::along(Axis::Threads, measured),
-    );
-    let cases = measurements.cases();
+/// Returns each subject that was both predicted and measured, under each workload at each number of
+/// threads. `case` belongs to the measured results.
+fn pairs<'a>(
+    predictions: &Results,
+    measurements: &Results<'a>,
+    cases: &'a [Case],
+) -> Vec<Pair<'a>> {
     let mut pairs = Vec::new();
     for simulated in predictions.cases() {
         let like = |case: &&Case| simulated.is_prediction_of(case);
@@ -51,6 +50,53 @@ pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
             }
         }
     }
+    pairs
+}
+
+/// Returns a table with a line for each subject: the least, median and greatest ratio of what was
+/// predicted to what was measured. `None` if nothing was both.
+pub(super) fn by_subject(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
+    let [predictions, measurements] =
+        [predicted, measured].map(|rows| Results::along(Axis::Threads, rows));
+    let cases = measurements.cases();
+    let pairs = pairs(&predictions, &measurements, &cases);
+    let line = |subject: &str| {
+        let of = pairs.iter().filter(|pair| pair.subject == subject);
+        let ratios = Summary::of(of.map(Pair::ratio).collect())?;
+        let shown = [ratios.min, ratios.median, ratios.max].map(|ratio| format!("{ratio:.2}"));
+        let cells = [subject.to_owned(), ratios.count.to_string()];
+        Some(cells.into_iter().chain(shown).collect())
+    };
+    let header = [
+        "predicted over measured",
+        "rows",
+        "least",
+        "median",
+        "greatest",
+    ];
+    (!pairs.is_empty()).then(|| Sheet {
+        lead: "What was predicted, over what was measured.".into(),
+        header: header.map(str::to_owned).into(),
+        lines: measurements
+            .subjects()
+            .into_iter()
+            .filter_map(line)
+            .collect(),
+        notes: notes(&pairs),
+    })
+}
+
+/// Returns a table with a line for each subject that was both predicted and measured, under each
+/// workload at each number of threads; `None` if there is none.
+#[cfg_attr(
+    not(feature = "simulation"),
+    allow(dead_code, reason = "`simulate` prints it")
+)]
+pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
+    let [predictions, measurements] =
+        [predicted, measured].map(|rows| Results::along(Axis::Threads, rows));
+    let cases = measurements.cases();
+    let pairs = pairs(&predictions, &measurements, &cases);
     let keys = measured.first()?.keys;
     let line = |pair: &Pair| {
         let Summary {
@@ -146,6 +192,10 @@ mod tests {
             sheet.notes[0]
         );
         assert!(sheet.notes[0].contains(", 1 are predicted in the wrong order"));
+
+        let short = by_subject(&predicted, &measured).unwrap();
+        assert_eq!(short.lines[1], ["b", "1", "1.50", "1.50", "1.50"]);
+        assert_eq!((short.lines.len(), short.notes), (3, sheet.notes));
     }
 
     #[test]
@@ -153,5 +203,6 @@ mod tests {
         let measured = [sample("a", "remove", 2, 1, 1.0)];
         assert_eq!(sheet(&[simulated("a", 1.0)], &measured), None);
         assert_eq!(sheet(&[], &measured), None);
+        assert_eq!(by_subject(&[], &measured), None);
     }
 }

@@ -54,6 +54,12 @@ pub struct Options {
     /// and the lines that cores contend for.
     #[arg(long)]
     explain: bool,
+    /// Simulate each machine once more for each number that its file assumes, halved and doubled,
+    /// and print how much that changes the throughput of each subject.
+    ///
+    /// The times of one thread count as one number.
+    #[arg(long, conflicts_with_all = ["explain", "against"])]
+    vary_assumed: bool,
     /// Also compare with what `sweep` measured: the NAME.csv of this directory.
     ///
     /// Prints predicted and measured throughput, their ratio and a summary of the errors.
@@ -118,6 +124,7 @@ mod simulating {
     struct Prepared {
         experiment: Experiment,
         plan: Plan,
+        /// The machines, varied as the options say.
         models: Vec<Model>,
         sidecar: Sidecar,
         /// What a sweep measured, to compare with.
@@ -229,10 +236,16 @@ mod simulating {
         sidecar
             .experiment
             .insert("machine".into(), described.into());
+        let mut models = models.to_vec();
+        if options.vary_assumed {
+            let varied = models.iter().map(Model::varied);
+            let varied: Vec<_> = varied.collect::<Result<_>>()?;
+            models.extend(varied.into_iter().flatten());
+        }
         Ok(Prepared {
             experiment,
             plan,
-            models: models.to_vec(),
+            models,
             sidecar,
             measured,
         })
@@ -317,10 +330,11 @@ mod simulating {
             }
             Ok(())
         });
+        let seconds = begun.elapsed().as_secs_f64();
         note!(
-            "  {} in {:.1} s, {accesses} simulated accesses",
+            "  {} in {seconds:.1} s, {} million simulated accesses per second",
             counted(rows.len(), "row"),
-            begun.elapsed().as_secs_f64()
+            (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
         );
         if let Some(sheet) = measured.and_then(|measured| prediction::sheet(&rows, &measured)) {
             say!("\n{sheet}");

@@ -2,10 +2,9 @@
 //!
 //! It is configured as favourably as possible for the comparison. Four fingerprints of 16 bits make
 //! a bucket of one word, so a lookup loads as many words as ours. Of the sizes it offers (4, 8, 16,
-//! 32), 16 is its default and the one nearest to our 12. It hashes with ahash, which is as fast as
-//! our hasher (`filter::hashing`). Eviction paths may have their default length, 500 evictions. The
-//! number of buckets is a power of two, the next one above what is asked for, so the table is never
-//! fuller than ours.
+//! 32), 16 is its default and the one nearest to our 12. It hashes with the hasher of all subjects.
+//! Eviction paths may have their default length, 500 evictions. The number of buckets is a power of
+//! two, the next one above what is asked for, so the table is never fuller than ours.
 //!
 //! An insert without evictions is a compare-and-swap. One with evictions blocks all other evictions
 //! and all removes, and lookups too while it carries them out. All inserts and removes change one
@@ -18,22 +17,18 @@
 //! yet to be read. A remove that found nothing is never repeated.) In tables of thousands of slots
 //! that is rare; a sweep in which it happens ends with an error.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 
 use anyhow::{Result, anyhow, ensure};
 use atomic_cuckoo_filter::{CuckooFilter, CuckooFilterBuilder};
-use filter::FixedState;
-use filter::hashing::MAX_BUCKETS;
+use filter::hashing::{FixedHasher, MAX_BUCKETS};
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 const FINGERPRINT_BITS: usize = 16;
 
-/// The hash function of all subjects, except for its keys.
-type AHasher = <FixedState as BuildHasher>::Hasher;
-
 /// [`CuckooFilter`] with fingerprints of 16 bits.
 #[derive(Debug)]
-pub struct AtomicCuckooFilter(CuckooFilter<AHasher>);
+pub struct AtomicCuckooFilter(CuckooFilter<FixedHasher>);
 
 impl Subject for AtomicCuckooFilter {
     const NAME: &'static str = "atomic-cuckoo-filter";

@@ -4,8 +4,8 @@
 //! Its buckets are four fingerprints of 8 bits, which cannot be changed. That is half the memory of
 //! ours, and it finds up to one absent key in 32 (8 slots, 255 fingerprints) where ours finds one
 //! in 512. The number of buckets is a power of two, the next one above what is asked for, so the
-//! table is never fuller than ours. It hashes with ahash instead of the slower default: as fast as
-//! our hasher (`filter::hashing`). It hashes under the mutex, as its interface requires.
+//! table is never fuller than ours. It hashes with the hasher of all subjects instead of its
+//! slower default, under the mutex, as its interface requires.
 //!
 //! An insert gives up after 500 evictions, and then **another key is lost**: the new one stays in,
 //! and the last one that it kicked out does not. It still counts as refused here, as the crate
@@ -13,28 +13,24 @@
 //! whose tables are overfull on purpose, finds that at once. Until the first refusal it is
 //! linearizable, as everything under one mutex is.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
 use ::cuckoofilter::CuckooFilter;
 use anyhow::{Result, ensure};
-use filter::FixedState;
-use filter::hashing::MAX_BUCKETS;
+use filter::hashing::{FixedHasher, MAX_BUCKETS};
 use kcas::steps::step;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-/// The hash function of all subjects, except for its keys.
-type AHasher = <FixedState as BuildHasher>::Hasher;
-
 /// [`CuckooFilter`] behind a mutex.
 pub struct CuckoofilterMutex {
-    filter: Mutex<CuckooFilter<AHasher>>,
+    filter: Mutex<CuckooFilter<FixedHasher>>,
     slots: usize,
 }
 
 impl CuckoofilterMutex {
     #[inline]
-    fn with<R>(&self, action: impl FnOnce(&mut CuckooFilter<AHasher>) -> R) -> R {
+    fn with<R>(&self, action: impl FnOnce(&mut CuckooFilter<FixedHasher>) -> R) -> R {
         step();
         let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
         let result = action(&mut filter);
@@ -84,7 +80,7 @@ impl Subject for CuckoofilterMutex {
     fn memory_bytes(&self) -> usize {
         // `memory_usage` counts the filter's own fields.
         self.with(|filter| filter.memory_usage()) + size_of::<Self>()
-            - size_of::<CuckooFilter<AHasher>>()
+            - size_of::<CuckooFilter<FixedHasher>>()
     }
 }
 
