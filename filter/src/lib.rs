@@ -344,7 +344,8 @@
 //! can be loaded anywhere, by this release and by every later one.
 //!
 //! To replace a file by a new one at one moment, so that a program that is killed meanwhile leaves
-//! the old one:
+//! the old one (and perhaps the new one's beginning, under another name; if several threads save,
+//! let one at a time do so, or an older save may replace a newer one):
 //!
 //! ```
 //! use std::path::Path;
