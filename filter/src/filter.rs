@@ -12,7 +12,7 @@ use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::Length;
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
-use crate::{batch, lookup, save, update};
+use crate::{batch, lookup, update};
 
 /// A set of keys shared by many threads without a lock. It answers "was this key inserted?" with a
 /// certain no, or with a yes that has a small chance of being wrong; and keys can be removed again.
@@ -298,7 +298,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     #[inline]
-    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
+    pub(crate) fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
         let counter = self.length.counter(id);
         update::insert(&self.table(), location)?;
         counter.change(1);
@@ -349,7 +349,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     #[inline]
-    fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
+    pub(crate) fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
         let counter = self.length.counter(id);
         let removed = update::remove(&self.table(), location);
         counter.change(u64::from(removed).wrapping_neg());
@@ -435,71 +435,6 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         })
     }
 
-    /// Removes, of each class, as many copies as the filter held at some moment of the call, while
-    /// others may insert and remove. So a key that was inserted before the call, and is not inserted again, is absent
-    /// afterwards. Returns the number of copies removed.
-    ///
-    /// It is as if each copy were removed by [`remove`](CuckooFilter::remove): each is removed at
-    /// its own moment, and if another thread takes one of a class first, a copy of the class that
-    /// is inserted meanwhile may be taken in its place.
-    ///
-    /// Progress: as [`try_clone`](Self::try_clone). It takes as much memory as another table,
-    /// since its own removes keep what it has not reached.
-    ///
-    /// # Errors
-    /// As [`try_clone`](Self::try_clone); nothing has changed.
-    pub fn remove_all(&self) -> Result<usize, SnapshotError> {
-        let snapshot = self.snapshot()?;
-        Ok(thread_id::with(|id| {
-            let removed = classes(snapshot).filter(|&class| self.remove_at(class, id));
-            removed.count()
-        })?)
-    }
-
-    /// Adds to this filter, of each class, as many copies as `other` holds at some moment of the
-    /// call, while others may insert into both and remove. Returns the number of copies added.
-    ///
-    /// Both must have been built with the same number of buckets and with the same hasher.
-    ///
-    /// ```
-    /// use filter::CuckooFilter;
-    ///
-    /// let [monday, tuesday] = [CuckooFilter::with_capacity(100), CuckooFilter::with_capacity(100)];
-    /// monday.insert("early bird")?;
-    /// tuesday.insert("latecomer")?;
-    /// assert_eq!(monday.union(&tuesday)?, 1);
-    /// assert!(monday.contains("early bird") && monday.contains("latecomer"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// Progress: as [`try_clone`](Self::try_clone).
-    ///
-    /// # Errors
-    /// [`UnionError`]. When this filter is full, the copies added before stay.
-    pub fn union(&self, other: &Self) -> Result<usize, UnionError>
-    where
-        S: BuildHasher,
-    {
-        let [buckets, others] = [self, other].map(|filter| filter.buckets.geometry().buckets());
-        if buckets != others {
-            return Err(UnionError::Size { buckets, others });
-        }
-        if save::probe(&self.hasher) != save::probe(&other.hasher) {
-            return Err(UnionError::Hasher);
-        }
-        let snapshot = other.snapshot()?;
-        thread_id::with(|id| {
-            let mut added = 0;
-            for class in classes(snapshot) {
-                self.insert_at(class, id)
-                    .map_err(|error| UnionError::Insert { error, added })?;
-                added += 1;
-            }
-            Ok(added)
-        })
-        .map_err(SnapshotError::from)?
-    }
-
     #[inline]
     fn locate_hash(&self, hash: u64) -> Location {
         self.buckets.geometry().locate(hash)
@@ -558,53 +493,6 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
         table + self.length.memory_bytes() + self.snapshots.memory_bytes() + size_of::<Self>()
     }
-}
-
-/// Returns a location of each copy in a snapshot.
-fn classes<const SLOTS: usize, const BITS: usize>(
-    snapshot: Snapshot<'_, SLOTS, BITS>,
-) -> impl Iterator<Item = Location> {
-    let geometry = *snapshot.geometry();
-    snapshot.enumerate().flat_map(move |(first, word)| {
-        (0..SLOTS)
-            .map(move |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot))
-            .filter(|&fingerprint| fingerprint != 0)
-            .map(move |fingerprint| Location {
-                fingerprint,
-                first,
-                second: geometry.other(fingerprint, first),
-            })
-    })
-}
-
-/// Why not all copies of another filter were added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnionError {
-    /// The filters have different numbers of buckets. Nothing was added.
-    #[error(
-        "one filter has {buckets} buckets and the other {others}: only filters of one size can be united"
-    )]
-    Size {
-        /// Number of buckets of the filter that would be added to.
-        buckets: usize,
-        /// Number of buckets of the other one.
-        others: usize,
-    },
-    /// The filters' hashers give different hashes. Nothing was added.
-    #[error("the filters were built with different hashers, or different seeds")]
-    Hasher,
-    /// The other filter could not be read. Nothing was added.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// A copy could not be added.
-    #[error("{added} copies were added, and the next one was not: {error}")]
-    Insert {
-        /// Why not.
-        error: InsertError,
-        /// Number of copies added before.
-        added: usize,
-    },
 }
 
 #[track_caller]

@@ -432,16 +432,18 @@ pub mod save;
 mod snapshot;
 mod specification;
 mod update;
+mod whole;
 
 pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
-pub use filter::{Class, CuckooFilter, UnionError};
+pub use filter::{Class, CuckooFilter};
 pub use growing::GrowingCuckooFilter;
 pub use hash_filter::HashFilter;
 pub use hashing::FixedState;
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
+pub use whole::UnionError;
 
 #[doc(inline)]
 pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};

@@ -28,11 +28,12 @@ use super::table::Table;
 use super::tables::{Member, Tables};
 use super::{GrowingBuilder, GrowingCuckooFilter};
 use crate::hashing::MAX_BUCKETS;
+use crate::save::LoadError;
+use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
     CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, digest_of, field, read_exact, read_words,
     write_words,
 };
-use crate::save::{LoadError, probe};
 
 const MAGIC: [u8; 8] = *b"cuckoog\n";
 const VERSION: u32 = 1;
@@ -62,7 +63,7 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         header.extend(VERSION.to_le_bytes());
         header.extend((generations.len() as u32).to_le_bytes());
         header.extend((self.slice as u64).to_le_bytes());
-        header.extend(probe(&self.hasher).to_le_bytes());
+        header.extend(digest_of_known_keys(&self.hasher).to_le_bytes());
         for table in &generations {
             header.extend(table.format().bits.to_le_bytes());
             header.extend(table.slice_bits().to_le_bytes());
@@ -106,7 +107,7 @@ impl<S: BuildHasher> GrowingBuilder<S> {
     /// [`LoadError`].
     pub fn load_from(self, mut reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let header = Header::of(&mut reader)?;
-        if header.hasher != probe(&self.hasher) {
+        if header.hasher != digest_of_known_keys(&self.hasher) {
             return Err(LoadError::Hasher);
         }
         let sizes = header.sizes()?;

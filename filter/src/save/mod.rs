@@ -64,6 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod known_keys;
 #[cfg(feature = "serde")]
 mod serialized;
 pub(crate) mod words;
@@ -77,6 +78,7 @@ use crate::filter::CuckooFilter;
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::snapshot::{Snapshot, SnapshotError};
+use known_keys::digest_of_known_keys;
 use words::{
     CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, count, digest_of, field, read_exact, read_words,
     write_words,
@@ -269,7 +271,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
             slots: SLOTS as u16,
             bits: BITS as u16,
             buckets: snapshot.buckets() as u64,
-            hasher: probe(&self.hasher),
+            hasher: digest_of_known_keys(&self.hasher),
         };
         let (bytes, mut digest) = header.to_bytes();
         writer.write_all(&bytes)?;
@@ -453,7 +455,7 @@ impl Header {
         if (usize::from(slots), usize::from(bits)) != (SLOTS, BITS) {
             return Err(LoadError::Layout { slots, bits });
         }
-        if self.hasher != probe(hasher) {
+        if self.hasher != digest_of_known_keys(hasher) {
             return Err(LoadError::Hasher);
         }
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
@@ -488,36 +490,4 @@ impl Header {
         let found = count::<SLOTS, BITS>(&words)?;
         Ok(CuckooFilter::of(Buckets::from_words(words), found, hasher))
     }
-}
-
-/// Condenses what a hasher makes of known keys: the number differs for other hashers, other seeds,
-/// and machines on which the hasher gives other hashes. No known key is hashed differently by the
-/// default hasher on machines of another word size or byte order.
-pub(crate) fn probe(hasher: &impl BuildHasher) -> u64 {
-    let mut digest = digest_of(&[]);
-    let mut note = |hash: u64| digest.update(&hash.to_le_bytes());
-    for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
-        note(hasher.hash_one(number));
-    }
-    // Each type reaches a hasher through a different function of `Hasher`.
-    macro_rules! note_as {
-        ($($type:ty)+) => {
-            $(note(hasher.hash_one(0x0123_4567_89ab_cdef_1032_5476_98ba_dcfe_u128 as $type));)+
-        };
-    }
-    note_as!(u8 u16 u32 u128 i8 i16 i32 i64 i128);
-    note(hasher.hash_one(0x1032_5476_usize));
-    note(hasher.hash_one(-0x1032_5476_isize));
-    // Hashers treat short and long strings differently, and strings differently from bytes, which
-    // are preceded by their length.
-    let long = "the quick brown fox jumps over the lazy dog, and then the dog jumps over the quick brown fox";
-    for length in [0, 3, 7, 15, 31, 63, 90] {
-        note(hasher.hash_one(&long[..length]));
-        note(hasher.hash_one(&long.as_bytes()[..length]));
-    }
-    note(hasher.hash_one((1_u16, "two", 3_u64)));
-    // Before a variant's value, its number is hashed.
-    note(hasher.hash_one(Some(1_u32)));
-    note(hasher.hash_one(None::<u32>));
-    digest.finalize()
 }
