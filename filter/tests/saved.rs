@@ -372,7 +372,7 @@ fn another_version_is_an_error() {
     for version in [1_u32, 2, 4] {
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         let error = load_measured(&with_right_checksums(bytes.clone())).unwrap_err();
-        assert!(matches!(error, LoadError::Version { found } if found == version));
+        assert!(matches!(error, LoadError::Version { found, known: 3 } if found == version));
         let text = error.to_string();
         assert!(text.contains("with the release that saved it"), "{text}");
     }

@@ -24,11 +24,13 @@ fn built<const SLOTS: usize, const BITS: usize>() -> CuckooFilter<SLOTS, BITS, I
 }
 
 /// Looks up a key whose copy, always there, is first in its second bucket. Before the lookup reads
-/// that bucket, the copy moves to the first one, and before it reads the first one again, back,
-/// with `additions` to the first bucket in all.
-fn found_after<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
+/// that bucket, the copy moves to the first one, which is one addition to it; and before the lookup
+/// reads the first one again, the copy moves back, and then `more` happens.
+fn found_after<const SLOTS: usize, const BITS: usize>(
+    more: impl Fn(&CuckooFilter<SLOTS, BITS, Identity>) + 'static,
+) -> bool {
     let key = |first, second, nth| key_of::<SLOTS, BITS>(first, second, nth);
-    let (here, there, other) = (key(0, 1, 0), key(1, 0, 0), key(0, 1, 1));
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     let filter = Arc::new(built::<SLOTS, BITS>());
     assert_eq!(filter.class(&here), filter.class(&there));
     filter.insert(&there).unwrap();
@@ -41,39 +43,32 @@ fn found_after<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
         2 => {
             others.insert(&there).unwrap();
             assert!(others.remove(&here), "the copy in the first bucket");
-            for _ in 1..additions {
-                others.insert(&other).unwrap();
-                assert!(others.remove(&other));
-            }
+            more(&others);
         }
         _ => {}
     };
     with_hook(hook, || filter.contains(&here))
 }
 
-/// Copies of the filter advance timestamps, too: the same with one hop to and fro, and copies.
+/// [`found_after`] this many additions to the first bucket in all.
+fn found_after_additions<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
+    let other = key_of::<SLOTS, BITS>(0, 1, 1);
+    found_after::<SLOTS, BITS>(move |filter| {
+        for _ in 1..additions {
+            filter.insert(&other).unwrap();
+            assert!(filter.remove(&other));
+        }
+    })
+}
+
+/// Copies of the filter advance timestamps, too.
 #[test]
 fn copies_turn_a_timestamp_as_additions_do() {
     let turn = 1 << Layout::<8, 7>::TIMESTAMP_BITS;
     for copies in [0, 1, turn - 2, turn - 1, turn] {
-        let key = |first, second, nth| key_of::<8, 7>(first, second, nth);
-        let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-        let filter = Arc::new(built::<8, 7>());
-        filter.insert(&there).unwrap();
-        let others = Arc::clone(&filter);
-        let hook = move |step| match step {
-            1 => {
-                others.insert(&here).unwrap();
-                assert!(others.remove(&there), "the copy in the second bucket");
-            }
-            2 => {
-                others.insert(&there).unwrap();
-                assert!(others.remove(&here), "the copy in the first bucket");
-                (0..copies).for_each(|_| drop(others.try_clone().unwrap()));
-            }
-            _ => {}
-        };
-        let found = with_hook(hook, || filter.contains(&here));
+        let found = found_after::<8, 7>(move |filter| {
+            (0..copies).for_each(|_| drop(filter.try_clone().unwrap()));
+        });
         assert_eq!(found, copies != turn - 1, "{copies} copies");
     }
 }
@@ -81,11 +76,11 @@ fn copies_turn_a_timestamp_as_additions_do() {
 fn is_fooled_by_a_whole_turn_only<const SLOTS: usize, const BITS: usize>() {
     let turn = 1 << Layout::<SLOTS, BITS>::TIMESTAMP_BITS;
     for additions in [1, 2, turn / 2, turn - 1, turn + 1, 2 * turn - 1] {
-        let found = found_after::<SLOTS, BITS>(additions);
+        let found = found_after_additions::<SLOTS, BITS>(additions);
         assert!(found, "{SLOTS}×{BITS}: fooled by {additions} additions");
     }
     for turns in [1, 2] {
-        let found = found_after::<SLOTS, BITS>(turns * turn);
+        let found = found_after_additions::<SLOTS, BITS>(turns * turn);
         assert!(
             !found,
             "{SLOTS}×{BITS}: the docs say that {turns} turns fool it"

@@ -31,8 +31,8 @@ use crate::hashing::MAX_BUCKETS;
 use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, digest_of, field, read_exact, read_words,
-    write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, digest_of, field, read_exact, read_start,
+    read_words, write_words,
 };
 
 const MAGIC: [u8; 8] = *b"cuckoog\n";
@@ -149,20 +149,7 @@ struct Header {
 impl Header {
     fn of(mut reader: impl Read) -> Result<Header, LoadError> {
         let shortest = (FIXED + 8 + CHECKSUM_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        let mut fixed = [0; FIXED];
-        // Byte by byte: whatever begins differently is not a filter, even if it ends at once.
-        for (byte, expected) in fixed.iter_mut().zip(MAGIC) {
-            read_exact(&mut reader, std::slice::from_mut(byte), shortest)?;
-            if *byte != expected {
-                return Err(LoadError::NotAFilter);
-            }
-        }
-        read_exact(&mut reader, &mut fixed[8..12], shortest)?;
-        let version = u32::from_le_bytes(field(&fixed, 8));
-        if version != VERSION {
-            return Err(LoadError::Version { found: version });
-        }
-        read_exact(&mut reader, &mut fixed[12..], shortest)?;
+        let fixed: [u8; FIXED] = read_start(&mut reader, MAGIC, VERSION, shortest)?;
         let mut digest = digest_of(&fixed);
         let generations = u32::from_le_bytes(field(&fixed, 12)) as usize;
         let mut formats = ArrayVec::new();

@@ -80,7 +80,7 @@ use crate::layout::Layout;
 use crate::snapshot::{Snapshot, SnapshotError};
 use known_keys::digest_of_known_keys;
 use words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, count, digest_of, field, read_exact, read_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, count, digest_of, field, read_start, read_words,
     write_words,
 };
 
@@ -107,12 +107,14 @@ pub enum LoadError {
     NotAFilter,
     /// A version of the format that this code does not know.
     #[error(
-        "the filter was saved in version {found} of the format, but only version {VERSION} is known here: \
+        "the filter was saved in version {found} of the format, but only version {known} is known here: \
          load it with the release that saved it, or rebuild it from the keys"
     )]
     Version {
         /// The version found.
         found: u32,
+        /// The version known.
+        known: u32,
     },
     /// The saved filter has another layout than the one asked for.
     #[error(
@@ -399,22 +401,7 @@ impl Header {
     /// Reads the header that these bytes begin with.
     pub(crate) fn of(mut reader: impl Read) -> Result<Header, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        // The fields that identify a filter and its version come first: other versions may continue
-        // differently.
-        let mut bytes = [0; HEADER_BYTES];
-        // Byte by byte: whatever begins differently is not a filter, even if it ends at once.
-        for (byte, expected) in bytes.iter_mut().zip(MAGIC) {
-            read_exact(&mut reader, std::slice::from_mut(byte), shortest)?;
-            if *byte != expected {
-                return Err(LoadError::NotAFilter);
-            }
-        }
-        read_exact(&mut reader, &mut bytes[8..12], shortest)?;
-        let version = u32::from_le_bytes(field(&bytes, 8));
-        if version != VERSION {
-            return Err(LoadError::Version { found: version });
-        }
-        read_exact(&mut reader, &mut bytes[12..], shortest)?;
+        let bytes: [u8; HEADER_BYTES] = read_start(&mut reader, MAGIC, VERSION, shortest)?;
         if digest_of(&bytes[..32]).finalize() != u64::from_le_bytes(field(&bytes, 32)) {
             return Err(LoadError::Corrupt { part: "header" });
         }

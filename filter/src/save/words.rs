@@ -18,6 +18,33 @@ static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 pub(crate) type Sum = Digest<'static, u64, Table<16>>;
 
+/// Reads the first `N` bytes of a saved filter: the fields that identify a kind of filter, and the
+/// version of its format, and more. A filter of this kind has at least `shortest` bytes.
+pub(crate) fn read_start<const N: usize>(
+    reader: &mut impl Read,
+    magic: [u8; 8],
+    version: u32,
+    shortest: u64,
+) -> Result<[u8; N], LoadError> {
+    let mut bytes = [0; N];
+    // Byte by byte: whatever begins differently is not a filter, even if it ends at once.
+    for (byte, expected) in bytes.iter_mut().zip(magic) {
+        read_exact(reader, std::slice::from_mut(byte), shortest)?;
+        if *byte != expected {
+            return Err(LoadError::NotAFilter);
+        }
+    }
+    // Other versions may continue differently.
+    read_exact(reader, &mut bytes[8..12], shortest)?;
+    let found = u32::from_le_bytes(field(&bytes, 8));
+    if found != version {
+        let known = version;
+        return Err(LoadError::Version { found, known });
+    }
+    read_exact(reader, &mut bytes[12..], shortest)?;
+    Ok(bytes)
+}
+
 /// Writes words, and adds them to the checksum.
 pub(crate) fn write_words(
     writer: &mut impl Write,
