@@ -241,7 +241,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// # Panics
     /// When `results` and `keys` differ in length; nothing has changed then.
     pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
-        self.insert_all(keys, results, |key| self.locate(key));
+        self.insert_each(keys, results, |key| self.locate(key), Self::insert_at);
     }
 
     /// Calls [`insert_unique`](Self::insert_unique) for each of `keys`, in order, and writes to
@@ -254,7 +254,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         keys: &[T],
         results: &mut [Result<bool, InsertError>],
     ) {
-        self.insert_all_unique(keys, results, |key| self.locate(key));
+        self.insert_each(
+            keys,
+            results,
+            |key| self.locate(key),
+            Self::insert_unique_at,
+        );
     }
 
     /// Calls [`remove`](Self::remove) for each of `keys`, in order, and writes to `removed` whether
@@ -367,7 +372,12 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Panics
     /// As `insert_batch`.
     pub fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        self.insert_all(hashes, results, |&hash| self.locate_hash(hash));
+        self.insert_each(
+            hashes,
+            results,
+            |&hash| self.locate_hash(hash),
+            Self::insert_at,
+        );
     }
 
     /// [`insert_unique_batch`](CuckooFilter::insert_unique_batch) for keys with these
@@ -380,7 +390,12 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         hashes: &[u64],
         results: &mut [Result<bool, InsertError>],
     ) {
-        self.insert_all_unique(hashes, results, |&hash| self.locate_hash(hash));
+        self.insert_each(
+            hashes,
+            results,
+            |&hash| self.locate_hash(hash),
+            Self::insert_unique_at,
+        );
     }
 
     /// [`remove_batch`](CuckooFilter::remove_batch) for keys with these
@@ -392,25 +407,14 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         self.remove_each(hashes, removed, |&hash| self.locate_hash(hash));
     }
 
-    fn insert_all<T>(
+    fn insert_each<T, R: Copy>(
         &self,
         keys: &[T],
-        results: &mut [Result<(), InsertError>],
+        results: &mut [Result<R, InsertError>],
         locate: impl Fn(&T) -> Location,
+        insert: impl Fn(&Self, Location, &ThreadId) -> Result<R, InsertError>,
     ) {
-        let insert = |location, id: &ThreadId| self.insert_at(location, id);
-        if let Err(error) = self.update_batch(keys, results, locate, insert) {
-            results.fill(Err(error.into()));
-        }
-    }
-
-    fn insert_all_unique<T>(
-        &self,
-        keys: &[T],
-        results: &mut [Result<bool, InsertError>],
-        locate: impl Fn(&T) -> Location,
-    ) {
-        let insert = |location, id: &ThreadId| self.insert_unique_at(location, id);
+        let insert = |location, id: &ThreadId| insert(self, location, id);
         if let Err(error) = self.update_batch(keys, results, locate, insert) {
             results.fill(Err(error.into()));
         }

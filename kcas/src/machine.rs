@@ -1,4 +1,4 @@
-//! What a simulator is told of: every access to shared memory before it is made, and how cores wait.
+//! What a simulator learns: every access to shared memory before it is made, and how cores wait.
 //! Part of [`simulation`](crate::simulation), and apart from it since every atomic depends on this.
 
 #[cfg(not(kcas_loom))]

@@ -81,7 +81,7 @@ pub(crate) const MAX_FALSE_POSITIVE_RATE: f64 =
     MAX_GENERATIONS as f64 * Layout::<4, { PAIRING_BITS as usize }>::FALSE_POSITIVE_RATE;
 
 // They ask the tables which formats there are. The schedule itself does not know the tables, which
-// depend on it: it is told.
+// depend on it: its callers pass the formats.
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;

@@ -132,8 +132,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Makes the measurements that are still to be made. Each row is written at once, and added to
-/// `rows`; the sidecar is told how many rounds each workload had.
+/// Makes the measurements that are still to be made: writes each row at once, adds it to `rows`, and
+/// notes in the sidecar how many rounds each workload had.
 fn measure(
     sweep: &Sweep,
     stop: &AtomicBool,
