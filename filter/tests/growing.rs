@@ -331,29 +331,6 @@ fn an_emptied_generation_is_freed_by_the_last_remove() {
     assert!((in_older + 1..all).all(|key| filter.contains(&key)));
 }
 
-#[test]
-fn shrinking_frees_an_empty_newest_generation_and_goes_on_with_the_older_one() {
-    let (mut filter, in_older, all) = of_two_generations();
-    for key in in_older..all {
-        filter.remove(&key);
-    }
-    filter.shrink_to_fit().unwrap();
-    assert_eq!(filter.tables().len(), 1);
-    // What was deferred when the older generation was superseded must not close it again: it would
-    // be let go along with what is inserted now.
-    let_go();
-    for key in 0..in_older {
-        assert!(filter.remove(&key));
-    }
-    for key in all..2 * all {
-        filter.insert(&key).unwrap();
-    }
-    assert!((all..2 * all).all(|key| filter.contains(&key)));
-    filter.clear().unwrap();
-    assert!(filter.is_empty() && !filter.contains(&all));
-    assert_eq!(filter.tables()[0].buckets, 1);
-}
-
 /// Every key has as many copies as the buckets have slots, and those that are refused are refused
 /// for that reason.
 #[test]

@@ -59,7 +59,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 
 #[test]
 fn clearing_and_building_without_memory_change_nothing() {
-    let mut filter = GrowingCuckooFilter::builder()
+    let filter = GrowingCuckooFilter::builder()
         .buckets(8_192)
         .build()
         .unwrap();

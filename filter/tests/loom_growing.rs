@@ -253,3 +253,147 @@ fn lookup_while_a_timestamp_wraps() {
         all_present(&filter, &[there]);
     });
 }
+
+/// Returns two keys of one class that prefer different buckets, and a key that stays in the first.
+fn hopping() -> [u64; 3] {
+    let filter = holding(2, &[]);
+    let both = |&nth: &u64| filter.class(&key(0, nth, 0)) == filter.class(&key(1, nth, 0));
+    let nth = (0..9).find(both).expect("half of them have two buckets");
+    [key(0, nth, 0), key(1, nth, 0), key(0, 9, 0)]
+}
+
+/// A copy of a key is added to one of its buckets and one is removed from the other, while the
+/// filter is copied: each class was held as often at some moment.
+#[test]
+fn copy_while_a_key_hops() {
+    for first in [0, 1] {
+        explore("copy_while_a_key_hops", 3, 100, move || {
+            let keys = hopping();
+            let [here, there, staying] = [keys[first], keys[1 - first], keys[2]];
+            let held = [here, staying];
+            let filter = holding(2, &held);
+            let writer = caller(&filter, 1, move |writer| {
+                assert_eq!(writer.insert(there), Ok(()));
+                assert!(writer.remove(here));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            mine.try_clone(&held);
+            explained(&held, [mine, writer.join().unwrap()]);
+            all_present(&filter, &held);
+        });
+    }
+}
+
+/// Two threads add and remove a class while the filter is copied, in buckets that are migrated by
+/// either.
+#[test]
+fn copy_while_two_threads_change_a_class() {
+    explore("copy_while_two_threads_change_a_class", 2, 100, move || {
+        let [here, there, staying] = hopping();
+        let held = [here, staying];
+        let filter = holding(2, &held);
+        let adder = caller(&filter, 1, move |adder| {
+            assert!(adder.insert_unique(there).is_ok());
+        });
+        let remover = caller(&filter, 2, move |remover| {
+            remover.remove(there);
+        });
+        let mut mine = Caller::new(&filter, 0);
+        mine.try_clone(&held);
+        let callers = [mine, adder.join().unwrap(), remover.join().unwrap()];
+        explained(&held, callers);
+    });
+}
+
+/// The table is split while it is copied, or copied while it is split.
+#[test]
+fn copy_while_a_table_is_split() {
+    explore("copy_while_a_table_is_split", 2, 100, move || {
+        let filter = holding(1, &residents());
+        let new = key(0, 4, 0);
+        let writer = caller(&filter, 1, move |writer| {
+            assert_eq!(writer.insert(new), Ok(()));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        let mut all = residents().to_vec();
+        all.push(new);
+        let copy = mine.try_clone(&all);
+        explained(&residents(), [mine, writer.join().unwrap()]);
+        all_present(&copy, &residents());
+        all_present(&filter, &all);
+    });
+}
+
+/// A copy of a key is added in a new generation, and one is removed by a thread that may not know
+/// it, while the filter is copied: the key is there throughout, and so it is in the copy.
+#[test]
+fn copy_while_a_key_changes_generations() {
+    explore("copy_while_a_key_changes_generations", 1, 100, move || {
+        // The next insert begins a generation; then the key is in the older one.
+        let filter = holding(1, &together());
+        let hopping = together()[0];
+        let adder = caller(&filter, 1, move |adder| {
+            assert_eq!(adder.insert(hopping), Ok(()));
+        });
+        let remover = caller(&filter, 2, move |remover| {
+            assert!(remover.remove(hopping));
+        });
+        let mut mine = Caller::new(&filter, 0);
+        mine.try_clone_of_generations(&together());
+        let callers = [mine, adder.join().unwrap(), remover.join().unwrap()];
+        explained(&together(), callers);
+        all_present(&filter, &together()[1..]);
+    });
+}
+
+/// The same when both generations exist from the start.
+#[test]
+fn copy_of_a_key_that_changes_generations() {
+    explore(
+        "copy_of_a_key_that_changes_generations",
+        2,
+        100,
+        move || {
+            let filter = holding(1, &together());
+            let another = key(0, 9, 0);
+            filter.insert(&another).unwrap();
+            assert_eq!(filter.tables().len(), 2);
+            let mut held = together().to_vec();
+            held.push(another);
+            let hopping = held[0];
+            let adder = caller(&filter, 1, move |adder| {
+                assert_eq!(adder.insert(hopping), Ok(()));
+            });
+            let remover = caller(&filter, 2, move |remover| {
+                assert!(remover.remove(hopping));
+            });
+            let mut mine = Caller::new(&filter, 0);
+            mine.try_clone_of_generations(&held);
+            let callers = [mine, adder.join().unwrap(), remover.join().unwrap()];
+            explained(&held, callers);
+            all_present(&filter, &held[1..]);
+        },
+    );
+}
+
+/// Two threads copy the filter at once, while a third changes it.
+#[test]
+fn two_copies_of_a_growing_filter() {
+    explore("two_copies_of_a_growing_filter", 2, 100, move || {
+        let [here, there, _] = hopping();
+        let filter = holding(2, &[here]);
+        let writer = caller(&filter, 1, move |writer| {
+            assert_eq!(writer.insert(there), Ok(()));
+            assert!(writer.remove(here));
+        });
+        let other = caller(&filter, 2, move |other| {
+            other.try_clone(&[here]);
+        });
+        let mut mine = Caller::new(&filter, 0);
+        mine.try_clone(&[here]);
+        explained(
+            &[here],
+            [mine, writer.join().unwrap(), other.join().unwrap()],
+        );
+    });
+}

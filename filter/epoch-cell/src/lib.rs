@@ -33,7 +33,7 @@ mod pinned;
 #[path = "pinned_in_models.rs"]
 mod pinned;
 
-pub use pinned::{Pinned, pin};
+pub use pinned::{Pinned, let_go, pin};
 
 /// A value of type `T` on the heap, replaced as a whole.
 ///

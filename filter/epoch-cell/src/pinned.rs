@@ -24,6 +24,16 @@ pub fn pin() -> Pinned {
     Pinned(crossbeam_epoch::pin())
 }
 
+/// Frees what was replaced before, and runs what was to run [`after_all`](Pinned::after_all), unless
+/// a thread is pinned that was pinned then. This thread must not be.
+pub fn let_go() {
+    // An epoch ends when every thread that is pinned has seen it, and what was handed over is freed
+    // two epochs later; each flush tries to end one.
+    for _ in 0..4 {
+        pin().0.flush();
+    }
+}
+
 /// Values that were replaced and are not freed yet: here, the collector keeps them.
 #[derive(Debug)]
 pub(crate) struct Retired<T>(PhantomData<T>);

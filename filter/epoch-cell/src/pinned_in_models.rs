@@ -13,6 +13,9 @@ pub fn pin() -> Pinned {
     Pinned(())
 }
 
+/// Does nothing.
+pub fn let_go() {}
+
 /// Replaced values, kept until the cell is dropped.
 // Not loom's mutex: it is not part of what is modelled.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! [`GrowingBuilder`], and the size of a first table.
 
-use epoch_cell::EpochCell;
 use kcas::OutOfMemory;
-use kcas::sync::AtomicU64;
 
 use super::GrowingCuckooFilter;
 use super::schedule::{first_bits, first_buckets};
 use super::table::{Table, format};
-use super::tables::{Member, Tables};
+use super::tables::Tables;
 use crate::builder::{BuildError, Size};
 use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
 
@@ -88,11 +86,7 @@ impl<S> GrowingBuilder<S> {
         }
         let first = first_table(slice)
             .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
-        Ok(GrowingCuckooFilter {
-            tables: EpochCell::new(Tables::of(Member::first(first))),
-            slice,
-            asking: AtomicU64::new(0),
-            hasher: self.hasher,
-        })
+        let tables = Tables::of_all([(first, 0)]);
+        Ok(GrowingCuckooFilter::of(tables, slice, self.hasher))
     }
 }

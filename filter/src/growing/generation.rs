@@ -15,19 +15,26 @@ const LOOK_EVERY: u64 = 64;
 /// The number of copies in a sequence of tables, and whether there can be more.
 #[derive(Debug)]
 pub(crate) struct Generation {
+    /// How many times the filter had been cleared when this generation began.
+    clears: u64,
+    /// How many generations there had been since.
+    number: usize,
     length: Length,
-    /// Twice the number of times the generation was reopened, plus one while it is closed.
-    state: AtomicU64,
+    /// 1 once it is closed.
+    closed: AtomicU64,
     /// 1 once few copies are left.
     few: AtomicU64,
 }
 
 impl Generation {
-    /// Makes a generation that holds this many copies.
-    pub(crate) fn holding(copies: usize) -> Generation {
+    /// Makes the generation of this number in a filter that was never cleared, which holds this many
+    /// copies.
+    pub(crate) fn holding(number: usize, copies: usize) -> Generation {
         Generation {
+            clears: 0,
+            number,
             length: Length::starting_at(copies),
-            state: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
             few: AtomicU64::new(0),
         }
     }
@@ -64,19 +71,31 @@ impl Generation {
         left == 0
     }
 
-    /// Returns the number of times the generation was reopened.
-    pub(crate) fn turn(&self) -> u64 {
-        // Relaxed: it changes only while one thread has the filter to itself, and the other threads
-        // synchronize with that thread.
-        self.state.load(Ordering::Relaxed) / 2
+    /// Makes the generation after this one, empty.
+    pub(crate) fn next(&self) -> Generation {
+        Generation {
+            clears: self.clears,
+            ..Generation::holding(self.number + 1, 0)
+        }
     }
 
-    /// Records that nothing will be added any more, unless the generation was reopened after this
-    /// turn.
-    pub(crate) fn close(&self, turn: u64) {
-        let (open, closed) = (2 * turn, 2 * turn + 1);
+    /// Makes the first generation after the filter is cleared, empty.
+    pub(crate) fn first_after_clearing(&self) -> Generation {
+        Generation {
+            clears: self.clears + 1,
+            ..Generation::holding(0, 0)
+        }
+    }
+
+    /// True if it is newer than the other one, and the filter was not cleared in between.
+    pub(crate) fn follows(&self, other: &Generation) -> bool {
+        self.clears == other.clears && self.number > other.number
+    }
+
+    /// Records that nothing will be added any more.
+    pub(crate) fn close(&self) {
         // Release: with the Acquire of `is_closed`. All additions happened before.
-        let _ = (self.state).compare_exchange(open, closed, Ordering::Release, Ordering::Relaxed);
+        self.closed.store(1, Ordering::Release);
     }
 
     /// True if nothing will be added any more.
@@ -84,13 +103,7 @@ impl Generation {
     pub(crate) fn is_closed(&self) -> bool {
         // Acquire: with the Release of `close`; a thread that sees the generation closed sees
         // everything that was added.
-        self.state.load(Ordering::Acquire) % 2 == 1
-    }
-
-    /// Accepts additions again. The caller must have the filter to itself.
-    pub(crate) fn reopen(&self) {
-        // Relaxed: handing the filter on to other threads synchronizes.
-        self.state.store(2 * (self.turn() + 1), Ordering::Relaxed);
+        self.closed.load(Ordering::Acquire) == 1
     }
 
     /// Returns the number of copies held, as [`Length::sum`] does.

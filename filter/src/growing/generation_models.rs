@@ -17,11 +17,11 @@ fn what_was_added_before_it_was_closed_is_seen() {
         None,
         10,
         || {
-            let generation = Arc::new(Generation::holding(0));
+            let generation = Arc::new(Generation::holding(0, 0));
             let other = Arc::clone(&generation);
             let other = spawn(move || {
                 thread_id::with(|id| other.count_insert(id)).unwrap();
-                other.close(0);
+                other.close();
             });
             assert!(!generation.is_spent());
             other.join().unwrap();

@@ -24,8 +24,7 @@ impl<S> GrowingCuckooFilter<S> {
     pub(super) fn grow(&self, tables: &Tables, pinned: &Pinned) -> Result<(), InsertError> {
         let newest = tables.newest();
         if newest.view().older.is_some() {
-            newest.view().take_over_all();
-            self.drop_older(newest.table(), pinned);
+            self.take_over_all(newest, pinned);
             return Ok(());
         }
         if newest.is_nearly_empty() && self.tables.holds(tables) {
@@ -63,7 +62,7 @@ impl<S> GrowingCuckooFilter<S> {
     fn grown(&self, tables: &Tables, buckets: usize) -> Result<Tables, OutOfMemory> {
         let newest = tables.newest().table();
         Ok(match newest.try_split() {
-            Some(split) => tables.with_split(split?),
+            Some(split) => tables.with_successor(split?),
             None => {
                 let slice_bits = newest.slice_bits() + 1;
                 tables.with(Table::try_new(first_bits(buckets), self.slice, slice_bits)?)
@@ -78,9 +77,8 @@ impl<S> GrowingCuckooFilter<S> {
         let replaced = self.tables.replace(tables, Box::new(grown), pinned);
         if replaced.is_ok() && !is_split {
             let superseded = newest.generation.clone();
-            let turn = superseded.turn();
             // Any thread that takes it for the newest is pinned now.
-            pinned.after_all(move || superseded.close(turn));
+            pinned.after_all(move || superseded.close());
         }
     }
 
@@ -101,7 +99,11 @@ impl<S> GrowingCuckooFilter<S> {
 
     /// Replaces the list by what `other` makes of it, until that succeeds or `other` returns
     /// `None`.
-    fn replace_tables(&self, pinned: &Pinned, other: impl Fn(&Tables) -> Option<Tables>) {
+    pub(super) fn replace_tables(
+        &self,
+        pinned: &Pinned,
+        other: impl Fn(&Tables) -> Option<Tables>,
+    ) {
         loop {
             let tables = self.tables.load(pinned);
             let Some(other) = other(tables) else {

@@ -2,11 +2,13 @@
 
 mod batches;
 mod builder;
+mod copying;
 mod generation;
 #[cfg(all(test, kcas_loom))]
 mod generation_models;
 mod growth;
 mod reader;
+mod release;
 mod saved;
 mod schedule;
 mod table;
@@ -18,7 +20,6 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use epoch_cell::EpochCell;
-use kcas::OutOfMemory;
 use kcas::sync::AtomicU64;
 use kcas::thread_id;
 
@@ -29,7 +30,6 @@ use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::update::Refused;
 pub use builder::GrowingBuilder;
-use builder::first_table;
 pub use reader::Reader;
 use schedule::first_bits;
 use table::{Key, format};
@@ -114,7 +114,7 @@ pub struct TableInfo {
     pub bits: u32,
     /// Copies held; as exact as [`GrowingCuckooFilter::len`].
     pub len: usize,
-    /// True while it takes over what a table of half the size held.
+    /// True while it takes over from another table, of half the size or, for a copy, of the same.
     pub takes_over: bool,
 }
 
@@ -397,40 +397,13 @@ impl<S> GrowingCuckooFilter<S> {
         Key::new(hash, self.slice)
     }
 
-    /// Removes everything, and keeps as much memory as the filter began with.
-    ///
-    /// # Errors
-    /// When there is no memory for that; nothing has changed.
-    pub fn clear(&mut self) -> Result<(), InsertError> {
-        let first = first_table(self.slice)
-            .map_err(|OutOfMemory { len: buckets }| InsertError::OutOfMemory { buckets })?;
-        *self.tables.get_mut() = Tables::of(Member::first(first));
-        Ok(())
-    }
-
-    /// Frees what is not needed: a table that another one takes over from, after finishing that;
-    /// generations that hold no copy; and, if the filter is empty, all but a table of its initial
-    /// size. Tables that were split are never merged again.
-    ///
-    /// # Errors
-    /// When there is no memory for the table of initial size; nothing has changed.
-    pub fn shrink_to_fit(&mut self) -> Result<(), InsertError> {
-        self.finish_growing();
-        let tables = self.tables.get_mut();
-        match tables.without_empty() {
-            Some(kept) => *tables = kept,
-            None if tables.newest().table().slice_bits() > 0 => self.clear()?,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Lets the newest table take over everything from the one before it.
-    fn finish_growing(&mut self) {
-        let tables = self.tables.get_mut();
-        if tables.newest().view().older.is_some() {
-            tables.newest().view().take_over_all();
-            *tables = tables.with_all_taken_over();
+    /// Makes a filter of these tables.
+    fn of(tables: Tables, slice: usize, hasher: S) -> Self {
+        GrowingCuckooFilter {
+            tables: EpochCell::new(tables),
+            slice,
+            asking: AtomicU64::new(0),
+            hasher,
         }
     }
 

@@ -1,84 +1,103 @@
 //! Saving and loading a growing filter.
 //!
-//! All numbers are little-endian:
+//! All numbers are little-endian. First come 32 bytes:
 //!
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
 //! | 0 | 8 | `cuckoog` and a line feed |
-//! | 8 | 4 | version of this format: 1 |
-//! | 12 | 4 | number of generations, g: 1 to 4 |
+//! | 8 | 4 | version of this format: 2 |
+//! | 12 | 4 | 0 |
 //! | 16 | 8 | number of buckets of a slice |
 //! | 24 | 8 | a digest of the hashes of known keys, as in [`save`](crate::save) |
-//! | 32 | 4 | bits of a fingerprint in the newest generation, 12 to 25 |
-//! | 36 | 4 | base-2 logarithm of its number of slices |
-//! | 40 | 8 × (g − 1) | the same for each older generation |
-//! | then | 8 | checksum of the preceding bytes |
-//! | then | 8 × buckets | a number for each bucket of the newest generation, as in [`save`](crate::save); then of each older one |
-//! | then | 8 | checksum of all preceding bytes except the first checksum |
+//!
+//! Then, for each generation, the oldest first:
+//!
+//! | Bytes | What |
+//! |---:|---|
+//! | 4 | bits of a fingerprint, 12 to 25; 12 unless it is the newest |
+//! | 4 | base-2 logarithm of the number of slices; in a newer generation greater than in an older one |
+//! | 8 | checksum of all preceding bytes except checksums |
+//! | 8 × buckets | a number for each bucket, as in [`save`](crate::save) |
+//!
+//! Then 8 bytes of 0, and a checksum of all preceding bytes except checksums.
+//!
+//! Version 1 was never released, and is refused.
 
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use epoch_cell::EpochCell;
-use kcas::sync::AtomicU64;
 
 use super::schedule::{LONGEST, MAX_GENERATIONS, PAIRING_BITS};
 use super::table::Table;
-use super::tables::{Member, Tables};
+use super::tables::Tables;
 use super::{GrowingBuilder, GrowingCuckooFilter};
 use crate::hashing::MAX_BUCKETS;
-use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, digest_of, field, read_exact, read_start,
-    read_words, write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check, digest_of, field, read_exact, read_start, read_words,
+    write_words,
 };
+use crate::save::{LoadError, SaveError};
 
 const MAGIC: [u8; 8] = *b"cuckoog\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Number of bytes before the first generation.
-const FIXED: usize = 32;
+const HEADER_BYTES: usize = 32;
+
+/// Number of bytes before the buckets of a generation, and at the end.
+const FORMAT_BYTES: usize = 8 + CHECKSUM_BYTES;
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
-    /// Saves the filter to a writer such as a file, for [`GrowingBuilder::load_from`].
+    /// Saves the filter to a writer such as a file, for [`GrowingBuilder::load_from`]. `writer`
+    /// needs no buffer of its own. The [hasher](crate::save#hashers) must be kept, as always.
     ///
-    /// Unlike a fixed-size filter, it must have nobody else at work: `&mut` is exclusive
-    /// ([`Arc::get_mut`](std::sync::Arc::get_mut), or a lock around the filter that is shared for
-    /// every other call). The [hasher](crate::save#hashers) must be kept, as always.
+    /// Other threads may insert and remove meanwhile. Every key that is in the filter throughout is
+    /// saved, and what is saved was in the filter at some moment of the call, or cannot be told from
+    /// a key that was. (Once there are several generations, a key that is removed and inserted again
+    /// meanwhile can be saved twice.)
     ///
-    /// If a table is being taken over, that is finished first, in memory that it has already.
-    /// Needs a buffer of 16 KiB; `writer` needs none.
+    /// **Time.** For the others it is as if the filter grew for as long as it takes to copy its
+    /// newest table; after that, while the writer is still at work, nobody is slowed down.
+    ///
+    /// **Memory.** Until the call ends: as much as the newest table takes, and a buffer of 16 KiB.
+    ///
+    /// Progress: lock-free, apart from the allocator and the writer. No linearization point: each
+    /// class has its own.
     ///
     /// # Errors
-    /// Those of the writer.
-    pub fn write_to(&mut self, mut writer: impl Write) -> io::Result<()> {
-        self.finish_growing();
-        let tables = self.tables.get_mut();
-        let generations: ArrayVec<&Table, MAX_GENERATIONS> =
-            tables.iter().map(Member::table).collect();
-        let mut header = Vec::with_capacity(FIXED + 8 * MAX_GENERATIONS);
-        header.extend(MAGIC);
-        header.extend(VERSION.to_le_bytes());
-        header.extend((generations.len() as u32).to_le_bytes());
-        header.extend((self.slice as u64).to_le_bytes());
-        header.extend(digest_of_known_keys(&self.hasher).to_le_bytes());
-        for table in &generations {
-            header.extend(table.format().bits.to_le_bytes());
-            header.extend(table.slice_bits().to_le_bytes());
-        }
+    /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
+    ///
+    /// # Panics
+    /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes).
+    pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
+        let mut header = [0; HEADER_BYTES];
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[16..24].copy_from_slice(&(self.slice as u64).to_le_bytes());
+        header[24..].copy_from_slice(&digest_of_known_keys(&self.hasher).to_le_bytes());
         let mut digest = digest_of(&header);
+        let superseded = self.superseded()?;
         writer.write_all(&header)?;
-        writer.write_all(&digest.clone().finalize().to_le_bytes())?;
-        write_words(
-            &mut writer,
-            &mut digest,
-            generations.into_iter().flat_map(Table::slots),
-        )?;
-        writer.write_all(&digest.finalize().to_le_bytes())?;
-        writer.flush()
+        for table in superseded {
+            let table = table?;
+            let format = [table.format().bits, table.slice_bits()];
+            write_format(&mut writer, &mut digest, format)?;
+            write_words(&mut writer, &mut digest, table.frozen_slots())?;
+        }
+        write_format(&mut writer, &mut digest, [0, 0])?;
+        Ok(writer.flush()?)
     }
+}
+
+fn write_format(writer: &mut impl Write, digest: &mut Sum, format: [u32; 2]) -> io::Result<()> {
+    let mut bytes = [0; FORMAT_BYTES];
+    bytes[..4].copy_from_slice(&format[0].to_le_bytes());
+    bytes[4..8].copy_from_slice(&format[1].to_le_bytes());
+    digest.update(&bytes[..8]);
+    bytes[8..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    writer.write_all(&bytes)
 }
 
 /// Loading with the hasher of this builder, which must be the one that the filter was built with.
@@ -93,7 +112,7 @@ impl<S: BuildHasher> GrowingBuilder<S> {
     /// ```
     /// use filter::growing::GrowingCuckooFilter;
     ///
-    /// let mut seen = GrowingCuckooFilter::new();
+    /// let seen = GrowingCuckooFilter::new();
     /// seen.insert("https://example.org/a")?;
     /// let mut bytes = Vec::new();
     /// seen.write_to(&mut bytes)?;
@@ -105,90 +124,98 @@ impl<S: BuildHasher> GrowingBuilder<S> {
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn load_from(self, mut reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
-        let header = Header::of(&mut reader)?;
-        if header.hasher != digest_of_known_keys(&self.hasher) {
-            return Err(LoadError::Hasher);
+    pub fn load_from(self, reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
+        let mut saved = Saved::begin(reader)?;
+        let mut words = ArrayVec::<_, MAX_GENERATIONS>::new();
+        while let Some(format) = saved.next_format()? {
+            // Not before a checksum was right.
+            if saved.hasher != digest_of_known_keys(&self.hasher) {
+                return Err(LoadError::Hasher);
+            }
+            words.push(saved.read_words(format)?);
         }
-        let sizes = header.sizes()?;
-        let before = FIXED + 8 * header.formats.len() + CHECKSUM_BYTES;
-        let whole = (before + CHECKSUM_BYTES) as u64 + 8 * sizes.iter().sum::<u64>();
-        let mut digest = header.digest;
-        let mut tables = ArrayVec::<Vec<u64>, MAX_GENERATIONS>::new();
-        for &buckets in &sizes {
-            let buckets = buckets as usize;
-            let words = read_words(&mut reader, &mut digest, buckets, CHUNK_WORDS, whole)?;
-            tables.push(words);
-        }
-        check_table(&mut reader, digest, whole)?;
-        let slice = header.slice as usize;
-        let mut members = ArrayVec::new();
-        for ([bits, slice_bits], words) in header.formats.into_iter().zip(tables) {
-            let (table, copies) = Table::from_words(bits, slice, slice_bits, words)?;
-            members.push(Member::holding(table, copies));
-        }
-        Ok(GrowingCuckooFilter {
-            tables: EpochCell::new(Tables::of_all(members)),
-            slice,
-            asking: AtomicU64::new(0),
-            hasher: self.hasher,
-        })
-    }
-}
-
-/// What comes before the tables.
-struct Header {
-    slice: u64,
-    hasher: u64,
-    /// Bits of a fingerprint, and the logarithm of the number of slices, of each generation.
-    formats: ArrayVec<[u32; 2], MAX_GENERATIONS>,
-    /// The checksum to continue with.
-    digest: Sum,
-}
-
-impl Header {
-    fn of(mut reader: impl Read) -> Result<Header, LoadError> {
-        let shortest = (FIXED + 8 + CHECKSUM_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        let fixed: [u8; FIXED] = read_start(&mut reader, MAGIC, VERSION, shortest)?;
-        let mut digest = digest_of(&fixed);
-        let generations = u32::from_le_bytes(field(&fixed, 12)) as usize;
-        let mut formats = ArrayVec::new();
-        for _ in 0..generations.min(MAX_GENERATIONS) {
-            let mut format = [0; 8];
-            read_exact(&mut reader, &mut format, shortest)?;
-            digest.update(&format);
-            formats.push([field(&format, 0), field(&format, 4)].map(u32::from_le_bytes));
-        }
-        let mut checksum = [0; CHECKSUM_BYTES];
-        read_exact(&mut reader, &mut checksum, shortest)?;
-        // With more generations than there can be, this is not where the checksum is.
-        if generations != formats.len() || digest.clone().finalize() != u64::from_le_bytes(checksum)
-        {
-            return Err(LoadError::Corrupt { part: "header" });
-        }
-        Ok(Header {
-            slice: u64::from_le_bytes(field(&fixed, 16)),
-            hasher: u64::from_le_bytes(field(&fixed, 24)),
-            formats,
-            digest,
-        })
-    }
-
-    /// Returns the number of buckets of each generation, if there can be such a filter.
-    fn sizes(&self) -> Result<ArrayVec<u64, MAX_GENERATIONS>, LoadError> {
-        if self.formats.is_empty() {
+        if words.is_empty() {
             return Err(LoadError::Size { buckets: 0 });
         }
-        let size = |&[bits, slice_bits]: &[u32; 2]| {
-            let slices = 1_u64.checked_shl(slice_bits);
-            let buckets = slices.and_then(|slices| self.slice.checked_mul(slices));
-            let buckets = buckets.unwrap_or(u64::MAX);
-            let possible = (1..=MAX_BUCKETS as u64).contains(&buckets)
-                && (PAIRING_BITS..=LONGEST).contains(&bits);
-            possible
-                .then_some(buckets)
-                .ok_or(LoadError::Size { buckets })
+        // All checksums were right.
+        let slice = saved.slice as usize;
+        let formats = saved.formats.into_iter().zip(words);
+        let tables: Result<Vec<_>, _> = formats
+            .map(|([bits, slice_bits], words)| Table::from_words(bits, slice, slice_bits, words))
+            .collect();
+        Ok(GrowingCuckooFilter::of(
+            Tables::of_all(tables?),
+            slice,
+            self.hasher,
+        ))
+    }
+}
+
+/// A saved filter that is being read.
+struct Saved<R> {
+    reader: R,
+    slice: u64,
+    /// The digest of known keys' hashes.
+    hasher: u64,
+    /// The checksum to continue with.
+    digest: Sum,
+    /// The least number of bytes it can have, from what is known.
+    bytes: u64,
+    /// The generations whose formats were read: bits of a fingerprint, and the logarithm of the
+    /// number of slices.
+    formats: ArrayVec<[u32; 2], MAX_GENERATIONS>,
+}
+
+impl<R: Read> Saved<R> {
+    /// Reads what comes before the generations.
+    fn begin(mut reader: R) -> Result<Saved<R>, LoadError> {
+        let bytes = (HEADER_BYTES + 2 * FORMAT_BYTES) as u64;
+        let header: [u8; HEADER_BYTES] = read_start(&mut reader, MAGIC, VERSION, bytes)?;
+        Ok(Saved {
+            reader,
+            slice: u64::from_le_bytes(field(&header, 16)),
+            hasher: u64::from_le_bytes(field(&header, 24)),
+            digest: digest_of(&header),
+            bytes,
+            formats: ArrayVec::new(),
+        })
+    }
+
+    /// Reads the format of the next generation; `None` at the end.
+    fn next_format(&mut self) -> Result<Option<[u32; 2]>, LoadError> {
+        let mut format = [0; FORMAT_BYTES];
+        read_exact(&mut self.reader, &mut format, self.bytes)?;
+        self.digest.update(&format[..8]);
+        let part = match self.formats.len() {
+            0 => "header",
+            _ => "table",
         };
-        self.formats.iter().map(size).collect()
+        check(&self.digest, &format[8..], part)?;
+        let format = [field(&format, 0), field(&format, 4)].map(u32::from_le_bytes);
+        Ok((format != [0, 0]).then_some(format))
+    }
+
+    /// Reads the buckets of a generation.
+    fn read_words(&mut self, [bits, slice_bits]: [u32; 2]) -> Result<Vec<u64>, LoadError> {
+        let slices = 1_u64.checked_shl(slice_bits);
+        let buckets = slices.and_then(|slices| self.slice.checked_mul(slices));
+        let buckets = buckets.unwrap_or(u64::MAX);
+        // Otherwise it would not distinguish whatever the one before distinguishes.
+        let follows = |&[bits, slices]: &[u32; 2]| bits == PAIRING_BITS && slices < slice_bits;
+        let possible = (1..=MAX_BUCKETS as u64).contains(&buckets)
+            && (PAIRING_BITS..=LONGEST).contains(&bits)
+            && self.formats.last().is_none_or(follows)
+            && !self.formats.is_full();
+        if !possible {
+            return Err(LoadError::Size { buckets });
+        }
+        if !self.formats.is_empty() {
+            self.bytes += FORMAT_BYTES as u64;
+        }
+        self.bytes += 8 * buckets;
+        self.formats.push([bits, slice_bits]);
+        let buckets = buckets as usize;
+        let Saved { reader, digest, .. } = self;
+        read_words(reader, digest, buckets, CHUNK_WORDS, self.bytes)
     }
 }

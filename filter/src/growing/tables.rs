@@ -25,14 +25,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Makes a new generation with its first table.
-    pub(crate) fn first(table: Table) -> Member {
-        Member::holding(table, 0)
-    }
-
-    /// Makes a generation of a table that holds this many copies.
-    pub(crate) fn holding(table: Table, copies: usize) -> Member {
-        Member::new(Arc::new(table), None, Arc::new(Generation::holding(copies)))
+    fn alone(table: Arc<Table>, generation: Generation) -> Member {
+        Member::new(table, None, Arc::new(generation))
     }
 
     fn new(table: Arc<Table>, older: Option<Arc<Table>>, generation: Arc<Generation>) -> Member {
@@ -60,6 +54,11 @@ impl Member {
 
     pub(crate) fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Returns its table, to be kept when the list is gone.
+    pub(crate) fn shared_table(&self) -> Arc<Table> {
+        Arc::clone(&self.table)
     }
 
     /// Makes sure that the key never has a copy here again, in a generation that is known to be
@@ -147,28 +146,34 @@ impl Look<'_> {
 pub(crate) struct Tables(ArrayVec<Member, MAX_GENERATIONS>);
 
 impl Tables {
-    /// Makes a list of one table.
-    pub(crate) fn of(only: Member) -> Tables {
-        Tables(ArrayVec::from_iter([only]))
-    }
-
-    /// Makes a list of these generations, at least one, the newest first. Nothing is added to the
-    /// others.
-    pub(crate) fn of_all(members: ArrayVec<Member, MAX_GENERATIONS>) -> Tables {
+    /// Makes a list of tables with so many copies, one per generation, at least one, the oldest
+    /// first.
+    pub(crate) fn of_all(tables: impl IntoIterator<Item = (Table, usize)>) -> Tables {
+        let members = tables
+            .into_iter()
+            .enumerate()
+            .map(|(number, (table, copies))| {
+                Member::alone(Arc::new(table), Generation::holding(number, copies))
+            });
+        let mut members: ArrayVec<Member, MAX_GENERATIONS> = members.collect();
+        members.reverse();
         let tables = Tables(members);
-        for member in tables.older() {
-            member.generation.close(member.generation.turn());
-        }
+        tables.close_older();
         tables
     }
 
-    /// Returns the list in which `split` replaces the newest generation's table, and takes over
+    /// Says that nothing is added to older generations any more.
+    pub(crate) fn close_older(&self) {
+        self.older().for_each(|member| member.generation.close());
+    }
+
+    /// Returns the list in which `successor` replaces the newest generation's table, and takes over
     /// from it.
-    pub(crate) fn with_split(&self, split: Table) -> Tables {
+    pub(crate) fn with_successor(&self, successor: Table) -> Tables {
         let newest = self.newest();
         let older = Some(Arc::clone(&newest.table));
         self.with_newest(Member::new(
-            Arc::new(split),
+            Arc::new(successor),
             older,
             Arc::clone(&newest.generation),
         ))
@@ -192,7 +197,14 @@ impl Tables {
     /// Returns the list with the first table of a newer generation added.
     pub(crate) fn with(&self, newer: Table) -> Tables {
         let older = self.0.iter().cloned();
-        Tables([Member::first(newer)].into_iter().chain(older).collect())
+        let newer = Member::alone(Arc::new(newer), self.newest().generation.next());
+        Tables([newer].into_iter().chain(older).collect())
+    }
+
+    /// Returns the list of this empty table.
+    pub(crate) fn cleared(&self, first: Arc<Table>) -> Tables {
+        let generation = self.newest().generation.first_after_clearing();
+        Tables(ArrayVec::from_iter([Member::alone(first, generation)]))
     }
 
     /// Returns the list without the older generations that are spent; `None` if there are none.
@@ -203,23 +215,6 @@ impl Tables {
         let kept = |member: &&Member| !member.generation.is_spent();
         let older = self.0[1..].iter().filter(kept);
         Some(Tables(self.0[..1].iter().chain(older).cloned().collect()))
-    }
-
-    /// Returns the list of generations that are not empty, of which the newest accepts inserts
-    /// again; `None` if all are empty. The caller must have the filter to itself.
-    pub(crate) fn without_empty(&self) -> Option<Tables> {
-        let kept = self.0.iter().filter(|member| member.generation.len() != 0);
-        let kept = Tables(kept.cloned().collect());
-        let newest = kept.0.first()?;
-        if !std::ptr::eq(newest.table(), self.newest().table()) {
-            newest.table().unseal();
-        }
-        newest.generation.reopen();
-        for member in kept.older() {
-            let generation = &member.generation;
-            generation.close(generation.turn());
-        }
-        Some(kept)
     }
 
     /// Returns the generation that keys are inserted into.
@@ -303,7 +298,7 @@ mod tests {
     }
 
     fn of_bits(bits: u32) -> Tables {
-        Tables::of(Member::first(Table::try_new(bits, 2, 0).unwrap()))
+        Tables::of_all([(Table::try_new(bits, 2, 0).unwrap(), 0)])
     }
 
     /// Adds a copy of one key, and removes one of the other.
@@ -326,7 +321,7 @@ mod tests {
         let older = of_bits(19);
         hammer(&older, 0, (1 << 7) - 1);
         let split = older.newest().table().try_split().unwrap();
-        let both = older.with_split(split.unwrap());
+        let both = older.with_successor(split.unwrap());
         let look = both.newest().look(key(0, 99));
         assert!(look.is_unchanged());
         let words = look.words();

@@ -136,9 +136,10 @@ pub enum LoadError {
     )]
     Hasher,
     /// The bytes end too early.
-    #[error("the saved filter is cut off: it should be {bytes} bytes long. Copy it again")]
+    #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
     Truncated {
-        /// The correct length. If the header itself is cut off, the length of the shortest filter.
+        /// The least length that it can have, as far as it was read: that of the shortest filter, if
+        /// the header itself is cut off; otherwise the correct one for a fixed-size filter.
         bytes: u64,
     },
     /// There are more bytes than the filter has.

@@ -104,8 +104,13 @@ pub(crate) fn check_table(
 ) -> Result<(), LoadError> {
     let mut checksum = [0; CHECKSUM_BYTES];
     read_exact(reader, &mut checksum, whole)?;
-    if digest.finalize() != u64::from_le_bytes(checksum) {
-        return Err(LoadError::Corrupt { part: "table" });
+    check(&digest, &checksum, "table")
+}
+
+/// Compares a checksum with what was read before it.
+pub(crate) fn check(digest: &Sum, checksum: &[u8], part: &'static str) -> Result<(), LoadError> {
+    if digest.clone().finalize() != u64::from_le_bytes(field(checksum, 0)) {
+        return Err(LoadError::Corrupt { part });
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use filter::internals::Geometry;
 use filter::internals::history::{self, Call, Failure};
 use filter::internals::specification::{Event, OneClass};
 use filter::layout::Layout;
-use filter::{Class, CuckooFilter, InsertError};
+use filter::{Class, CuckooFilter, InsertError, SnapshotError};
 
 pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
@@ -84,7 +84,7 @@ pub(crate) fn residents() -> [u64; 4] {
 }
 
 /// What a caller can ask of a filter.
-pub(crate) trait Asked {
+pub(crate) trait Asked: Sized {
     /// Maximum number of copies of a class.
     const MOST: u64;
     fn insert(&self, key: u64) -> Result<(), InsertError>;
@@ -95,6 +95,7 @@ pub(crate) trait Asked {
     fn remove(&self, key: u64) -> bool;
     fn class(&self, key: u64) -> Class;
     fn len(&self) -> usize;
+    fn try_clone(&self) -> Result<Self, SnapshotError>;
 }
 
 impl Asked for Small {
@@ -130,6 +131,10 @@ impl Asked for Small {
 
     fn len(&self) -> usize {
         self.len()
+    }
+
+    fn try_clone(&self) -> Result<Self, SnapshotError> {
+        self.try_clone()
     }
 }
 
@@ -189,6 +194,28 @@ impl<F: Asked> Caller<F> {
         removed
     }
 
+    /// Copies the filter; each class in the copy is held as often as a count at the same time might
+    /// have answered.
+    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F {
+        let copy = self.filter.try_clone().expect("there is room and memory");
+        for key in keys {
+            self.write_down(*key, Event::Count(copy.count(*key) as u64));
+        }
+        let held: usize = keys.iter().map(|key| copy.count(*key)).sum();
+        assert_eq!(copy.len(), held, "the copy holds other keys as well");
+        copy
+    }
+
+    /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
+    /// answered.
+    pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
+        let copy = self.filter.try_clone().expect("there is memory");
+        for key in keys {
+            self.write_down(*key, Event::Contains(copy.contains(*key)));
+        }
+        copy
+    }
+
     fn write_down(&mut self, key: u64, event: Event) {
         self.calls.push(Call {
             thread: self.thread,
@@ -196,20 +223,6 @@ impl<F: Asked> Caller<F> {
             end: 0,
             event: (key, event),
         });
-    }
-}
-
-impl Caller {
-    /// Copies the filter; each class in the copy is held as often as a count at the same time might
-    /// have answered.
-    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Small {
-        let copy = self.filter.try_clone().expect("there is room and memory");
-        for key in keys {
-            self.write_down(*key, Event::Count(copy.count(key) as u64));
-        }
-        let held: usize = keys.iter().map(|key| copy.count(key)).sum();
-        assert_eq!(copy.len(), held, "the copy holds other keys as well");
-        copy
     }
 }
 

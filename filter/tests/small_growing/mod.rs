@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{Class, InsertError};
+use filter::{Class, InsertError, SnapshotError};
 
 use super::small::{Asked, Identity};
 
@@ -45,6 +45,10 @@ impl Asked for Growing {
 
     fn len(&self) -> usize {
         self.len()
+    }
+
+    fn try_clone(&self) -> Result<Self, SnapshotError> {
+        self.try_clone()
     }
 }
 

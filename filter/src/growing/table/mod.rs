@@ -17,9 +17,9 @@ use crate::save::{LoadError, words};
 /// contents of the bucket are in the older table.
 const MIGRATED: u64 = 1 << 62;
 
-/// Set in a bucket's word before its contents are migrated: the word never changes again. In a
-/// table that cannot be split, set when the bucket is sealed: nothing is added to it any more, but
-/// copies are still removed.
+/// Set in a bucket's word before its contents are migrated: the word never changes again. Also set
+/// when a bucket of an older generation is sealed: nothing is added to it any more, but copies are
+/// still removed.
 const FROZEN: u64 = 1 << 61;
 
 /// Bits of a word that belong neither to the slots nor to the timestamp.
@@ -172,6 +172,22 @@ impl Table {
         Ok((table, copies))
     }
 
+    /// Copies the [frozen slots](Self::frozen_slots), and counts the copies in them.
+    pub(crate) fn try_clone(&self) -> Result<(Table, usize), OutOfMemory> {
+        let Plan {
+            slice, slice_bits, ..
+        } = self.plan;
+        let len = self.number_of_buckets();
+        let mut words = Vec::new();
+        // One more, which counts timestamp wraps.
+        words
+            .try_reserve_exact(len + 1)
+            .map_err(|_| OutOfMemory { len })?;
+        words.extend(self.frozen_slots());
+        let cloned = Table::from_words(self.bits, slice, slice_bits, words);
+        Ok(cloned.expect("its words are those of a table"))
+    }
+
     fn of(buckets: AnyBuckets, shape: Shape, bits: u32, slice: usize, slice_bits: u32) -> Table {
         Table {
             buckets,
@@ -188,33 +204,40 @@ impl Table {
         }
     }
 
-    /// Returns the slots of each bucket, without timestamps and flags: the contents of the table,
-    /// if it takes over from none.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = u64> {
+    /// Freezes one bucket after another, and returns the slots of each as they were then, without
+    /// timestamps and flags. Only for a table that is superseded, and takes over from none.
+    pub(crate) fn frozen_slots(&self) -> impl Iterator<Item = u64> {
         fn mask<const SLOTS: usize, const BITS: usize>(_: &Buckets<SLOTS, BITS>) -> u64 {
             Layout::<SLOTS, BITS>::slots(u64::MAX)
         }
         let mask = each!(&self.buckets, buckets => mask(buckets));
-        let words = self.words();
-        (0..self.number_of_buckets()).map(move |bucket| words.load(bucket) & mask)
+        (0..self.number_of_buckets()).map(move |bucket| self.freeze(bucket) & mask)
     }
 
     /// Makes a table of twice as many buckets, to take over from this one: slice numbers have one
     /// bit more, and fingerprints one bit less. `None` if fingerprints have no bit to spare.
     pub(crate) fn try_split(&self) -> Option<Result<Table, OutOfMemory>> {
-        if self.bits == PAIRING_BITS {
-            return None;
-        }
-        let split = Table::try_new(self.bits - 1, self.plan.slice, self.plan.slice_bits + 1);
-        Some(split.map(|table| {
-            let chunks = table.number_of_buckets().div_ceil(CHUNK) as u64;
-            Table {
-                migrated: MIGRATED,
-                unclaimed: AtomicU64::new(chunks),
-                unfinished: AtomicU64::new(chunks),
-                ..table
-            }
-        }))
+        (self.bits != PAIRING_BITS).then(|| self.try_successor(1))
+    }
+
+    /// Makes a table of the same size, to take over from this one, which is frozen by that.
+    pub(crate) fn try_replacement(&self) -> Result<Table, OutOfMemory> {
+        self.try_successor(0)
+    }
+
+    /// Makes a table with 2^`doublings` times as many buckets, to take over from this one.
+    fn try_successor(&self, doublings: u32) -> Result<Table, OutOfMemory> {
+        let Plan {
+            slice, slice_bits, ..
+        } = self.plan;
+        let table = Table::try_new(self.bits - doublings, slice, slice_bits + doublings)?;
+        let chunks = table.number_of_buckets().div_ceil(CHUNK) as u64;
+        Ok(Table {
+            migrated: MIGRATED,
+            unclaimed: AtomicU64::new(chunks),
+            unfinished: AtomicU64::new(chunks),
+            ..table
+        })
     }
 
     #[inline]
@@ -278,8 +301,7 @@ impl Table {
         ((changed | wrapped | under_way) == 0, counting)
     }
 
-    /// Freezes a bucket, and returns the word that it had then, with or without the flag; in a
-    /// table that can be split, the bucket stays frozen for ever.
+    /// Freezes a bucket for ever, and returns the word that it had then, with or without the flag.
     fn freeze(&self, bucket: usize) -> u64 {
         let words = self.words();
         loop {
@@ -313,19 +335,6 @@ impl Table {
             && !self
                 .plan
                 .matches(buckets.map(|bucket| self.freeze(bucket)), fingerprint)
-    }
-
-    /// Accepts additions again in all buckets that were [`seal`](Self::seal)ed. The caller must
-    /// have the filter to itself.
-    pub(crate) fn unseal(&self) {
-        let words = self.words();
-        for bucket in 0..self.number_of_buckets() {
-            let word = words.load(bucket);
-            if word & FROZEN != 0 {
-                let unsealed = words.compare_exchange(bucket, word, word & !FROZEN);
-                unsealed.expect("nobody else changes it");
-            }
-        }
     }
 
     fn contents(&self, word: u64) -> Contents {

@@ -121,24 +121,6 @@ fn nothing_is_added_to_what_was_sealed() {
     }
 }
 
-/// A filter may resume with a superseded generation.
-#[test]
-fn what_was_sealed_and_is_unsealed_is_as_before() {
-    let table = Table::try_new(PAIRING_BITS, 10, 0).unwrap();
-    let view = View {
-        table: &table,
-        older: None,
-    };
-    let key = Key::new(hashing::mix(7), 10);
-    view.insert(key, || true).unwrap();
-    assert_eq!(view.remove(key, || true), Some(true));
-    let look = || table.look_twice(table.plan.locate(key), view.among());
-    let (sure, before) = look();
-    assert!(sure && table.seal(key) && !look().0);
-    table.unseal();
-    assert_eq!(look(), (true, before));
-}
-
 fn occupied_slots<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     bucket: usize,

@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use kcas::sync::Ordering;
 use kcas::{Entry, WordArray};
 
-use super::{AnyBuckets, CHUNK, Contents, FLAGS, FROZEN, INHERITED, Key, MIGRATED, PAIRING, Table};
+use super::{AnyBuckets, CHUNK, FLAGS, FROZEN, INHERITED, Key, MIGRATED, PAIRING, Table};
 use crate::buckets::{BucketTable, Buckets};
 use crate::growing::schedule::PAIRING_BITS;
 use crate::hashing::{Geometry, Location};
@@ -72,7 +72,9 @@ impl View<'_> {
     pub(crate) fn insert(&self, key: Key, is_open: impl Fn() -> bool) -> Result<(), Refused> {
         let location = self.table.plan.locate(key);
         each!(&self.table.buckets, buckets => {
-            update::insert_while(&self.typed(buckets), location, is_open)
+            let typed = self.typed(buckets);
+            typed.ensure_both_migrated(location);
+            update::insert_while(&typed, location, is_open)
         })
     }
 
@@ -84,7 +86,9 @@ impl View<'_> {
     ) -> Result<bool, Refused> {
         let location = self.table.plan.locate(key);
         each!(&self.table.buckets, buckets => {
-            update::insert_unique_while(&self.typed(buckets), location, is_open)
+            let typed = self.typed(buckets);
+            typed.ensure_both_migrated(location);
+            update::insert_unique_while(&typed, location, is_open)
         })
     }
 
@@ -94,8 +98,7 @@ impl View<'_> {
         each!(&self.table.buckets, buckets => {
             let typed = self.typed(buckets);
             // From here on the words are this table's, whose number of wraps is checked.
-            typed.ensure_migrated(location.first);
-            typed.ensure_migrated(location.second);
+            typed.ensure_both_migrated(location);
             let wraps = self.table.wraps();
             match update::remove_while(&typed, location, is_open) {
                 Some(false) if self.table.wraps() != wraps => None,
@@ -179,9 +182,14 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     /// Mask of the timestamp.
     const TIMESTAMP: u64 = Self::CARRY - (1 << (SLOTS * BITS));
 
-    /// Returns the bucket's share of the contents of its origin in the older table: those
-    /// fingerprints whose next bit says so. Without flags.
-    fn share(&self, bucket: usize, contents: &Contents) -> u64 {
+    /// Returns the bucket's share of the contents of its origin in the older table, which had this
+    /// word: those fingerprints whose next bit says so, or all if the table is as large as the
+    /// older one. Without flags.
+    fn share(&self, bucket: usize, word: u64) -> u64 {
+        if self.older().bits == BITS as u32 {
+            return word & !FLAGS;
+        }
+        let contents = self.older().contents(word);
         let is_upper = u64::from(bucket >= self.buckets.geometry().buckets() / 2);
         // Without a branch, since nothing predicts whose share a fingerprint is.
         let (mut slots, mut end) = (0, 0);
@@ -198,8 +206,12 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     /// Returns the bucket of the older table that this one comes from. Slices are numbered so that
     /// the new bit of the number is its highest.
     fn origin(&self, bucket: usize) -> usize {
-        let half = self.buckets.geometry().buckets() / 2;
-        if bucket < half { bucket } else { bucket - half }
+        let older = self.older().number_of_buckets();
+        if bucket < older {
+            bucket
+        } else {
+            bucket - older
+        }
     }
 
     /// Returns the word as it stands, if it counts.
@@ -236,7 +248,7 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     fn seen(&self, bucket: usize, look: u64) -> u64 {
         match look & INHERITED {
             0 => look & !Self::HIDDEN,
-            _ => self.share(bucket, &self.older().contents(look & !INHERITED)),
+            _ => self.share(bucket, look & !INHERITED),
         }
     }
 
@@ -248,13 +260,22 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         }
     }
 
+    /// Makes sure that the words of both buckets count. Whoever changes how many copies a class has
+    /// does so before: in a table that takes over from one of the same size, this is what makes the
+    /// frozen words those of one moment ([`copying`](crate::growing::copying)).
+    #[inline]
+    fn ensure_both_migrated(&self, location: Location) {
+        self.ensure_migrated(location.first);
+        self.ensure_migrated(location.second);
+    }
+
     /// Freezes the bucket that this one comes from, and stores this bucket's share of it. Every
     /// thread computes the same share; the first one stored counts.
     #[cold]
     fn take_over(&self, bucket: usize) {
         if let Some(older) = self.older {
             let frozen = older.freeze(self.origin(bucket));
-            let share = self.share(bucket, &older.contents(frozen));
+            let share = self.share(bucket, frozen);
             self.buckets.replace(bucket, 0, share | self.migrated);
         }
     }
