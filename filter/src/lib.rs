@@ -337,8 +337,8 @@
 //! is in the copy, and whatever was in it at no moment is not. Saving makes one pass over the table,
 //! and does not fail however much others change meanwhile. [`write_to`](CuckooFilter::write_to) needs
 //! a buffer, and memory for buckets that others change before it gets there: at most another table.
-//! A [growing filter](growing) is saved and loaded as well, but only by a thread that has it to
-//! itself ([`write_to`](GrowingCuckooFilter::write_to)).
+//! A [growing filter](growing) can be saved meanwhile as well, with the memory of a second table
+//! ([`write_to`](GrowingCuckooFilter::write_to)).
 //!
 //! The default hasher gives the same hashes on every machine and in every build, so a saved filter
 //! can be loaded anywhere, by this release and by every later one.

@@ -331,6 +331,50 @@ fn an_emptied_generation_is_freed_by_the_last_remove() {
     assert!((in_older + 1..all).all(|key| filter.contains(&key)));
 }
 
+/// A thread finds what it inserted, unless the filter was cleared meanwhile; then it finds nothing
+/// older either.
+#[test]
+fn clearing_while_others_work() {
+    const CLEARS: u64 = 1_000;
+    let filter = builder().buckets(4).build().unwrap();
+    // Twice the number of clears, plus one during a clear.
+    let clears = AtomicU64::new(0);
+    let cleared = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let (filter, clears, cleared) = (&filter, &clears, &cleared);
+            scope.spawn(move || {
+                let mut next = thread << 32;
+                while clears.load(Ordering::SeqCst) < 2 * CLEARS {
+                    let before = clears.load(Ordering::SeqCst);
+                    let keys = next..next + 100;
+                    next += 100;
+                    for key in keys.clone() {
+                        filter.insert(&key).unwrap();
+                    }
+                    let found = keys.clone().filter(|key| filter.contains(key)).count();
+                    let removed = keys.filter(|key| filter.remove(key)).count();
+                    if before % 2 == 0 && clears.load(Ordering::SeqCst) == before {
+                        assert_eq!((found, removed), (100, 100), "keys were lost");
+                    } else {
+                        cleared.fetch_add(100 - removed as u64, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for _ in 0..CLEARS {
+            clears.fetch_add(1, Ordering::SeqCst);
+            filter.clear().unwrap();
+            clears.fetch_add(1, Ordering::SeqCst);
+            thread::yield_now();
+        }
+    });
+    assert!(cleared.into_inner() > 0);
+    filter.clear().unwrap();
+    assert!(filter.is_empty());
+    assert_eq!(filter.tables()[0].buckets, 4);
+}
+
 /// Every key has as many copies as the buckets have slots, and those that are refused are refused
 /// for that reason.
 #[test]

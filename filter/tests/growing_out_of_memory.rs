@@ -4,8 +4,8 @@
 
 mod limited;
 
-use filter::InsertError;
 use filter::growing::GrowingCuckooFilter;
+use filter::{InsertError, LoadError};
 #[cfg(feature = "steps")]
 use limited::refusals;
 use limited::with_most;
@@ -75,6 +75,36 @@ fn clearing_and_building_without_memory_change_nothing() {
     });
     assert_eq!(refused, Err(InsertError::OutOfMemory { buckets: 8_192 }));
     holds_just(&filter, 1_000);
+}
+
+/// A table is loaded if there is memory for it and nothing more; otherwise that is an error.
+#[test]
+fn loading_takes_no_more_than_the_table_or_is_refused() {
+    const BUCKETS: usize = 8_192;
+    let filter = GrowingCuckooFilter::builder()
+        .buckets(BUCKETS)
+        .build()
+        .unwrap();
+    (0..1_000_u64).for_each(|key| filter.insert(&key).unwrap());
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    // One word more than there are buckets.
+    let table = (BUCKETS + 1) * size_of::<u64>();
+    for (most, has_room) in [(table, true), (table - 1, false), (table / 2, false)] {
+        let loaded = with_most(most, || {
+            GrowingCuckooFilter::builder().load_from(&bytes[..])
+        });
+        match loaded {
+            Ok(loaded) => {
+                assert!(has_room, "loaded with {most} bytes");
+                holds_just(&loaded, 1_000);
+            }
+            Err(error) => {
+                assert!(!has_room, "{error}");
+                assert!(matches!(error, LoadError::OutOfMemory { buckets: BUCKETS }));
+            }
+        }
+    }
 }
 
 /// Two threads request the next table at once, and there is memory for one: the thread that is

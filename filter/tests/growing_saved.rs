@@ -135,42 +135,60 @@ fn forged_headers_are_errors() {
     }
 }
 
+/// Returns the bytes of a filter of these generations, each with the bits of its fingerprints and the
+/// logarithm of its number of slices. Slices have one bucket, and nothing is in it.
+fn forged(formats: &[[u32; 2]]) -> Vec<u8> {
+    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
+    let once = saved(&filter_of(1, 0));
+    let (header, rest) = once.split_at(32);
+    let table = &rest[16..rest.len() - 16];
+    let (mut bytes, mut sum) = (header.to_vec(), header.to_vec());
+    for (nth, format) in formats.iter().chain([&[0, 0]]).enumerate() {
+        let format = [format[0].to_le_bytes(), format[1].to_le_bytes()].concat();
+        sum.extend(&format);
+        bytes.extend(&format);
+        bytes.extend(crc.checksum(&sum).to_le_bytes());
+        if nth < formats.len() {
+            let words = table.repeat(1 << formats[nth][1]);
+            sum.extend(&words);
+            bytes.extend(&words);
+        }
+    }
+    bytes
+}
+
 /// A second generation must be able to follow the first one: otherwise removes from the loaded filter
 /// could deny other keys.
 #[test]
 fn generations_that_cannot_follow_each_other_are_an_error() {
-    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
-    let once = saved(&filter_of(1, 1));
-    let (header, rest) = once.split_at(32);
-    let table = &rest[16..rest.len() - 16];
-    // Each is a table of one slice, with fingerprints of the longest kind.
-    let saved_of = |formats: &[[u32; 2]]| {
-        let (mut bytes, mut sum) = (header.to_vec(), header.to_vec());
-        for (nth, format) in formats.iter().chain([&[0, 0]]).enumerate() {
-            let format = [format[0].to_le_bytes(), format[1].to_le_bytes()].concat();
-            sum.extend(&format);
-            bytes.extend(&format);
-            bytes.extend(crc.checksum(&sum).to_le_bytes());
-            if nth < formats.len() {
-                let words = table.repeat(1 << formats[nth][1]);
-                sum.extend(&words);
-                bytes.extend(&words);
-            }
-        }
-        bytes
-    };
-    let first = saved_of(&[[25, 0]]);
-    assert_eq!(first, once);
+    let first = forged(&[[25, 0]]);
+    assert_eq!(first, saved(&filter_of(1, 0)));
     assert!(load(&first).is_ok());
     // One that could still be split, and one that is no larger.
     for formats in [[[25, 0], [25, 1]], [[12, 0], [25, 0]]] {
-        let error = load(&saved_of(&formats)).unwrap_err();
+        let error = load(&forged(&formats)).unwrap_err();
         assert!(matches!(error, LoadError::Size { .. }), "{error}");
     }
     assert!(matches!(
-        load(&saved_of(&[])).unwrap_err(),
+        load(&forged(&[])).unwrap_err(),
         LoadError::Size { buckets: 0 }
     ));
+}
+
+/// No filter that grew by itself has its last generation so soon: it would have none to go on with.
+#[test]
+fn a_filter_that_has_its_last_generation_too_soon_is_an_error_or_grows() {
+    for bits in [12, 25] {
+        let bytes = forged(&[[12, 0], [12, 1], [12, 2], [bits, 3]]);
+        let Ok(filter) = load(&bytes) else {
+            continue;
+        };
+        for key in 0..100_000 {
+            if filter.insert(&key).is_err() {
+                break;
+            }
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use filter::CuckooFilter;
+use filter::growing::GrowingCuckooFilter;
 use filter::internals::Geometry;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -151,6 +152,49 @@ fn keys_that_stay_are_in_every_copy() {
     assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
     assert!(copy.is_empty());
     assert_eq!(filter.len(), STAYING as usize);
+}
+
+/// Keys are inserted and removed in a filter that grows with them, in one generation or several:
+/// those that stay are in every copy, saved and loaded, and can be removed from it.
+#[test]
+fn keys_that_stay_are_in_every_copy_while_it_grows() {
+    const STAYING: u64 = 2_500;
+    const MOST: u64 = 2_000;
+    for first in [1, 2, 1_280] {
+        let builder = GrowingCuckooFilter::builder().buckets(first);
+        let filter = builder.build().unwrap();
+        for key in 0..STAYING {
+            filter.insert(&(0u64, key)).unwrap();
+        }
+        let churn = |rng: &mut StdRng, thread: u64| {
+            let window = rng.random_range(0..1_000_000u64);
+            let keys = window..window + rng.random_range(1..MOST);
+            let keys = || keys.clone().map(|key| (thread, key));
+            keys().for_each(|key| filter.insert(&key).unwrap());
+            keys().for_each(|key| assert!(filter.remove(&key)));
+        };
+        let (mut longest, mut generations) = (0, 0);
+        let copies = while_others_write(churn, || {
+            let bytes = filter.to_bytes().unwrap();
+            let copy = GrowingCuckooFilter::builder().load(&bytes).unwrap();
+            for key in 0..STAYING {
+                assert!(copy.contains(&(0u64, key)), "key {key} is not in the copy");
+            }
+            assert!(copy.len() <= (STAYING + 2 * WRITERS * MOST) as usize);
+            longest = longest.max(copy.len());
+            generations = copy.tables().len();
+            assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
+        });
+        println!(
+            "{copies} copies of {STAYING} to {longest} keys, at last {generations} generations"
+        );
+        assert!(copies > 10);
+        let copy = filter.try_clone().unwrap();
+        assert_eq!(copy.len(), STAYING as usize);
+        assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
+        assert!(copy.is_empty());
+        assert_eq!(filter.len(), STAYING as usize);
+    }
 }
 
 /// Measures saving a filter for `keys` keys, half of which are there and stay, while writers insert

@@ -41,7 +41,7 @@
 
 use std::sync::Arc;
 
-use epoch_cell::pin;
+use epoch_cell::{let_go, pin};
 use kcas::OutOfMemory;
 use kcas::thread_id;
 
@@ -68,6 +68,8 @@ impl<S> GrowingCuckooFilter<S> {
         for table in self.superseded()? {
             copies.push(table?.try_clone().map_err(no_memory)?);
         }
+        // The tables that were replaced.
+        let_go();
         Ok(GrowingCuckooFilter::of(
             Tables::of_all(copies),
             self.slice,

@@ -26,6 +26,7 @@ impl<S> GrowingCuckooFilter<S> {
             .map_err(|OutOfMemory { len: buckets }| InsertError::OutOfMemory { buckets })?;
         let first = Arc::new(first);
         self.replace_tables(&pin(), |tables| Some(tables.cleared(Arc::clone(&first))));
+        let_go();
         Ok(())
     }
 

@@ -27,8 +27,9 @@ use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
+use epoch_cell::let_go;
 
-use super::schedule::{LONGEST, MAX_GENERATIONS, PAIRING_BITS};
+use super::schedule::{MAX_GENERATIONS, PAIRING_BITS, first_bits};
 use super::table::Table;
 use super::tables::Tables;
 use super::{GrowingBuilder, GrowingCuckooFilter};
@@ -39,6 +40,7 @@ use crate::save::words::{
     write_words,
 };
 use crate::save::{LoadError, SaveError};
+use crate::snapshot::SnapshotError;
 
 const MAGIC: [u8; 8] = *b"cuckoog\n";
 const VERSION: u32 = 2;
@@ -87,7 +89,45 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
             write_words(&mut writer, &mut digest, table.frozen_slots())?;
         }
         write_format(&mut writer, &mut digest, [0, 0])?;
+        // The tables that were replaced.
+        let_go();
         Ok(writer.flush()?)
+    }
+
+    /// Saves the filter as [`write_to`](Self::write_to) does, but as bytes, for
+    /// [`GrowingBuilder::load`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; the filter holds what it held.
+    ///
+    /// # Panics
+    /// As [`write_to`](Self::write_to).
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        let mut bytes = InMemory(Vec::new());
+        match self.write_to(&mut bytes) {
+            Ok(()) => Ok(bytes.0),
+            Err(SaveError::Snapshot(error)) => Err(error),
+            Err(SaveError::Io(_)) => {
+                let buckets = self.tables().iter().map(|table| table.buckets).sum();
+                Err(SnapshotError::OutOfMemory { buckets })
+            }
+        }
+    }
+}
+
+/// Bytes in memory; an error, instead of an abort, if there is not enough of it.
+struct InMemory(Vec<u8>);
+
+impl Write for InMemory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.0.try_reserve(bytes.len());
+        room.map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -103,6 +143,19 @@ fn write_format(writer: &mut impl Write, digest: &mut Sum, format: [u32; 2]) -> 
 /// Loading with the hasher of this builder, which must be the one that the filter was built with.
 /// The filter has the size it was saved with, whatever this builder says.
 impl<S: BuildHasher> GrowingBuilder<S> {
+    /// Loads the filter that was saved as these bytes: like [`load_from`](Self::load_from), but
+    /// nothing may follow them.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load(self, mut bytes: &[u8]) -> Result<GrowingCuckooFilter<S>, LoadError> {
+        let filter = self.load_from(&mut bytes)?;
+        match bytes.len() as u64 {
+            0 => Ok(filter),
+            excess => Err(LoadError::TooLong { excess }),
+        }
+    }
+
     /// Loads a filter that was saved by [`GrowingCuckooFilter::write_to`], from a reader such as a
     /// file, which needs no buffer of its own. Nothing is read past the filter's end.
     ///
@@ -114,10 +167,10 @@ impl<S: BuildHasher> GrowingBuilder<S> {
     ///
     /// let seen = GrowingCuckooFilter::new();
     /// seen.insert("https://example.org/a")?;
-    /// let mut bytes = Vec::new();
-    /// seen.write_to(&mut bytes)?;
+    /// let mut file = Vec::new();
+    /// seen.write_to(&mut file)?;
     ///
-    /// let loaded = GrowingCuckooFilter::builder().load_from(&bytes[..])?;
+    /// let loaded = GrowingCuckooFilter::builder().load_from(&file[..])?;
     /// assert!(loaded.contains("https://example.org/a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -200,11 +253,9 @@ impl<R: Read> Saved<R> {
         let slices = 1_u64.checked_shl(slice_bits);
         let buckets = slices.and_then(|slices| self.slice.checked_mul(slices));
         let buckets = buckets.unwrap_or(u64::MAX);
-        // Otherwise it would not distinguish whatever the one before distinguishes.
-        let follows = |&[bits, slices]: &[u32; 2]| bits == PAIRING_BITS && slices < slice_bits;
         let possible = (1..=MAX_BUCKETS as u64).contains(&buckets)
-            && (PAIRING_BITS..=LONGEST).contains(&bits)
-            && self.formats.last().is_none_or(follows)
+            && bits >= PAIRING_BITS
+            && self.can_follow(bits, slice_bits)
             && !self.formats.is_full();
         if !possible {
             return Err(LoadError::Size { buckets });
@@ -216,6 +267,20 @@ impl<R: Read> Saved<R> {
         self.formats.push([bits, slice_bits]);
         let buckets = buckets as usize;
         let Saved { reader, digest, .. } = self;
-        read_words(reader, digest, buckets, CHUNK_WORDS, self.bytes)
+        // One word more counts timestamp wraps.
+        read_words(reader, digest, buckets, CHUNK_WORDS, 1, self.bytes)
+    }
+
+    /// True if a generation could have been split to this size, beginning where the one before ends
+    /// or later. Only then it distinguishes whatever that one distinguishes, and lasts long enough.
+    fn can_follow(&self, bits: u32, slice_bits: u32) -> bool {
+        let least = match self.formats.last() {
+            None => 0,
+            Some(&[PAIRING_BITS, slice_bits]) => slice_bits + 1,
+            // It would have been split again.
+            Some(_) => return false,
+        };
+        let first = |slice_bits: u32| first_bits((self.slice as usize) << slice_bits);
+        (least..=slice_bits).any(|begun| first(begun) + begun == bits + slice_bits)
     }
 }

@@ -473,7 +473,7 @@ impl Header {
     ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
         let buckets = self.buckets as usize;
         let (_, mut digest) = self.to_bytes();
-        let words = read_words(&mut reader, &mut digest, buckets, room, self.bytes())?;
+        let words = read_words(&mut reader, &mut digest, buckets, room, 0, self.bytes())?;
         check_table(&mut reader, digest, self.bytes())?;
         let found = count::<SLOTS, BITS>(&words)?;
         Ok(CuckooFilter::of(Buckets::from_words(words), found, hasher))

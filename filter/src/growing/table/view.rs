@@ -86,9 +86,7 @@ impl View<'_> {
     ) -> Result<bool, Refused> {
         let location = self.table.plan.locate(key);
         each!(&self.table.buckets, buckets => {
-            let typed = self.typed(buckets);
-            typed.ensure_both_migrated(location);
-            update::insert_unique_while(&typed, location, is_open)
+            update::insert_unique_while(&self.typed(buckets), location, is_open)
         })
     }
 
@@ -261,8 +259,9 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
     }
 
     /// Makes sure that the words of both buckets count. Whoever changes how many copies a class has
-    /// does so before: in a table that takes over from one of the same size, this is what makes the
-    /// frozen words those of one moment ([`copying`](crate::growing::copying)).
+    /// does so before (a unique insert by comparing both): if the older table has the same size,
+    /// this is what makes its frozen words those of one moment
+    /// ([`copying`](crate::growing::copying)).
     #[inline]
     fn ensure_both_migrated(&self, location: Location) {
         self.ensure_migrated(location.first);
