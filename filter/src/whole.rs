@@ -1,11 +1,11 @@
-//! Calls on whole filters, while others work: emptying one, and uniting two.
+//! Calls on whole filters, while others work: emptying one, listing its classes, and uniting two.
 
 use std::hash::BuildHasher;
 
 use kcas::thread_id;
 
 use crate::buckets::BucketTable;
-use crate::filter::CuckooFilter;
+use crate::filter::{Class, CuckooFilter};
 use crate::hashing::Location;
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
@@ -33,6 +33,39 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
             let removed = classes(snapshot).filter(|&class| self.remove_at(class, id));
             removed.count()
         })?)
+    }
+
+    /// Returns the class of each copy that the filter held at some moment of the call and the walk:
+    /// of each class, as many copies as there were at one moment, while others may insert and
+    /// remove. They come in no useful order.
+    ///
+    /// A class is all that is left of a key. Two filters with equal numbers of buckets and the same
+    /// hasher have the same classes, so their contents can be compared; [`union`](Self::union) adds
+    /// one to the other. Keys cannot be recovered, and copies cannot be moved into a larger table:
+    /// their places there depend on bits of the hash that are not kept. For this, insert the keys
+    /// again, or use a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// let [monday, tuesday] = [CuckooFilter::with_capacity(100), CuckooFilter::with_capacity(100)];
+    /// monday.insert("early bird")?;
+    /// tuesday.insert("early bird")?;
+    /// tuesday.insert("latecomer")?;
+    /// let known: Vec<_> = monday.classes()?.collect();
+    /// let new: Vec<_> = tuesday.classes()?.filter(|class| !known.contains(class)).collect();
+    /// assert_eq!(new, [tuesday.class("latecomer")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Progress: each step as a step of [`try_clone`](Self::try_clone). Until the iterator is
+    /// dropped, inserts and removes keep what it has not reached: at most as much memory as another
+    /// table.
+    ///
+    /// # Errors
+    /// As [`try_clone`](Self::try_clone).
+    pub fn classes(&self) -> Result<impl Iterator<Item = Class>, SnapshotError> {
+        Ok(classes(self.snapshot()?).map(Class::from))
     }
 
     /// Adds to this filter, of each class, as many copies as `other` holds at some moment of the
