@@ -57,7 +57,7 @@ fn what_was_there_is_removed_while_others_move_it() {
 /// Each copy's class is listed once, even while other keys, and with them all of these, move.
 #[test]
 fn the_classes_are_those_of_the_copies() {
-    let filter = CuckooFilter::with_capacity(KEYS as usize + KEYS as usize / 2);
+    let filter = CuckooFilter::with_capacity(2 * KEYS as usize);
     let mut inserted = HashMap::new();
     for key in (0..KEYS).chain(0..KEYS / 2) {
         filter.insert(&key).unwrap();
