@@ -1,6 +1,7 @@
 //! Calls on whole filters, while others work: emptying one, listing its classes, and uniting two.
 
 use std::hash::BuildHasher;
+use std::marker::PhantomData;
 
 use kcas::thread_id;
 
@@ -60,12 +61,21 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// Progress: each step as a step of [`try_clone`](Self::try_clone). Until the iterator is
     /// dropped, inserts and removes keep what it has not reached: at most as much memory as another
-    /// table.
+    /// table. It stays on its thread, which is sure of a place among those that change the filter:
+    ///
+    /// ```compile_fail,E0277
+    /// let seen = filter::CuckooFilter::with_capacity(100);
+    /// let classes = seen.classes().unwrap();
+    /// std::thread::scope(|threads| threads.spawn(move || classes.count()).join().unwrap());
+    /// ```
     ///
     /// # Errors
     /// As [`try_clone`](Self::try_clone).
     pub fn classes(&self) -> Result<impl Iterator<Item = Class>, SnapshotError> {
-        Ok(classes(self.snapshot()?).map(Class::from))
+        Ok(Classes {
+            locations: classes(self.snapshot()?),
+            stays_on_its_thread: PhantomData,
+        })
     }
 
     /// Adds to this filter, of each class, as many copies as `other` holds at some moment of the
@@ -110,6 +120,21 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
             Ok(added)
         })
         .map_err(SnapshotError::from)?
+    }
+}
+
+/// The classes of the copies in a snapshot. A step advances a timestamp, which may require helping,
+/// and only the thread that began the snapshot is sure to have the id for that.
+struct Classes<I> {
+    locations: I,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl<I: Iterator<Item = Location>> Iterator for Classes<I> {
+    type Item = Class;
+
+    fn next(&mut self) -> Option<Class> {
+        self.locations.next().map(Class::from)
     }
 }
 
