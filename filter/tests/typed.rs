@@ -28,6 +28,12 @@ fn keys_come_and_go<F: KeyFilter + Debug>(filter: F, batches: bool) {
         typed.insert_batch(&keys, &mut inserted);
         typed.insert_unique_batch(&keys, &mut unique);
         typed.contains_batch(&keys, &mut found);
+        // Half of them are absent, so the order counts.
+        let asked: Vec<i32> = (0..KEYS).collect();
+        let mut answers = vec![false; asked.len()];
+        typed.contains_batch(&asked, &mut answers);
+        let one_by_one = asked.iter().map(|key| typed.contains(key));
+        assert!(one_by_one.eq(answers), "{typed:?}");
     } else {
         inserted = keys.iter().map(|key| typed.insert(key)).collect();
         unique = keys.iter().map(|key| typed.insert_unique(key)).collect();
