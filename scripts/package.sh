@@ -22,7 +22,8 @@ mkdir -p "$unpacked"
 members="" overlay=""
 for package in "${packages[@]}"; do
     archive=$(ls -t "$target/package/$package"-[0-9]*.crate | head -n 1)
-    tar --extract --gzip --file="$archive" --directory="$unpacked"
+    # Touched, or what was built from an earlier package would be taken for up to date.
+    tar --extract --gzip --touch --file="$archive" --directory="$unpacked"
     folder=$(basename "$archive" .crate)
     members+="\"$folder\", "
     overlay+="$package = { path = \"$folder\" }"$'\n'
