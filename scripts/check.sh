@@ -32,8 +32,8 @@ cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step "tests of what changed since $(git rev-parse --short "$base")"
 # If a crate changed that others depend on, their tests are run, too.
 crates=()
-touches 'kcas/|Cargo' && crates+=(kcas)
-touches 'kcas/|filter/|Cargo' && crates+=(epoch-cell filter log-store service)
+touches 'kcas/|Cargo' && crates+=(lfcf-kcas)
+touches 'kcas/|filter/|Cargo' && crates+=(lfcf-epoch-cell lfcf-filter log-store service)
 touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
 for crate in ${crates[@]+"${crates[@]}"}; do
     EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features

@@ -22,10 +22,10 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 run() { # CRATE SUITE ...
     cargo test --locked --profile loom -p "$1" --lib "${@:2}"
 }
-run kcas --test loom --no-run
-run filter -p epoch-cell --test loom --test loom_growing --no-run
+run lfcf-kcas --test loom --no-run
+run lfcf-filter -p lfcf-epoch-cell --test loom --test loom_growing --no-run
 # Side by side, since a long model keeps only one core busy.
-run kcas --test loom -- --nocapture "$@" &
-run filter -p epoch-cell --test loom --test loom_growing -- --nocapture "$@" || failed=yes
+run lfcf-kcas --test loom -- --nocapture "$@" &
+run lfcf-filter -p lfcf-epoch-cell --test loom --test loom_growing -- --nocapture "$@" || failed=yes
 wait $! || failed=yes
 [ -z "${failed:-}" ]

@@ -11,8 +11,8 @@ version=1.85
 for rustc in "${OLDEST_RUSTC:-}" "$(rustup which rustc --toolchain "$version" 2>/dev/null || true)" /usr/bin/rustc; do
     if [ "$rustc" ] && "$rustc" --version 2>/dev/null | grep -q "^rustc $version\."; then
         export RUSTC=$rustc CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/oldest"
-        cargo build --locked -p kcas -p filter
-        exec cargo build --locked -p kcas -p filter --features kcas/huge-pages,filter/huge-pages,filter/serde
+        cargo build --locked -p lfcf-kcas -p lfcf-filter
+        exec cargo build --locked -p lfcf-kcas -p lfcf-filter --features lfcf-kcas/huge-pages,lfcf-filter/huge-pages,lfcf-filter/serde
     fi
 done
 echo "Rust $version is not here: install it (rustup toolchain install $version, or Debian's rustc-web) or name it in OLDEST_RUSTC" >&2

@@ -68,7 +68,7 @@ export MODEL_FLOORS=off
 # A bug is found within a second or so, less than it takes to build: the crates that change are optimised less. (Not
 # optimised at all, they overflow the stack that loom gives a thread.)
 soon_built=()
-for crate in kcas epoch-cell filter; do soon_built+=(--config "profile.loom.package.$crate.opt-level=1"); done
+for crate in lfcf-kcas lfcf-epoch-cell lfcf-filter; do soon_built+=(--config "profile.loom.package.$crate.opt-level=1"); done
 
 # Builds or runs one check in the current directory: check SUITE NAME [ARGUMENT ...]
 check() {
@@ -80,8 +80,8 @@ check() {
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
             ;;
         # Both crates, whichever it is, so that their dependencies are built only once.
-        lib) cargo test --locked -p kcas -p filter --all-features --lib "$@" ;;
-        *) cargo test --locked -p kcas -p filter --all-features --test "$suite" "$@" ;;
+        lib) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --lib "$@" ;;
+        *) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --test "$suite" "$@" ;;
     esac
 }
 

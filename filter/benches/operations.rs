@@ -2,9 +2,9 @@
 //! measures many threads, and tables larger than the caches (`harness targets`).
 //!
 //! ```sh
-//! cargo bench -p filter                            # all of them, two minutes
-//! cargo bench -p filter -- insert/0.95             # one of them
-//! cargo bench -p filter -- --test                  # each once, without timing it
+//! cargo bench -p lfcf-filter                            # all of them, two minutes
+//! cargo bench -p lfcf-filter -- insert/0.95             # one of them
+//! cargo bench -p lfcf-filter -- --test                  # each once, without timing it
 //! ```
 //!
 //! # What was tried

@@ -10,8 +10,8 @@
 //! doorkeeper.
 //!
 //! ```sh
-//! cargo run --release -p filter --example admission             # keys with a Zipf distribution
-//! cargo run --release -p filter --example admission -- urls.log # one key per line
+//! cargo run --release -p lfcf-filter --example admission             # keys with a Zipf distribution
+//! cargo run --release -p lfcf-filter --example admission -- urls.log # one key per line
 //! ```
 
 use std::collections::{HashMap, HashSet, VecDeque};

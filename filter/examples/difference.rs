@@ -7,7 +7,7 @@
 //! nearly everything that the first one missed.
 //!
 //! ```sh
-//! cargo run --release -p filter --example difference -- keys-of-a.txt keys-of-b.txt > missing-in-a.txt
+//! cargo run --release -p lfcf-filter --example difference -- keys-of-a.txt keys-of-b.txt > missing-in-a.txt
 //! ```
 
 use std::collections::HashSet;

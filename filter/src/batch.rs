@@ -21,7 +21,7 @@ const LOOKUPS: usize = 4;
 /// Number of keys inserted or removed at a time: more than the cache misses that a core can have in
 /// flight, so that the wait at the end of a group is short compared with the group. An exchange
 /// holds up everything after it, so groups do not overlap.
-const UPDATES: usize = 64;
+pub(crate) const UPDATES: usize = 64;
 
 /// Writes to `found`, for each key, whether its class has a copy.
 ///

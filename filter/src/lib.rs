@@ -87,240 +87,44 @@
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the
 //!   process together: a thread that has done so counts until it ends. With one thread too many, an
 //!   insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics, before
-//!   anything changes; [`register_thread`] makes sure of a place beforehand. Lookups do not count.
+//!   anything changes. [`try_remove`](CuckooFilter::try_remove) returns the error instead, and
+//!   [`register_thread`] makes sure of a place beforehand, for batches as well. Lookups do not
+//!   count.
+//! - **Types of keys.** Ask for a key as the type that it was inserted as: `"abc"` and its bytes are
+//!   different keys. [`TypedFilter`] takes keys of one type only.
 //! - **Signal handlers** may look up keys in a fixed-size filter (`contains`, `count`, `len`), even
 //!   when they have interrupted an insert or a remove of their thread, provided that keys can be
 //!   hashed there. They must not call anything else: an insert or a remove destroys the operation
 //!   that it has interrupted.
 //!
-//! # Recipes
+//! # Traits of collections
 //!
-//! Those with an `--example` are also programs that run on real input, in `filter/examples`; the
-//! package `service` there shares a filter over HTTP, and saves it while others write.
+//! No filter has `Extend`, `FromIterator` or `Clone`, because none of them can report an error:
 //!
-//! **Deduplicating a stream with many threads** (`--example dedup`). The thread that gets `true`
-//! passes the line on:
+//! - A fixed-size filter may be full. A growing one refuses a key that comes for the third time or
+//!   more, so collecting keys that repeat would panic, depending on the data.
+//! - To add each key once (`insert_unique`) would not help. By chance, a new key is taken for one
+//!   that is there, and is not added. It must not be removed then, or the other key is denied; but
+//!   nobody would learn which keys these are.
 //!
-//! ```
-//! use filter::{CuckooFilter, InsertError};
-//!
-//! fn first_times<'a>(seen: &CuckooFilter, lines: &[&'a str]) -> Result<Vec<&'a str>, InsertError> {
-//!     let mut new = Vec::new();
-//!     for line in lines {
-//!         if seen.insert_unique(line)? {
-//!             new.push(*line);
-//!         }
-//!     }
-//!     Ok(new)
-//! }
-//!
-//! let seen = CuckooFilter::with_capacity(1_000);
-//! let log = ["GET /", "GET /about", "GET /", "POST /login", "GET /about", "GET /"];
-//! let (one, other) = std::thread::scope(|threads| {
-//!     let one = threads.spawn(|| first_times(&seen, &log[..3]));
-//!     let other = threads.spawn(|| first_times(&seen, &log[3..]));
-//!     (one.join().unwrap(), other.join().unwrap())
-//! });
-//! let mut new = [one?, other?].concat();
-//! new.sort();
-//! assert_eq!(new, ["GET /", "GET /about", "POST /login"]);
-//! # Ok::<(), InsertError>(())
-//! ```
-//!
-//! If the distinct lines fill the filter, the fraction dropped wrongly is about half its error
-//! rate, since it is empty at first.
-//!
-//! **Cache admission** (`--example admission`). A key may enter the cache when it is missed for the
-//! second time; keys that were seen are forgotten one by one, the oldest first:
+//! `try_for_each` collects keys in one line, and ends at the first error. A fixed-size filter is
+//! copied by [`try_clone`](CuckooFilter::try_clone), while others write.
 //!
 //! ```
-//! use std::collections::VecDeque;
-//! use filter::{CuckooFilter, InsertError};
-//!
-//! /// What one thread keeps; all share the filter.
-//! struct Doorkeeper<'a> {
-//!     seen: &'a CuckooFilter,
-//!     order: VecDeque<u64>,
-//!     window: usize,
-//! }
-//!
-//! impl Doorkeeper<'_> {
-//!     fn lets_in(&mut self, key: &str) -> Result<bool, InsertError> {
-//!         let hash = self.seen.hash(key);
-//!         if !self.seen.insert_unique_hash(hash)? {
-//!             return Ok(true);
-//!         }
-//!         // Told `true`: this thread put it in, and this thread will take it out, once.
-//!         self.order.push_back(hash);
-//!         if self.order.len() > self.window
-//!             && let Some(oldest) = self.order.pop_front()
-//!         {
-//!             self.seen.remove_hash(oldest);
-//!         }
-//!         Ok(false)
-//!     }
-//! }
-//!
-//! let seen = CuckooFilter::with_capacity(100);
-//! let mut doorkeeper = Doorkeeper { seen: &seen, order: VecDeque::new(), window: 2 };
-//! assert!(!doorkeeper.lets_in("a")?);
-//! assert!(doorkeeper.lets_in("a")?);
-//! assert!(!doorkeeper.lets_in("b")?);
-//! assert!(!doorkeeper.lets_in("c")?); // "a" is forgotten
-//! assert!(!doorkeeper.lets_in("a")?);
-//! # Ok::<(), InsertError>(())
-//! ```
-//!
-//! **Set difference between two services** (`--example difference`). Whatever the filter of A's
-//! keys denies, A surely lacks:
-//!
-//! ```
-//! use filter::CuckooFilter;
-//!
-//! let filter_of_a = CuckooFilter::with_capacity(1_000);
-//! for key in 0..1_000 {
-//!     filter_of_a.insert_unique(&key)?; // unique, as A may name a key twice
-//! }
-//! let missing: Vec<u32> = (500..2_000).filter(|key| !filter_of_a.contains(key)).collect();
-//! assert!(missing.iter().all(|key| *key >= 1_000));
-//! assert!(missing.len() > 980); // by chance, one in 512 is taken for one that A has
-//! # Ok::<(), filter::InsertError>(())
-//! ```
-//!
-//! **Seen lately.** Two filters take turns: a key is found for at least one period, and for two at
-//! most:
-//!
-//! ```
-//! use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-//!
-//! use filter::{CuckooFilter, InsertError, SnapshotError};
-//!
-//! struct Lately {
-//!     filters: [CuckooFilter; 2],
-//!     current: AtomicUsize,
-//! }
-//!
-//! impl Lately {
-//!     fn insert(&self, key: &str) -> Result<bool, InsertError> {
-//!         self.filters[self.current.load(Relaxed)].insert_unique(key)
-//!     }
-//!
-//!     fn contains(&self, key: &str) -> bool {
-//!         self.filters.iter().any(|filter| filter.contains(key))
-//!     }
-//!
-//!     /// Begins a period. One thread does this, for instance once an hour; the others go on.
-//!     fn turn(&self) -> Result<(), SnapshotError> {
-//!         let older = 1 - self.current.load(Relaxed);
-//!         self.filters[older].remove_all()?;
-//!         self.current.store(older, Relaxed);
-//!         Ok(())
-//!     }
-//! }
-//!
-//! let filters = [CuckooFilter::with_capacity(1_000), CuckooFilter::with_capacity(1_000)];
-//! let lately = Lately { filters, current: AtomicUsize::new(0) };
-//! lately.insert("a")?;
-//! lately.turn()?;
-//! assert!(lately.contains("a"));
-//! lately.turn()?;
-//! assert!(!lately.contains("a"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Both may be wrong about an absent key, so the error rates add up. An insert that stalls for a
-//! whole period may be forgotten early.
-//!
-//! **One of several workers does it.** Whoever gets `true` does the job, and gives it back by a
-//! remove if that fails:
-//!
-//! ```
-//! use filter::{CuckooFilter, InsertError};
-//!
-//! /// Returns the number of jobs that this thread has done.
-//! fn work(
-//!     taken: &CuckooFilter,
-//!     jobs: &[u32],
-//!     run: impl Fn(u32) -> bool,
-//! ) -> Result<usize, InsertError> {
-//!     let mut done = 0;
-//!     for job in jobs {
-//!         if taken.insert_unique(job)? {
-//!             if run(*job) {
-//!                 done += 1;
-//!             } else {
-//!                 taken.remove(job);
-//!             }
-//!         }
-//!     }
-//!     Ok(done)
-//! }
-//!
-//! let taken = CuckooFilter::with_capacity(10_000);
-//! let jobs: Vec<u32> = (0..1_000).collect();
-//! let done: usize = std::thread::scope(|threads| {
-//!     let start = |_| threads.spawn(|| work(&taken, &jobs, |_| true).unwrap());
-//!     let workers: Vec<_> = (0..4).map(start).collect();
-//!     workers.into_iter().map(|worker| worker.join().unwrap()).sum()
-//! });
-//! assert!((990..=1_000).contains(&done)); // none twice; by chance, a few not at all
-//! # Ok::<(), InsertError>(())
-//! ```
-//!
-//! A job that the filter takes for another is done by nobody: use it for what may be left out, such
-//! as warming a cache, or look such jobs up elsewhere.
-//!
-//! **Several processes**, each with a filter for its share of the keys. All choose the same one for
-//! a key, on every machine. The choice needs a hash of its own: with bits of the hash that the
-//! filter uses, the keys of a share would crowd into some of its buckets.
-//!
-//! ```
-//! use std::hash::BuildHasher;
-//!
-//! use filter::{CuckooFilter, FixedState};
-//!
-//! fn share(key: &str, processes: u64) -> usize {
-//!     (FixedState.hash_one(("share", key)) % processes) as usize
-//! }
-//!
-//! let filters = [(); 4].map(|()| CuckooFilter::with_capacity(1_000)); // each in its process
-//! for number in 0..3_000 {
-//!     let key = format!("key {number}");
-//!     filters[share(&key, 4)].insert(&key)?;
-//! }
-//! assert!(filters[share("key 17", 4)].contains("key 17"));
-//! assert!(filters.iter().all(|filter| (600..900).contains(&filter.len())));
-//! # Ok::<(), filter::InsertError>(())
-//! ```
-//!
-//! **Async programs** call the filter where they are: a call waits for nobody, so it needs no
-//! thread for blocking work. Only a [`Reader`](growing::Reader) stays on its thread, and a task
-//! that keeps one across an `await` cannot be spawned: drop it before.
-//!
-//! ```
-//! use std::sync::Arc;
-//!
 //! use filter::GrowingCuckooFilter;
 //!
-//! async fn visit(seen: Arc<GrowingCuckooFilter>, page: &'static str) -> bool {
-//!     let new = seen.insert_unique(page).unwrap();
-//!     tokio::task::yield_now().await; // or ask a server
-//!     assert!(seen.contains(page));
-//!     new
-//! }
-//!
-//! let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
-//! let seen = Arc::new(GrowingCuckooFilter::new());
-//! let new = runtime.block_on(async {
-//!     let tasks = ["/", "/about", "/"].map(|page| tokio::spawn(visit(seen.clone(), page)));
-//!     let mut new = 0;
-//!     for task in tasks {
-//!         new += u32::from(task.await.unwrap());
-//!     }
-//!     new
-//! });
-//! assert_eq!(new, 2);
+//! let seen = GrowingCuckooFilter::new();
+//! ["a", "b", "c"].iter().try_for_each(|key| seen.insert(key))?;
+//! assert_eq!(seen.len(), 3);
+//! # Ok::<(), filter::InsertError>(())
 //! ```
+//!
+//! # Recipes
+//!
+//! [`recipes`] has a few lines of code for each of these, which are compiled and run as tests:
+//! deduplicating a stream, admission to a cache, the difference of two sets, what was seen lately,
+//! jobs for several workers, several processes, async programs, a warm start, and metrics for
+//! Prometheus.
 //!
 //! # Saving and loading
 //!
@@ -411,6 +215,7 @@
 //!
 //! `scripts/README.md` has a command for each.
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod batch;
@@ -428,9 +233,13 @@ pub mod layouts;
 mod length;
 mod lookup;
 mod path;
+#[doc = include_str!("recipes.md")]
+pub mod recipes {}
 pub mod save;
 mod snapshot;
 mod specification;
+mod try_remove;
+mod typed;
 mod update;
 mod whole;
 
@@ -438,11 +247,12 @@ pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
 pub use filter::{Class, CuckooFilter};
 pub use growing::GrowingCuckooFilter;
-pub use hash_filter::HashFilter;
+pub use hash_filter::{HashFilter, KeyFilter};
 pub use hashing::FixedState;
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
+pub use typed::TypedFilter;
 pub use whole::UnionError;
 
 #[doc(inline)]
@@ -473,5 +283,5 @@ pub mod internals {
 
 /// The README's example is a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -291,9 +291,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Snapshot<'a, SLOTS, BITS> {
         // Relaxed: published with the list. The order of the two matters: a thread that finds a
         // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
         // buckets for it, and from then on no update may be unaware of it.
-        snapshots
-            .announced
-            .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
+        snapshots.announced.fetch_add(1, Ordering::Relaxed);
         snapshots.change_list(|list| list.push(Arc::downgrade(&kept)));
         Ok(Snapshot {
             table,

@@ -1,11 +1,12 @@
-//! Calls on whole filters, while others work: emptying one, and uniting two.
+//! Calls on whole filters, while others work: emptying one, listing its classes, and uniting two.
 
 use std::hash::BuildHasher;
+use std::marker::PhantomData;
 
 use kcas::thread_id;
 
 use crate::buckets::BucketTable;
-use crate::filter::CuckooFilter;
+use crate::filter::{Class, CuckooFilter};
 use crate::hashing::Location;
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
@@ -33,6 +34,48 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
             let removed = classes(snapshot).filter(|&class| self.remove_at(class, id));
             removed.count()
         })?)
+    }
+
+    /// Returns the class of each copy that the filter held at some moment of the call and the walk:
+    /// of each class, as many copies as there were at one moment, while others may insert and
+    /// remove. They come in no useful order.
+    ///
+    /// A class is all that is left of a key. Two filters with equal numbers of buckets and the same
+    /// hasher have the same classes, so their contents can be compared; [`union`](Self::union) adds
+    /// one to the other. Keys cannot be recovered, and copies cannot be moved into a larger table:
+    /// their places there depend on bits of the hash that are not kept. For this, insert the keys
+    /// again, or use a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// let [monday, tuesday] = [CuckooFilter::with_capacity(100), CuckooFilter::with_capacity(100)];
+    /// monday.insert("early bird")?;
+    /// tuesday.insert("early bird")?;
+    /// tuesday.insert("latecomer")?;
+    /// let known: Vec<_> = monday.classes()?.collect();
+    /// let new: Vec<_> = tuesday.classes()?.filter(|class| !known.contains(class)).collect();
+    /// assert_eq!(new, [tuesday.class("latecomer")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Progress: each step as a step of [`try_clone`](Self::try_clone). Until the iterator is
+    /// dropped, inserts and removes keep what it has not reached: at most as much memory as another
+    /// table. It stays on its thread, which is sure of a place among those that change the filter:
+    ///
+    /// ```compile_fail,E0277
+    /// let seen = filter::CuckooFilter::with_capacity(100);
+    /// let classes = seen.classes().unwrap();
+    /// std::thread::scope(|threads| threads.spawn(move || classes.count()).join().unwrap());
+    /// ```
+    ///
+    /// # Errors
+    /// As [`try_clone`](Self::try_clone).
+    pub fn classes(&self) -> Result<impl Iterator<Item = Class>, SnapshotError> {
+        Ok(Classes {
+            locations: classes(self.snapshot()?),
+            stays_on_its_thread: PhantomData,
+        })
     }
 
     /// Adds to this filter, of each class, as many copies as `other` holds at some moment of the
@@ -77,6 +120,21 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
             Ok(added)
         })
         .map_err(SnapshotError::from)?
+    }
+}
+
+/// The classes of the copies in a snapshot. A step advances a timestamp, which may require helping,
+/// and only the thread that began the snapshot is sure to have the id for that.
+struct Classes<I> {
+    locations: I,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl<I: Iterator<Item = Location>> Iterator for Classes<I> {
+    type Item = Class;
+
+    fn next(&mut self) -> Option<Class> {
+        self.locations.next().map(Class::from)
     }
 }
 

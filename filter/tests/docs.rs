@@ -51,7 +51,7 @@ fn no_link_is_dead() {
     // Otherwise pages built with other flags would be found, too.
     let _ = fs::remove_dir_all(target.join("doc"));
     let made = Command::new(env!("CARGO"))
-        .args(["doc", "--no-deps", "-p", "filter", "--manifest-path"])
+        .args(["doc", "--no-deps", "-p", "lfcf-filter", "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
@@ -173,4 +173,26 @@ fn tests_that_the_readme_names_exist() {
         }
     }
     assert!(named > 15, "{named}");
+}
+
+/// The README says how many crates from elsewhere the filter links.
+#[test]
+fn the_readme_counts_the_dependencies() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--prefix", "none", "--format", "{p}"])
+        .args(["--edges", "normal,no-proc-macro", "-p", "lfcf-filter"])
+        .args(["--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "{messages}");
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let names = tree
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let elsewhere: HashSet<&str> = names.filter(|name| !name.starts_with("lfcf-")).collect();
+    let readme = include_str!("../README.md");
+    let told = format!("links {} crates from elsewhere", elsewhere.len());
+    assert!(readme.contains(&told), "{told}: {elsewhere:?}");
 }

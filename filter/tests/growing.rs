@@ -217,7 +217,7 @@ fn threads_grow_it_and_never_miss_their_keys() {
     }
 }
 
-/// Eight threads insert some ten million keys: `cargo test --release -p filter --test growing --
+/// Eight threads insert some ten million keys: `cargo test --release -p lfcf-filter --test growing --
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "takes a minute, optimised"]

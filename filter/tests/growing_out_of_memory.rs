@@ -5,7 +5,7 @@
 mod limited;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{InsertError, LoadError};
+use filter::{InsertError, LoadError, SaveError};
 #[cfg(feature = "steps")]
 use limited::refusals;
 use limited::with_most;
@@ -188,4 +188,17 @@ mod at_once {
         let inserted = with_most(MOST_BYTES, || within(2_000, || filter.insert(&key)));
         assert_eq!(inserted, Err(InsertError::OutOfMemory { buckets: 2_560 }));
     }
+}
+
+/// As `SaveError::Snapshot` says.
+#[test]
+fn nothing_is_written_of_a_filter_that_cannot_be_copied() {
+    let filter = GrowingCuckooFilter::builder()
+        .buckets(8_192)
+        .build()
+        .unwrap();
+    let mut bytes = Vec::new();
+    let refused = with_most(4_096, || filter.write_to(&mut bytes));
+    assert!(matches!(refused, Err(SaveError::Snapshot(_))));
+    assert_eq!(bytes, []);
 }

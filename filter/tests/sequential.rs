@@ -169,3 +169,18 @@ fn hashes_stand_for_keys() {
     );
     assert!(filter.remove_hash(hash) && filter.is_empty());
 }
+
+/// Why no filter is filled by `Extend`: whoever is not told which keys were taken for others would
+/// remove those others.
+#[test]
+fn a_key_that_was_not_new_must_not_be_removed() {
+    let builder = CuckooFilter::builder().buckets(500);
+    let filter: CuckooFilter<8, 7> = builder.layout().build().unwrap();
+    let collected: Vec<u32> = (0..3_000).collect();
+    let (new, taken): (Vec<u32>, Vec<u32>) =
+        (collected.into_iter()).partition(|key| filter.insert_unique(key).unwrap());
+    assert!(!taken.is_empty());
+    assert!(new.iter().all(|key| filter.contains(key)));
+    assert!(filter.remove(&taken[0]));
+    assert!(new.iter().any(|key| !filter.contains(key)));
+}

@@ -130,7 +130,7 @@ fn unique_inserts_are_told_once() {
     race_to_insert(100_000);
 }
 
-/// The same, with a million keys: `cargo test --release -p filter --test stress -- --ignored`.
+/// The same, with a million keys: `cargo test --release -p lfcf-filter --test stress -- --ignored`.
 #[test]
 #[ignore = "takes half a minute in a debug build"]
 fn unique_inserts_of_a_million_keys_are_told_once() {

@@ -175,6 +175,9 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
             panics(&|| assert!(filters.fixed.remove(&0)));
             panics(&|| assert!(filters.growing.remove(&0)));
             panics(&|| filters.fixed.remove_batch(&[0, 1], &mut [false; 2]));
+            assert_eq!(filters.fixed.try_remove(&0), Err(TooManyThreads));
+            assert_eq!(filters.fitted.try_remove(&0), Err(TooManyThreads));
+            assert_eq!(filters.growing.try_remove(&0), Err(TooManyThreads));
             assert!(keys(0).into_iter().all(|key| filters.has(key)));
         });
         let result = one_too_many.join();

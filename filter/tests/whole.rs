@@ -1,11 +1,12 @@
-//! Calls on whole filters while others work: emptying one, and uniting two.
+//! Calls on whole filters while others work: emptying one, listing its classes, and uniting two.
 #![cfg(not(kcas_loom))]
 
+use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use filter::{CuckooFilter, InsertError, UnionError};
+use filter::{Class, CuckooFilter, InsertError, UnionError};
 
 const KEYS: u64 = 20_000;
 
@@ -51,6 +52,29 @@ fn what_was_there_is_removed_while_others_move_it() {
         filter.remove_all().unwrap();
         assert!(filter.is_empty());
     }
+}
+
+/// Each copy's class is listed once, even while other keys, and with them all of these, move.
+#[test]
+fn the_classes_are_those_of_the_copies() {
+    let filter = CuckooFilter::with_capacity(2 * KEYS as usize);
+    let mut inserted = HashMap::new();
+    for key in (0..KEYS).chain(0..KEYS / 2) {
+        filter.insert(&key).unwrap();
+        *inserted.entry(filter.class(&key)).or_insert(0) += 1;
+    }
+    let counts = |classes: Vec<Class>| {
+        let mut counts = HashMap::new();
+        for class in classes {
+            *counts.entry(class).or_insert(0) += 1;
+        }
+        counts
+    };
+    assert_eq!(counts(filter.classes().unwrap().collect()), inserted);
+    let listed = while_others_churn(&filter, || filter.classes().unwrap().collect());
+    let listed = counts(listed);
+    // The other thread's copies come on top.
+    assert!((inserted.iter()).all(|(class, count)| listed.get(class) >= Some(count)));
 }
 
 #[test]

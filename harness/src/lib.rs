@@ -31,3 +31,8 @@ pub mod workload;
 
 pub use subject::wording;
 pub use subjects::registry;
+
+/// The example in the README of the whole is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

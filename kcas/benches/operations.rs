@@ -2,9 +2,9 @@
 //! cost of K-CAS without contention. The harness measures contention.
 //!
 //! ```sh
-//! cargo bench -p kcas                      # all of them, a minute
-//! cargo bench -p kcas -- kcas/2            # one of them
-//! cargo bench -p kcas -- --test            # each once, without timing it
+//! cargo bench -p lfcf-kcas                      # all of them, a minute
+//! cargo bench -p lfcf-kcas -- kcas/2            # one of them
+//! cargo bench -p lfcf-kcas -- --test            # each once, without timing it
 //! ```
 //!
 //! # What was tried

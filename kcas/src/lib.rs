@@ -117,6 +117,7 @@
 //! read without having acquired the tag that named it (`late_installation_and_reused_record`); and
 //! executions that loom itself leaves out ([`sync`]).
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod commit;
@@ -140,3 +141,8 @@ mod words;
 
 pub use entry::{Entries, Entry};
 pub use words::{Error, OutOfMemory, WordArray, sort_entries};
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -97,6 +97,11 @@ mod observed {
             self.before(Access::Exchange).fetch_and(value, order)
         }
 
+        /// Adds `value`, wrapping; returns the old value.
+        pub fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+            self.before(Access::Exchange).fetch_add(value, order)
+        }
+
         /// Subtracts `value`, wrapping; returns the old value.
         pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
             self.before(Access::Exchange).fetch_sub(value, order)

@@ -115,16 +115,33 @@ impl WordArray {
     /// Makes an array of these values, reusing their memory.
     ///
     /// # Panics
-    /// When a value is wider than 63 bits.
+    /// When a value is wider than 63 bits. See [`try_from_values`](Self::try_from_values).
     pub fn from_values(values: Vec<u64>) -> WordArray {
-        let word = |value| {
-            assert!(
-                tagged::is_value(value),
-                "a value is wider than 63 bits: {value:#x}"
-            );
-            AtomicU64::new(value)
-        };
-        WordArray::of(values.into_iter().map(word).collect())
+        match WordArray::try_from_values(values) {
+            Ok(array) => array,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Makes an array of these values, reusing their memory, if all fit.
+    ///
+    /// ```
+    /// use kcas::{Error, WordArray};
+    ///
+    /// assert_eq!(WordArray::try_from_values(vec![1, 2]).unwrap().load(1), 2);
+    /// let wide = WordArray::try_from_values(vec![1, 1 << 63]);
+    /// assert_eq!(wide.unwrap_err(), Error::ValueTooWide { value: 1 << 63 });
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ValueTooWide`] with the first value that is wider than 63 bits.
+    pub fn try_from_values(values: Vec<u64>) -> Result<WordArray, Error> {
+        match values.iter().find(|&&value| !tagged::is_value(value)) {
+            Some(&value) => Err(Error::ValueTooWide { value }),
+            None => Ok(WordArray::of(
+                values.into_iter().map(AtomicU64::new).collect(),
+            )),
+        }
     }
 
     fn of(words: Box<[AtomicU64]>) -> WordArray {

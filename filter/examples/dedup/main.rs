@@ -6,7 +6,7 @@
 //! are new.
 //!
 //! ```sh
-//! cargo run --release -p filter --example dedup -- --threads 2 access.log > distinct.log
+//! cargo run --release -p lfcf-filter --example dedup -- --threads 2 access.log > distinct.log
 //! ```
 
 mod lines;

@@ -36,8 +36,9 @@
 //!   begins. So the key has its copies in generations that were read; those in older ones have been
 //!   there since they were read, because nothing was added there.
 //!
-//! **What it costs.** As much memory as the newest table takes, while the copy is being made; and for
-//! others what growing costs, until all buckets are migrated.
+//! **What it costs.** As much memory as the newest table takes, until the copy is complete; and for
+//! others what growing costs, until all buckets are migrated. The copying thread migrates them all;
+//! if it stops before, inserts do, as while the filter grows.
 
 use std::sync::Arc;
 
@@ -68,8 +69,6 @@ impl<S> GrowingCuckooFilter<S> {
         for table in self.superseded()? {
             copies.push(table?.try_clone().map_err(no_memory)?);
         }
-        // The tables that were replaced.
-        let_go();
         Ok(GrowingCuckooFilter::of(
             Tables::of_all(copies),
             self.slice,
@@ -136,6 +135,13 @@ impl<S> Superseded<'_, S> {
                 return Ok(Some(newest.shared_table()));
             }
         }
+    }
+}
+
+impl<S> Drop for Superseded<'_, S> {
+    /// Frees the tables that were replaced, now that nobody reads them.
+    fn drop(&mut self) {
+        let_go();
     }
 }
 

@@ -37,8 +37,7 @@ impl<S> GrowingCuckooFilter<S> {
         for _ in 0..LOOKS {
             // Relaxed: it only has to come before the exchange below of a thread that is refused
             // memory because of this one.
-            self.asking
-                .fetch_sub(1u64.wrapping_neg(), Ordering::Relaxed);
+            self.asking.fetch_add(1, Ordering::Relaxed);
             let grown = self.grown(tables, buckets);
             let grown = grown.map(|grown| self.put(tables, grown, pinned));
             // Release: with the Acquire of the same exchange by another thread: one that sees this

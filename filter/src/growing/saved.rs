@@ -27,7 +27,6 @@ use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
-use epoch_cell::let_go;
 
 use super::schedule::{MAX_GENERATIONS, PAIRING_BITS, first_bits};
 use super::table::Table;
@@ -80,7 +79,11 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         header[16..24].copy_from_slice(&(self.slice as u64).to_le_bytes());
         header[24..].copy_from_slice(&digest_of_known_keys(&self.hasher).to_le_bytes());
         let mut digest = digest_of(&header);
-        let superseded = self.superseded()?;
+        let mut superseded = self.superseded()?.peekable();
+        // If there is no memory for a single table, nothing is written.
+        if let Some(Err(error)) = superseded.peek() {
+            return Err((*error).into());
+        }
         writer.write_all(&header)?;
         for table in superseded {
             let table = table?;
@@ -89,8 +92,6 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
             write_words(&mut writer, &mut digest, table.frozen_slots())?;
         }
         write_format(&mut writer, &mut digest, [0, 0])?;
-        // The tables that were replaced.
-        let_go();
         Ok(writer.flush()?)
     }
 

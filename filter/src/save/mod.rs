@@ -91,7 +91,8 @@ const HEADER_BYTES: usize = 40;
 /// Why a filter could not be saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// The filter could not be copied; nothing was written.
+    /// The filter could not be copied. Nothing was written, unless a growing filter has several
+    /// generations: then some of them perhaps were.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The writer failed, perhaps after part of the filter was written.

@@ -1,29 +1,31 @@
-//! The program: its options, its threads, and its end.
+//! The program: its options, its answers, and its end.
 
 mod saved_file;
-mod service;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::{io, thread};
+use std::sync::{Arc, mpsc};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
 use clap::Parser;
-use filter::CuckooFilter;
+use filter::{CuckooFilter, InsertError};
+use percent_encoding::percent_decode_str;
 use programs::{at_least_1, counted, ending, tell};
-use tiny_http::Server;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::task::block_in_place;
 
 use saved_file::SavedFile;
-use service::{REQUESTS, Service};
 
 /// A cuckoo filter as an HTTP service: was this key inserted?
 ///
-/// Several threads answer. One of them is busy while the filter is saved, and the others go on. The
-/// filter is loaded from FILE at the start, and saved there at the end (SIGTERM, or Ctrl-C) and
-/// whenever a client asks. Whatever was acknowledged before a save began is in FILE once that save
-/// is acknowledged. A service that is killed leaves FILE as the last save left it.
+/// The filter is loaded from FILE at the start, and saved there at the end (SIGTERM, or Ctrl-C) and
+/// whenever a client asks; others are answered meanwhile. Whatever was acknowledged before a save
+/// began is in FILE once that save is acknowledged. A service that is killed leaves FILE as the last
+/// save left it.
 ///
 /// Whoever reaches the address may change the filter: let only programs that you trust reach it.
 #[derive(Debug, Parser)]
@@ -38,10 +40,23 @@ struct Options {
     /// Number of keys to make room for, if there is no FILE yet: the size of a filter is fixed.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = at_least_1)]
     capacity: NonZeroUsize,
-    /// Number of threads that answer requests; by default one for each core, and one to save.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
 }
+
+/// What a client may ask for.
+const REQUESTS: &str = "\
+Requests:
+  POST /insert?key=KEY    inserts a copy of KEY
+  POST /remove?key=KEY    removes a copy of KEY: true, or false if there was none; remove only what
+                          you inserted, or another key may be denied
+  GET  /contains?key=KEY  true or false: true also for about one absent key in 512, if it is full
+  GET  /count?key=KEY     the number of copies
+  POST /save              saves the filter now
+  GET  /metrics           sizes and the last save, for Prometheus
+
+KEY is any bytes, percent-encoded. Try:
+  curl -X POST 'http://127.0.0.1:8080/insert?key=a'
+  curl 'http://127.0.0.1:8080/contains?key=a'
+";
 
 fn main() -> ExitCode {
     ending(serve(Options::parse()))
@@ -49,56 +64,123 @@ fn main() -> ExitCode {
 
 fn serve(options: Options) -> Result<()> {
     let file = SavedFile::open(options.file)?;
+    let built = || (CuckooFilter::builder().capacity(options.capacity.get())).build();
     let filter = match file.load()? {
         Some(filter) => filter,
-        None => (CuckooFilter::builder()
-            .capacity(options.capacity.get())
-            .build())
-        .with_context(|| format!("cannot make room for {} keys", options.capacity))?,
-    };
-    tell(format_args!(
-        "{} of {}",
-        counted(filter.len() as u64, "key"),
-        filter.capacity()
-    ));
-    let service = Service { filter, file };
-    let threads = match options.threads {
-        Some(threads) => usize::from(threads),
-        None => 1 + thread::available_parallelism().map_or(1, NonZeroUsize::get),
-    };
-    let server = Server::http(&options.address).map_err(|error| anyhow!(error));
-    let server = server.with_context(|| {
-        let address = &options.address;
-        format!("cannot listen on {address}: choose another --address")
-    })?;
-    let server = Arc::new(server);
-    let stopped = Arc::clone(&server);
-    ctrlc::set_handler(move || stopped.unblock()).context("cannot wait for signals")?;
-    tell(format_args!("listening on http://{}", server.server_addr()));
-
-    let ended = thread::scope(|scope| {
-        let start = |_| scope.spawn(|| work(&server, &service));
-        let workers: Vec<_> = (0..threads).map(start).collect();
-        let mut ends = workers.into_iter().map(|worker| worker.join());
-        ends.try_for_each(|end| end.expect("no answer panics"))
-    });
-    // Nobody changes the filter any more: everything acknowledged is saved.
-    service.save()?;
-    tell(format_args!("saved {}", service.file.path().display()));
-    ended.context("cannot accept connections any more")
-}
-
-/// Answers requests until the server is stopped.
-fn work(server: &Server, service: &Service) -> io::Result<()> {
-    let ended = loop {
-        // Unlike `recv`, it tells a stop from an error.
-        match server.recv_timeout(std::time::Duration::MAX) {
-            Ok(Some(request)) => service.answer(request),
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
+        None => {
+            built().with_context(|| format!("cannot make room for {} keys", options.capacity))?
         }
     };
-    // A stop reaches one thread, which passes it on to the next.
-    server.unblock();
-    ended
+    let keys = counted(filter.len() as u64, "key");
+    tell(format_args!("{keys} of {}", filter.capacity()));
+
+    let (stop, stopped) = mpsc::channel();
+    ctrlc::set_handler(move || _ = stop.send(())).context("cannot wait for signals")?;
+    let runtime = Runtime::new().context("cannot start threads")?;
+    let listener = runtime.block_on(TcpListener::bind(&options.address));
+    let taken = || {
+        format!(
+            "cannot listen on {}: choose another --address",
+            options.address
+        )
+    };
+    let listener = listener.with_context(taken)?;
+    let address = listener.local_addr()?;
+    let service = Arc::new(Service { filter, file });
+    let shared = service.clone();
+    let answer = async move |method, uri| shared.answer(&method, &uri);
+    runtime.spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+    tell(format_args!("listening on http://{address}"));
+
+    stopped.recv()?;
+    drop(runtime);
+    // Nobody changes the filter any more: everything acknowledged is saved.
+    service.file.save(&service.filter)?;
+    tell(format_args!("saved {}", service.file.path().display()));
+    Ok(())
+}
+
+/// A filter that clients share, and its file.
+struct Service {
+    filter: CuckooFilter,
+    file: SavedFile,
+}
+
+/// The text of an answer; or, with its status, that of an error.
+type Answer = Result<String, (StatusCode, String)>;
+
+impl Service {
+    fn answer(&self, method: &Method, uri: &Uri) -> Answer {
+        let key = || key(uri.query().unwrap_or_default());
+        let text = match (method.as_str(), uri.path()) {
+            ("POST", "/insert") => (self.filter.insert(&key()?))
+                .map(|()| "inserted".to_owned())
+                .map_err(not_inserted)?,
+            ("POST", "/remove") => self.filter.remove(&key()?).to_string(),
+            ("GET", "/contains") => self.filter.contains(&key()?).to_string(),
+            ("GET", "/count") => self.filter.count(&key()?).to_string(),
+            // It takes a while: the runtime lets another thread answer the others.
+            ("POST", "/save") => block_in_place(|| self.file.save(&self.filter))
+                .map(|()| "saved".to_owned())
+                .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")))?,
+            ("GET", "/metrics") => self.metrics(),
+            (_, path) => {
+                let text = format!("there is no {method} {path}\n\n{REQUESTS}");
+                return Err((StatusCode::NOT_FOUND, text));
+            }
+        };
+        Ok(text + "\n")
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    fn metrics(&self) -> String {
+        let (filter, keys) = (&self.filter, self.filter.len());
+        let gauges = [
+            ("keys", "Copies held.", keys as f64),
+            ("capacity", "Slots.", filter.capacity() as f64),
+            ("load_factor", "Copies per slot.", filter.load_factor()),
+            (
+                "false_positive_rate",
+                "Fraction of absent keys that are wrongly found now.",
+                filter.false_positive_rate_with(keys),
+            ),
+            (
+                "memory_bytes",
+                "Memory of the filter.",
+                filter.memory_bytes() as f64,
+            ),
+            (
+                "last_save_timestamp_seconds",
+                "When it was last saved; 0 if it never was.",
+                self.file.last_save(),
+            ),
+        ];
+        let lines = gauges.map(|(name, help, value)| {
+            format!(
+                "# HELP filter_{name} {help}\n# TYPE filter_{name} gauge\nfilter_{name} {value}"
+            )
+        });
+        lines.join("\n")
+    }
+}
+
+/// Returns the bytes of the key that the query names.
+fn key(query: &str) -> Result<Vec<u8>, (StatusCode, String)> {
+    match query.strip_prefix("key=") {
+        // As in forms, `+` is a space.
+        Some(key) if !key.contains('&') => Ok(percent_decode_str(&key.replace('+', " ")).collect()),
+        _ => Err((
+            StatusCode::BAD_REQUEST,
+            "name one key: ?key=KEY, percent-encoded\n".to_owned(),
+        )),
+    }
+}
+
+fn not_inserted(error: InsertError) -> (StatusCode, String) {
+    let status = match error {
+        InsertError::Full => StatusCode::INSUFFICIENT_STORAGE,
+        InsertError::TooManyCopies { .. } => StatusCode::CONFLICT,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, format!("{error}\n"))
 }

@@ -3,7 +3,6 @@
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -16,28 +15,27 @@ pub(crate) struct SavedFile {
     /// Held while saving: of two saves at the same time, the one that read the filter first could
     /// otherwise replace the file last.
     saving: Mutex<()>,
-    saves: AtomicU64,
-    /// The system releases it when the process ends, in whatever way.
+    /// Another file, since this one is replaced. The system releases it when the process ends.
     _lock: File,
 }
 
 impl SavedFile {
-    /// Takes possession of `path`, and removes what a save that was killed has left.
+    /// Takes possession of `path`.
     pub(crate) fn open(path: PathBuf) -> Result<SavedFile> {
-        let lock = lock(&path)?;
-        let leftover = path.with_added_extension("saving");
-        match fs::remove_file(&leftover) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                let cannot = || format!("cannot remove {}", leftover.display());
-                return Err(error).with_context(cannot);
+        let lock = path.with_added_extension("lock");
+        let name = lock.display();
+        let locked = File::create(&lock)
+            .with_context(|| format!("cannot create {name} (is its directory there?)"))?;
+        match locked.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                bail!("{name} is locked: stop the service that uses it, or name another file")
             }
-            _ => {}
+            tried => tried.with_context(|| format!("cannot lock {name}"))?,
         }
         Ok(SavedFile {
             path,
             saving: Mutex::new(()),
-            saves: AtomicU64::new(0),
-            _lock: lock,
+            _lock: locked,
         })
     }
 
@@ -46,16 +44,14 @@ impl SavedFile {
         &self.path
     }
 
-    /// Returns the number of saves by this process.
-    pub(crate) fn saves(&self) -> u64 {
-        self.saves.load(Ordering::Relaxed)
-    }
-
-    /// Returns when it was last saved, by whatever process.
-    pub(crate) fn last_save(&self) -> Option<SystemTime> {
-        fs::metadata(&self.path)
-            .and_then(|data| data.modified())
+    /// Returns when it was last saved, by whatever process, in seconds since 1970; 0 if it never was.
+    pub(crate) fn last_save(&self) -> f64 {
+        let saved = fs::metadata(&self.path).and_then(|data| data.modified());
+        let since = saved.map(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        since
             .ok()
+            .flatten()
+            .map_or(0.0, |since| since.as_secs_f64())
     }
 
     /// Returns the filter that was saved last; `None` if there is none.
@@ -65,60 +61,34 @@ impl SavedFile {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.with_context(|| format!("cannot open {name}"))?,
         };
-        let filter = CuckooFilter::read_from(file);
         let cannot = || format!("cannot load {name} (move it away to begin with an empty filter)");
-        filter.with_context(cannot).map(Some)
+        CuckooFilter::read_from(file).map(Some).with_context(cannot)
     }
 
     /// Replaces the file at one moment. Others may change the filter meanwhile.
     pub(crate) fn save(&self, filter: &CuckooFilter) -> Result<()> {
         let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         self.replace(filter)
-            .with_context(|| format!("cannot save {}", self.path.display()))?;
-        self.saves.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+            .with_context(|| format!("cannot save {}", self.path.display()))
     }
 
     fn replace(&self, filter: &CuckooFilter) -> Result<()> {
-        let directory = directory(&self.path);
-        let name = self.path.file_name().context("it has no name")?;
-        // Always the same name, so that services that are killed leave one such file, not many.
-        let mut file = tempfile::Builder::new()
-            .prefix(name)
-            .suffix(".saving")
-            .rand_bytes(0)
-            .tempfile_in(directory)?;
-        filter.write_to(&mut file)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
+        // Always the same name: what a save that was killed has left is written over.
+        let new = self.path.with_added_extension("saving");
+        let file = File::create(&new)?;
+        filter.write_to(&file)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
         // The new name is lost in a power cut, too, unless its directory is synced. Directories
         // cannot be opened on Windows.
         #[cfg(unix)]
-        File::open(directory)?.sync_all()?;
+        {
+            let parent = self
+                .path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
         Ok(())
-    }
-}
-
-fn directory(path: &Path) -> &Path {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
-}
-
-/// Locks another file, since this one is replaced.
-fn lock(path: &Path) -> Result<File> {
-    let path = path.with_added_extension("lock");
-    let name = path.display();
-    let lock = File::create(&path)
-        .with_context(|| format!("cannot create {name} (is its directory there?)"))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => {
-            bail!("{name} is locked: stop the service that uses it, or name another file")
-        }
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {name}"))
-        }
     }
 }

@@ -34,11 +34,9 @@ fn each_request_has_its_answer() {
     let rate = metric(&metrics, "filter_false_positive_rate") * 512.0 / load;
     assert!((0.99..1.01).contains(&rate), "{rate}");
     assert!(metric(&metrics, "filter_memory_bytes") > 1e5);
-    assert_eq!(metric(&metrics, "filter_saves_total"), 0.0);
     assert_eq!(metric(&metrics, "filter_last_save_timestamp_seconds"), 0.0);
     assert_eq!(post("/save"), ok("saved"));
     let metrics = get("/metrics").1;
-    assert_eq!(metric(&metrics, "filter_saves_total"), 1.0);
     assert!(metric(&metrics, "filter_last_save_timestamp_seconds") > 1.7e9);
     assert_eq!(post("/remove?key=a"), ok("true"));
     assert_eq!(post("/remove?key=a"), ok("true"));
@@ -64,13 +62,12 @@ fn a_request_that_cannot_be_answered_gets_an_error_that_tells_what_to_do() {
         let answer = client.post(&format!("/insert{query}")).unwrap();
         refused(answer, 400, "name one key: ?key=KEY");
     }
-    refused(
-        client.get("/insert?key=a").unwrap(),
-        405,
-        "use POST /insert",
-    );
-    refused(client.post("/count?key=a").unwrap(), 405, "use GET /count");
-    refused(client.get("/").unwrap(), 404, "POST /insert?key=KEY");
+    for path in ["/", "/insert?key=a"] {
+        let answer = client.get(path).unwrap();
+        refused(answer, 404, "POST /insert?key=KEY");
+    }
+    let answer = client.post("/count?key=a").unwrap();
+    refused(answer, 404, "GET  /count?key=KEY");
     let most = (0..100)
         .map(|_| client.post("/insert?key=a").unwrap())
         .find(|answer| answer.0 != 200);

@@ -204,6 +204,37 @@ fn load_and_kill(shared: &Shared, kept: &[u64], file: &Path, rng: &mut StdRng) {
     });
 }
 
+/// A signal ends it while clients change the filter: nothing is acknowledged that its last save lacks.
+#[cfg(unix)]
+#[test]
+fn what_was_acknowledged_under_load_before_a_signal_is_saved() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("saved");
+    let shared = Shared::default();
+    for round in 0..10 {
+        let kept = shared.ledger().kept();
+        let service = Running::start(&file);
+        let client = service.client();
+        for key in &kept {
+            let answer = client.get(&format!("/contains?key={key}")).unwrap();
+            assert_eq!(answer.1, "true", "{key} was acknowledged, and is denied");
+        }
+        thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let rng = StdRng::seed_from_u64((CLIENTS * round + client) as u64);
+                let client = service.client();
+                let shared = &shared;
+                scope.spawn(move || shared.change(&client, Vec::new(), rng));
+            }
+            thread::sleep(Duration::from_millis(100));
+            assert!(service.stop("TERM").success());
+        });
+        let mut ledger = shared.ledger();
+        ledger.saved = ledger.events.len();
+        assert!(ledger.saved > 10 * round);
+    }
+}
+
 /// Of two saves at the same time, the older does not replace the file of the younger.
 #[test]
 fn what_was_saved_stays_in_the_file_while_others_save() {

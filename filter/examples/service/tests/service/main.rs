@@ -26,10 +26,8 @@ impl Running {
     /// Starts it, and waits until it listens.
     fn start(file: &Path) -> Running {
         let mut command = program(file);
-        command.args(["--address", "127.0.0.1:0", "--threads", "4"]);
-        command
-            .args(["--capacity", "100000"])
-            .stderr(Stdio::piped());
+        command.args(["--address", "127.0.0.1:0", "--capacity", "100000"]);
+        command.stderr(Stdio::piped());
         let mut running = Running {
             child: command.spawn().unwrap(),
             url: String::new(),
