@@ -61,6 +61,16 @@ fn with_free_coherence_everything_scales() {
     }
 }
 
+/// A quarter as many operations go before those that are reported; each makes one access.
+#[test]
+fn accesses_of_the_whole_run_are_counted() {
+    let report = own_lines(&model(), 4);
+    let counts = report.counts;
+    let reported = counts.loads + counts.stores + counts.exchanges;
+    let before = (report.accesses - reported) as f64;
+    assert!(near(before * 4.0, reported as f64, 0.01), "{report:?}");
+}
+
 #[test]
 fn one_line_is_serial() {
     let model = model();
