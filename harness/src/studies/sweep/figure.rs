@@ -138,7 +138,8 @@ mod tests {
         let svg = described(&["kcas-2", "kcas-4", "mutex-2"]);
         for text in [
             "Add to words",
-            "Words: 16,305",
+            "Words:",
+            "16,305",
             "kcas-2, kcas-4, mutex-2: words under K-CAS",
         ] {
             assert!(svg.contains(text), "{text}");
