@@ -77,6 +77,8 @@ pub(crate) struct Memory {
     llc: Vec<Cache>,
     /// When the last store of each core leaves its store buffer.
     drained: Vec<Time>,
+    /// Since when each core does what it could foresee. It asks for no line before.
+    resumed: Vec<Time>,
     random: SmallRng,
 }
 
@@ -91,6 +93,7 @@ impl Memory {
             l2: caches(&model.l2, cores),
             llc: caches(&model.llc, domains),
             drained: vec![0; cores],
+            resumed: vec![0; cores],
             random: SmallRng::seed_from_u64(seed),
             model: model.clone(),
         }
@@ -184,11 +187,23 @@ impl Memory {
         };
         let (overlap, writes) = (self.overlap(access, false), access != Access::Load);
         self.take(core, line, writes);
-        let done = now + time(latency / overlap);
+        let done = self.asked(core, now, latency, overlap) + time(latency);
         match access {
             Access::Exchange => done.max(self.drained[core]) + time(self.model.exchange),
             _ => done,
         }
+    }
+
+    /// What a core does from now on, it could not foresee: it has waited, or mispredicted a branch.
+    pub(crate) fn resume(&mut self, core: usize, now: Time) {
+        self.resumed[core] = now;
+    }
+
+    /// When a core asks for a line: so long before it needs it that `overlap` of them are under way at
+    /// a time, if it could foresee that.
+    fn asked(&self, core: usize, now: Time, latency: f64, overlap: f64) -> Time {
+        let ahead = time(latency) - time(latency / overlap);
+        now.saturating_sub(ahead).max(self.resumed[core].min(now))
     }
 
     fn overlap(&self, access: Access, upgrade: bool) -> f64 {
@@ -221,8 +236,7 @@ impl Memory {
         let upgrade = line.holders & 1 << core != 0;
         let latency = self.model.between(from, core);
         let overlap = self.overlap(access, upgrade);
-        // How long before its turn the core asks for the line: it reads ahead.
-        let ahead = time(latency - latency / overlap);
+        let asked = self.asked(core, now, latency, overlap);
         let line = &mut self.lines[number as usize];
         // A core that has just loaded the line asks for the right to write it as early: it waits for
         // no hand-over but its own.
@@ -230,7 +244,7 @@ impl Memory {
             Some((last, before)) if upgrade && last == core => before,
             _ => line.arrived,
         };
-        let begin = now.saturating_sub(ahead).max(others);
+        let begin = asked.max(others);
         line.reached = Some((core, others));
         let arrives = begin + time(latency);
         line.observed.transfers += 1;

@@ -18,8 +18,7 @@ pub type Body = Box<dyn FnOnce(&Core)>;
 pub struct Core {
     door: Rc<Door>,
     number: usize,
-    /// How many operations the core has done: its code counts them here. Each costs the compute
-    /// time of an operation.
+    /// How many operations the core has done: its code counts them here.
     pub operations: Arc<AtomicU64>,
     /// Set when enough operations have been done by all cores together.
     pub stop: Arc<AtomicBool>,
@@ -115,7 +114,10 @@ impl Machine for Door {
         let Some(core) = self.now.get() else {
             return;
         };
-        let turn = self.with(|scheduler| scheduler.take_turn(core));
+        let turn = self.with(|scheduler| {
+            scheduler.compute(core);
+            scheduler.take_turn(core)
+        });
         self.go_on(core, turn);
         if self.with(|scheduler| scheduler.access(core, address, access)) == Next::Wait {
             self.suspend(core);

@@ -40,8 +40,10 @@ struct Shift {
 #[derive(Debug, Default)]
 struct State {
     clock: Time,
-    /// How many of its operations have been paid for.
-    paid: u64,
+    /// How many of its operations have been counted.
+    counted: u64,
+    /// Whether it has paused since its last access.
+    paused: bool,
     operations: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     has_ended: bool,
@@ -53,7 +55,7 @@ pub(crate) struct Scheduler {
     memory: Memory,
     waiting: Waiting,
     mispredicted: Time,
-    /// Compute time of an operation.
+    /// Compute time before an access.
     compute: f64,
     /// The longest delay before an access.
     delay: Time,
@@ -68,6 +70,8 @@ pub(crate) struct Scheduler {
     asleep: BTreeMap<usize, VecDeque<usize>>,
     limits: Limits,
     part: Part,
+    /// Accesses of all parts.
+    accesses: u64,
     began: Time,
     random: SmallRng,
     passed_on: Vec<(Time, usize)>,
@@ -91,6 +95,7 @@ impl Scheduler {
             asleep: BTreeMap::new(),
             limits: options.limits.clone(),
             part: Part::default(),
+            accesses: 0,
             began: 0,
             random: SmallRng::seed_from_u64(seed),
             passed_on: Vec::new(),
@@ -180,18 +185,26 @@ impl Scheduler {
         Some(thread)
     }
 
-    /// Charges the operations that a thread has done since it was last asked.
-    fn pay(&mut self, thread: usize) {
+    /// Charges what a thread computes before an access.
+    pub(crate) fn compute(&mut self, thread: usize) {
+        let state = &mut self.threads[thread];
+        // Between two looks at what it waits for it computes nothing.
+        if !std::mem::take(&mut state.paused) {
+            let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
+            state.clock += time(self.compute * vary);
+        }
+    }
+
+    /// Counts the operations that a thread has done since it was last asked.
+    fn count(&mut self, thread: usize) {
         let state = &mut self.threads[thread];
         // Relaxed: all threads are simulated by one.
         let done = state.operations.load(Ordering::Relaxed);
-        let more = done - state.paid;
+        let more = done - state.counted;
         if more == 0 {
             return;
         }
-        state.paid = done;
-        let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
-        state.clock += time(self.compute * more as f64 * vary);
+        state.counted = done;
         if self.part.stopped.is_some() {
             return;
         }
@@ -207,7 +220,7 @@ impl Scheduler {
 
     /// The thread waits until no other one is behind it, or while others have its core.
     pub(crate) fn take_turn(&mut self, thread: usize) -> Next {
-        self.pay(thread);
+        self.count(thread);
         if self.delay > 0 && self.random.random_ratio(1, 8) {
             self.threads[thread].clock += self.random.random_range(0..self.delay);
         }
@@ -228,6 +241,7 @@ impl Scheduler {
     /// The thread, whose turn it is, makes an access, or waits for its line.
     pub(crate) fn access(&mut self, thread: usize, address: usize, access: Access) -> Next {
         self.part.counts.count(access);
+        self.accesses += 1;
         let (core, clock) = (self.core_of(thread), self.threads[thread].clock);
         match self.memory.access(core, address, access, clock) {
             Step::Done(at) => {
@@ -260,6 +274,13 @@ impl Scheduler {
     pub(crate) fn failed(&mut self, thread: usize) {
         self.part.counts.failed += 1;
         self.threads[thread].clock += self.mispredicted;
+        self.resume(thread);
+    }
+
+    /// What the thread does from now on, its core could not foresee.
+    fn resume(&mut self, thread: usize) {
+        let (core, now) = (self.core_of(thread), self.threads[thread].clock);
+        self.memory.resume(core, now);
     }
 
     pub(crate) fn pause(&mut self, thread: usize, pause: Pause) -> Next {
@@ -273,6 +294,8 @@ impl Scheduler {
         };
         self.part.counts.paused += time(cost);
         self.threads[thread].clock += time(cost);
+        self.threads[thread].paused = true;
+        self.resume(thread);
         self.take_turn(thread)
     }
 
@@ -294,14 +317,14 @@ impl Scheduler {
 
     /// The thread waits until all others wait here or have ended.
     pub(crate) fn await_others(&mut self, thread: usize) {
-        self.pay(thread);
+        self.count(thread);
         self.together.push(thread);
         self.leave_core(thread);
         self.begin_part_if_all_wait();
     }
 
     pub(crate) fn end(&mut self, thread: usize) {
-        self.pay(thread);
+        self.count(thread);
         self.threads[thread].has_ended = true;
         self.leave_core(thread);
         self.begin_part_if_all_wait();
@@ -325,11 +348,16 @@ impl Scheduler {
         self.memory.forget();
         for thread in together {
             let state = &mut self.threads[thread];
-            state.paid = 0;
+            state.counted = 0;
             state.operations.store(0, Ordering::Relaxed);
             state.stop.store(false, Ordering::Relaxed);
             self.begin(thread);
         }
+    }
+
+    /// Returns the accesses of all parts of the run.
+    pub(crate) fn accesses(&self) -> u64 {
+        self.accesses
     }
 
     /// Returns the last part of the run, with its duration, and what was observed of lines.

@@ -5,6 +5,7 @@ mod common;
 use std::sync::atomic::Ordering::Relaxed;
 
 use common::{million_per_second, options, repeat};
+use kcas::simulation::{self, Pause};
 use simulator::{Model, Report};
 
 fn model() -> Model {
@@ -59,6 +60,16 @@ fn with_free_coherence_everything_scales() {
             assert!(near(all, one * cores as f64, 0.05), "{cores}: {all}, {one}");
         }
     }
+}
+
+/// A quarter as many operations go before those that are reported; each makes one access.
+#[test]
+fn accesses_of_the_whole_run_are_counted() {
+    let report = own_lines(&model(), 4);
+    let counts = report.counts;
+    let reported = counts.loads + counts.stores + counts.exchanges;
+    let before = (report.accesses - reported) as f64;
+    assert!(near(before * 4.0, reported as f64, 0.01), "{report:?}");
 }
 
 #[test]
@@ -126,6 +137,51 @@ fn each_level_of_the_caches_has_its_price() {
         let each = report.seconds * 1e9 / report.operations as f64;
         let expected = price / model.overlap.loads;
         assert!(near(each, expected, 0.05), "{lines}: {each}, {expected}");
+    }
+}
+
+/// It could not ask for the line before: not while it waited.
+#[test]
+fn what_follows_a_pause_waits_for_the_whole_latency() {
+    let mut model = model();
+    (model.l1.kib, model.l2.kib) = (8, 128);
+    const LINES: usize = 8_192;
+    let report = repeat(&model, 1, LINES, &options(100_000), |words, _, done| {
+        simulation::pause(Pause::Spin(1));
+        words[done as usize % LINES].load(Relaxed);
+    });
+    let each = report.seconds * 1e9 / report.operations as f64;
+    let expected = model.waiting.pause + model.llc.ns;
+    assert!(near(each, expected, 0.05), "{each}, {expected}");
+}
+
+#[test]
+fn compute_time_passes_before_each_access_but_after_a_pause() {
+    let model = model();
+    let options = simulator::Options {
+        compute: 10.0,
+        ..options(20_000)
+    };
+    let each = |pauses: u32| {
+        let report = repeat(&model, 1, 1, &options, move |words, _, _| {
+            for access in 0..4 {
+                if access < pauses {
+                    simulation::pause(Pause::Spin(1));
+                }
+                words[0].load(Relaxed);
+            }
+        });
+        report.seconds * 1e9 / report.operations as f64
+    };
+    let load = model.l1.ns / model.overlap.loads;
+    for pauses in [0, 1, 4] {
+        let computed = 10.0 * f64::from(4 - pauses);
+        let expected = computed + f64::from(pauses) * model.waiting.pause + 4.0 * load;
+        assert!(
+            near(each(pauses), expected, 0.02),
+            "{pauses}: {}, {expected}",
+            each(pauses)
+        );
     }
 }
 

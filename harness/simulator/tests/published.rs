@@ -43,8 +43,8 @@ fn predicted(machine: &Machine, counter: Counter, threads: usize) -> f64 {
             words[0].fetch_sub(1, Relaxed);
         }),
         Counter::CasLoop => {
-            // What the loop adds to the exchange.
-            options.compute = loop_ - exchange;
+            // What the loop adds to the exchange, before each of its two accesses.
+            options.compute = (loop_ - exchange) / 2.0;
             repeat(&model, threads, 1, &options, |words, _, _| {
                 let mut seen = words[0].load(Relaxed);
                 while let Err(now) = words[0].compare_exchange(seen, seen + 1, Relaxed, Relaxed) {
@@ -81,6 +81,7 @@ const GRAVITON_2: Machine = Machine {
 };
 
 fn check(rows: &[Rows], within: impl Fn(f64) -> bool) {
+    let mut others = Vec::new();
     for (machine, counter, rows) in rows {
         for &(threads, measured) in *rows {
             let predicted = predicted(machine, *counter, threads);
@@ -88,17 +89,21 @@ fn check(rows: &[Rows], within: impl Fn(f64) -> bool) {
             println!(
                 "{name:11} {counter:?} {threads:2}: {predicted:6.1} {measured:6.1} {ratio:.2}"
             );
-            assert!(within(ratio), "{name} {counter:?} {threads}: {ratio}");
+            if !within(ratio) {
+                others.push(format!("{name} {counter:?} {threads}: {ratio:.2}"));
+            }
         }
     }
+    assert!(others.is_empty(), "{others:?}");
 }
 
 #[test]
 fn published_rows_are_within_a_quarter() {
-    let rows: [Rows; 4] = [
+    let rows: [Rows; 5] = [
         (&SKYLAKE, FetchAdd, &[(2, 45.0), (4, 41.0)]),
         (&SKYLAKE, CasLoop, &[(2, 18.0), (4, 12.0)]),
         (&ICE_LAKE, FetchAdd, &[(2, 61.0)]),
+        (&ICE_LAKE, CasLoop, &[(2, 19.0)]),
         (&GRAVITON_2, CasLoop, &[(8, 25.0), (16, 25.0)]),
     ];
     check(&rows, |ratio| (0.75..=1.25).contains(&ratio));
@@ -108,14 +113,14 @@ fn published_rows_are_within_a_quarter() {
 ///
 /// - Ice Lake: the hand-over is that of another machine. Its four threads add almost as often as
 ///   the model says, but their compare-and-swap loops fail less often: a real core seems to hold on
-///   to a line until the loop that loaded it has exchanged it.
+///   to a line until the loop that loaded it has exchanged it. (Two threads are right.)
 /// - Graviton 2 adds in the interconnect and not in the core's cache (far atomics), which the model
 ///   does not have.
 #[test]
 fn these_published_rows_are_missed() {
     let rows: [Rows; 4] = [
         (&ICE_LAKE, FetchAdd, &[(4, 58.0)]),
-        (&ICE_LAKE, CasLoop, &[(2, 19.0), (4, 15.0)]),
+        (&ICE_LAKE, CasLoop, &[(4, 15.0)]),
         (
             &GRAVITON_2,
             FetchAdd,

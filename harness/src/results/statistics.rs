@@ -5,6 +5,7 @@ use crate::results::record::Row;
 use crate::results::series::Series;
 use crate::results::summary::Summary;
 use crate::results::verdict::Comparison;
+use crate::subjects::words;
 
 /// A quantity that may differ between measurements of the same subject and workload. One of them is
 /// the horizontal axis of a figure, and the others are constant within a panel.
@@ -242,6 +243,12 @@ impl<'a> Results<'a> {
     /// Returns all rows.
     pub fn all(&self) -> &'a [Row] {
         self.rows
+    }
+
+    /// True if all rows are of subjects that add to words and hold no keys.
+    pub fn are_of_words(&self) -> bool {
+        let is_of_words = |row: &Row| words::NAMES.contains(&&*row.subject);
+        self.rows.iter().all(is_of_words)
     }
 
     /// Returns all rows of a subject under a case, at any place on the axis.

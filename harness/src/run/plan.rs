@@ -78,8 +78,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Fails if a subject is not in the registry, or threads are to be frozen in a build that
-    /// cannot freeze them.
+    /// Fails if a subject is not in the registry, threads are to be frozen in a build that
+    /// cannot freeze them, or there are too few keys for so many threads.
     pub fn of(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Self> {
         experiment.check_build()?;
         // A frozen thread needs inserts and removes.
@@ -92,6 +92,9 @@ impl Plan {
         };
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
+            for workload in &experiment.workloads {
+                workload.check_keys(experiment.keys, threads)?;
+            }
             for &frozen in &experiment.frozen {
                 points.extend(experiment.offered_mops().iter().map(|&offered_mops| Point {
                     threads,
@@ -302,6 +305,37 @@ mod tests {
             let mut other = row.clone();
             change(&mut other);
             assert!(!lookup.made(&other), "{other:?}");
+        }
+    }
+
+    /// A thread without a key to insert or remove would count as one and do nothing; a simulated
+    /// core would do so for ever.
+    #[test]
+    fn each_thread_needs_keys_of_its_own() {
+        let plan = |workload: &str, threads: usize| {
+            let text = format!(
+                "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = ['lock-free']\nthreads = [{threads}]\n\
+                 rounds = 1\nseconds = 0.01\nkeys = 1000\nseed = 1\n[[workload]]\n{workload}\nload = 0.9"
+            );
+            let experiment = Experiment::parse(&text).unwrap();
+            Plan::of(&experiment, &Registry::standard(), &Cores::detect())
+        };
+        for (workload, most) in [
+            ("kind = 'mix'\nlookup = 0\ninsert = 50\nremove = 50", 500),
+            ("kind = 'window'\nlookup = 50", 1_000),
+            ("kind = 'ycsb'\nmix = 'a'", 1_000),
+        ] {
+            assert!(plan(workload, most).is_ok(), "{workload}");
+            let error = plan(workload, most + 1).unwrap_err().to_string();
+            let said = format!("at most {most} threads");
+            assert!(error.contains("`keys`") && error.contains(&said), "{error}");
+        }
+        for workload in [
+            "kind = 'lookup-hit'",
+            "kind = 'insert'",
+            "kind = 'ycsb'\nmix = 'c'",
+        ] {
+            assert!(plan(workload, 1_001).is_ok(), "{workload}");
         }
     }
 

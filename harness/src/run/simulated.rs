@@ -43,7 +43,7 @@ pub struct Simulated<'a> {
     sweep: Sweep<'a>,
     bench: Bench<'a>,
     keys: Rc<Keys>,
-    /// Compute times by subject and machine, once they are known.
+    /// Compute times of an access by subject and machine, once they are known.
     compute: RefCell<HashMap<(String, String), f64>>,
 }
 
@@ -67,8 +67,8 @@ impl<'a> Simulated<'a> {
         }
     }
 
-    /// Returns the time that an operation takes between its accesses, in ns: what it takes on one
-    /// thread, less what the model charges for its accesses there.
+    /// Returns the time that passes before each access, in ns: what an operation takes on one thread,
+    /// less what the model charges for its accesses there, shared evenly among them.
     fn compute(&self, measurement: &Measurement, model: &Model) -> Result<f64> {
         let key = (measurement.subject.clone(), model.name.clone());
         if let Some(known) = self.compute.borrow().get(&key) {
@@ -96,8 +96,12 @@ impl<'a> Simulated<'a> {
             seed: 1,
         };
         let (_, report) = Simulated::new(&sweep, &part, &stop).run(&one, &setting, 0.0)?;
-        let accesses = report.seconds * 1e9 / report.operations as f64;
-        let compute = (alone - accesses).max(0.0);
+        let Report {
+            counts, operations, ..
+        } = report;
+        let charged = report.seconds * 1e9 / operations as f64;
+        let accesses = (counts.loads + counts.stores + counts.exchanges) as f64 / operations as f64;
+        let compute = (alone - charged).max(0.0) / accesses.max(1.0);
         self.compute.borrow_mut().insert(key, compute);
         Ok(compute)
     }

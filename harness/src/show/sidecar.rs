@@ -184,39 +184,41 @@ impl Sidecar {
     }
 }
 
+/// A description, for tests.
+#[cfg(test)]
+pub(crate) fn sample() -> Sidecar {
+    Sidecar {
+        run: Run::begin(
+            "A \"quoted\" title".into(),
+            "Are they fast?".into(),
+            u64::from(u32::MAX),
+            "generated".into(),
+            "in order".into(),
+        ),
+        machine: Machine::describe().unwrap(),
+        compiler: Compiler::describe(),
+        program: Some(Source::of_program()),
+        harness: Source::of_harness(),
+        subjects: BTreeMap::new(),
+        workloads: vec![Panel {
+            label: "lookup-hit".into(),
+            load_factor: 0.92,
+            hit: 0,
+            skew: 0.0,
+            title: "Lookups that hit".into(),
+        }],
+        experiment: toml::toml! {
+            rounds = 2
+            [[workload]]
+            kind = "insert"
+        },
+        columns: BTreeMap::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sidecar() -> Sidecar {
-        Sidecar {
-            run: Run::begin(
-                "A \"quoted\" title".into(),
-                "Are they fast?".into(),
-                u64::from(u32::MAX),
-                "generated".into(),
-                "in order".into(),
-            ),
-            machine: Machine::describe().unwrap(),
-            compiler: Compiler::describe(),
-            program: Some(Source::of_program()),
-            harness: Source::of_harness(),
-            subjects: BTreeMap::new(),
-            workloads: vec![Panel {
-                label: "lookup-hit".into(),
-                load_factor: 0.92,
-                hit: 0,
-                skew: 0.0,
-                title: "Lookups that hit".into(),
-            }],
-            experiment: toml::toml! {
-                rounds = 2
-                [[workload]]
-                kind = "insert"
-            },
-            columns: BTreeMap::new(),
-        }
-    }
 
     #[test]
     fn files_from_before_are_read() {
@@ -227,7 +229,7 @@ mod tests {
                 Sidecar::read(&file).unwrap();
             }
         }
-        let old = toml::to_string(&sidecar()).unwrap();
+        let old = toml::to_string(&sample()).unwrap();
         let later = [
             "load_average",
             "core_list",
@@ -259,7 +261,7 @@ mod tests {
     fn what_is_written_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tiny.machine.toml");
-        sidecar().write(&path).unwrap();
+        sample().write(&path).unwrap();
         let read = Sidecar::read(&path).unwrap();
         assert_eq!(read.run.title, "A \"quoted\" title");
         assert_eq!(read.run.load_average.len(), 3);
@@ -268,7 +270,7 @@ mod tests {
             read,
             Sidecar {
                 run: read.run.clone(),
-                ..sidecar()
+                ..sample()
             }
         );
     }

@@ -20,7 +20,7 @@ mod crates;
 mod locks;
 mod ours;
 pub mod registry;
-mod words;
+pub mod words;
 
 pub use ablations::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
@@ -351,15 +351,8 @@ mod tests {
         let registry = Registry::standard();
         let without_keys = (registry.entries().iter().filter(|entry| !entry.holds_keys))
             .map(|entry| entry.name)
-            .filter(|name| !counts_words(name));
+            .filter(|name| !words::NAMES.contains(name));
         assert!(without_keys.eq(BOUNDS));
-    }
-
-    /// True of the subjects that add to words instead of holding keys.
-    fn counts_words(name: &str) -> bool {
-        ["kcas-", "mutex-"]
-            .iter()
-            .any(|start| name.starts_with(start))
     }
 
     #[test]
@@ -371,7 +364,7 @@ mod tests {
         });
         // Their sizes go by powers of two or by blocks.
         let others: Vec<&str> = (others.map(|entry| entry.name))
-            .filter(|name| !counts_words(name))
+            .filter(|name| !words::NAMES.contains(name))
             .collect();
         assert_eq!(
             others,

@@ -13,6 +13,11 @@ use subject::layout::{geometry, zeroed};
 use subject::sync::{AtomicU64, Mutex};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
+/// Names of the subjects that add to words, and hold no keys.
+pub const NAMES: [&str; 6] = [
+    "kcas-2", "kcas-4", "kcas-8", "mutex-2", "mutex-4", "mutex-8",
+];
+
 /// Buckets for each word, so that a small table is a few lines, which all threads change.
 const BUCKETS_PER_WORD: usize = 16;
 
@@ -83,7 +88,7 @@ pub struct KcasWords<const K: usize>(WordArray);
 
 words!(
     KcasWords,
-    ["kcas-2", "kcas-4", "kcas-8"],
+    [NAMES[0], NAMES[1], NAMES[2]],
     "words changed two, four or eight at a time by K-CAS: what it costs by itself",
     "linearizable; lock-free; it holds no keys"
 );
@@ -125,7 +130,7 @@ pub struct MutexWords<const K: usize> {
 
 words!(
     MutexWords,
-    ["mutex-2", "mutex-4", "mutex-8"],
+    [NAMES[3], NAMES[4], NAMES[5]],
     "the words of kcas-2, -4 and -8 under one mutex",
     "linearizable; blocking; it holds no keys"
 );

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{MAX_LOAD, MAX_SKEW, Workload};
+use super::{MAX_LOAD, MAX_SKEW, Workload, Ycsb};
 
 /// A value that a workload cannot have, with the field that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -71,6 +71,35 @@ impl Workload {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that each thread has a key of its own to insert and remove, where threads do. One that
+    /// had none would count as a thread and do nothing, and a simulation would never end.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer keys than that, with what is enough.
+    pub fn check_keys(&self, keys: usize, threads: usize) -> Result<(), InvalidWorkload> {
+        // Half of the keys of a mix stay in the table.
+        let each = match self {
+            Self::Mix { insert: 1.., .. } => 2,
+            Self::Ycsb { mix, .. } if *mix != Ycsb::C => 1,
+            Self::Window { .. } => 1,
+            _ => return Ok(()),
+        };
+        let enough = threads * each;
+        if keys < enough {
+            return Err(invalid(
+                "keys",
+                format!(
+                    "{keys} are too few for {threads} threads, each of which inserts and removes keys \
+                     of its own under {}: take {enough} keys or more, or at most {} threads",
+                    self.label(),
+                    keys / each
+                ),
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -241,12 +241,12 @@ mod simulated {
                 return;
             }
             // Acquire, here and in `exchange`: pairs with the Release in the guard's `drop`.
-            while self.state.swap(AWAITED, Ordering::Acquire) != FREE {
+            while seen == AWAITED || self.state.swap(AWAITED, Ordering::Acquire) != FREE {
                 // Nothing comes between this look and the sleep, as in the system call.
                 seen = self.state.load(Ordering::Relaxed);
                 if seen == AWAITED {
                     simulation::park(std::ptr::from_ref(&self.state).addr());
-                    self.look();
+                    seen = self.look();
                 }
             }
         }

@@ -254,17 +254,26 @@ fn alone(registry: &Registry, cores: &Cores) -> Result<BTreeMap<String, BTreeMap
         cores,
         made: &[],
     };
-    let mut times: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+    let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
         if let Event::Made(row) = event {
             let of_subject = times.entry(row.subject).or_default();
-            // The least: see `probes`.
-            let least = of_subject.entry(row.workload).or_insert(f64::INFINITY);
-            *least = least.min(tenth(1e3 / row.mops));
+            of_subject
+                .entry(row.workload)
+                .or_default()
+                .push(1e3 / row.mops);
         }
         Ok(())
     })?;
-    Ok(times)
+    // The median, as of what is predicted from them.
+    let medians = |times: BTreeMap<String, Vec<f64>>| {
+        let median = |(workload, mut times): (_, Vec<f64>)| (workload, tenth(median(&mut times)));
+        times.into_iter().map(median).collect()
+    };
+    Ok(times
+        .into_iter()
+        .map(|(subject, times)| (subject, medians(times)))
+        .collect())
 }
 
 #[cfg(test)]

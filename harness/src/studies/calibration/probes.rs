@@ -1,8 +1,7 @@
 //! Small measurements of the machine at hand, none of which runs a subject.
 
 use std::hint::{self, black_box};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -35,6 +34,9 @@ fn repeated_together(measure: impl FnMut(usize) -> f64) -> f64 {
     median(&mut (0..TIMES_TOGETHER).map(measure).collect::<Vec<_>>())
 }
 
+/// Steps between two looks at whether another thread has stopped.
+const AT_A_TIME: usize = 200;
+
 /// Returns the nanoseconds that each of so many calls takes.
 fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
     let start = Instant::now();
@@ -45,10 +47,15 @@ fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
 /// Runs `action` on two cores, numbered 0 and 1, from the same moment on. Returns the average of
 /// what they return.
 fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync) -> f64 {
-    let barrier = Barrier::new(2);
+    let ready = AtomicUsize::new(0);
     let run = |number: usize| {
         cores.pin(pair[number]);
-        barrier.wait();
+        // They spin: a sleeper would begin late, and find that the other one is done. SeqCst: nothing
+        // is timed before both have seen it.
+        ready.fetch_add(1, Ordering::SeqCst);
+        while ready.load(Ordering::SeqCst) < 2 {
+            hint::spin_loop();
+        }
         action(number)
     };
     thread::scope(|scope| {
@@ -155,14 +162,22 @@ pub(super) fn exchange() -> f64 {
     })
 }
 
-/// How long an exchange of one word takes, on average, when two cores do nothing else.
+/// How long an exchange of one word takes, on average, when two cores do nothing else. Each stops when
+/// the other does: one that goes on alone is no longer disturbed.
 pub(super) fn contended_exchange(cores: &Cores) -> f64 {
     let word = CachePadded::new(AtomicU64::new(0));
     repeated_together(|_| {
+        let stop = CachePadded::new(AtomicBool::new(false));
         on_both(cores, [0, 1], |_| {
-            each(STEPS_TOGETHER / 10, |_| {
-                word.fetch_add(1, Ordering::Relaxed);
-            })
+            let (start, mut done) = (Instant::now(), 0);
+            while done < STEPS_TOGETHER / 10 && !stop.load(Ordering::Relaxed) {
+                for _ in 0..AT_A_TIME {
+                    word.fetch_add(1, Ordering::Relaxed);
+                }
+                done += AT_A_TIME;
+            }
+            stop.store(true, Ordering::Relaxed);
+            start.elapsed().as_secs_f64() * 1e9 / done as f64
         })
     }) / 2.0
 }

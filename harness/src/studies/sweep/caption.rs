@@ -1,6 +1,7 @@
 //! The caption of the figure.
 
 use super::panel::far_apart;
+use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::show::chart::machine_line;
 use crate::show::chart::parts::BARS;
@@ -23,13 +24,28 @@ pub(super) fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<Strin
                     .into(),
             );
         }
-        for subject in results.subjects() {
-            let description = sidecar.subjects.get(subject);
-            lines.extend(description.map(|description| format!("{subject}: {description}")));
-        }
+        lines.extend(described(results, sidecar));
         lines.push(machine_line(sidecar));
     }
     lines
+}
+
+/// Says what each subject is; of those that are described alike, once.
+fn described(results: &Results, sidecar: &Sidecar) -> Vec<String> {
+    let mut alike: Vec<(&str, Vec<&str>)> = Vec::new();
+    for subject in results.subjects() {
+        let Some(description) = sidecar.subjects.get(subject) else {
+            continue;
+        };
+        match alike.iter_mut().find(|(known, _)| known == description) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => alike.push((description, vec![subject])),
+        }
+    }
+    let line = |(description, subjects): (&str, Vec<&str>)| {
+        format!("{}: {description}", subjects.join(", "))
+    };
+    alike.into_iter().map(line).collect()
 }
 
 /// Says what the lines are, how many rounds and keys they are made of, and what is marked.
@@ -37,15 +53,20 @@ fn how(results: &Results, sidecar: Option<&Sidecar>) -> String {
     let rows = results.all();
     let rounds = rounds(results);
     let most = rounds.iter().copied().max().unwrap_or_default();
+    let (what, numbers) = if results.are_of_words() {
+        let words = |row: &Row| row.memory_bytes / size_of::<u64>() as u64;
+        ("Words", range(rows.iter().map(words)))
+    } else {
+        ("Keys", range(rows.iter().map(|row| row.keys)))
+    };
     let mut how = format!(
-        "Lines: median of {} {}. {BARS} Keys: {}",
+        "Lines: median of {} {}. {BARS} {what}: {numbers}",
         range(rounds.into_iter()),
         noun(most, "round"),
-        range(rows.iter().map(|row| row.keys))
     );
     match sidecar {
-        Some(sidecar) => how += &format!(" ({}).", sidecar.run.keys),
-        None => how += ".",
+        Some(sidecar) if !results.are_of_words() => how += &format!(" ({}).", sidecar.run.keys),
+        _ => how += ".",
     }
     let across_threads = matches!(results.axis(), Axis::Threads | Axis::Frozen);
     if across_threads && rows.iter().any(|row| row.oversubscribed) {

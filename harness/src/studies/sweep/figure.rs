@@ -61,6 +61,10 @@ pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figur
 
 /// Describes what the threads do, and what is constant in the whole panel.
 pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidecar>) -> String {
+    // An insert adds one to some words, and a remove takes it away again; they fill no table.
+    if results.are_of_words() {
+        return case.marked("Add to words".into());
+    }
     let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis(), case));
     let mut title = described.map_or_else(|| case.workload.clone(), |panel| panel.title.clone());
     let value = |axis| case.value(axis).filter(|&value| value > 0.0);
@@ -117,6 +121,36 @@ mod tests {
     fn colour(style: &Style) -> String {
         let RGBColor(red, green, blue) = style.colour;
         format!("#{red:02X}{green:02X}{blue:02X}")
+    }
+
+    /// Words have neither inserts nor a load factor, nor do keys fill them; and what is said of three
+    /// subjects is said once.
+    #[test]
+    fn words_are_not_described_as_a_table() {
+        let described = |subjects: &[&str]| {
+            let rows = rows(subjects, &[1, 2], &["mix-0-50-50"]);
+            let mut sidecar = crate::show::sidecar::sample();
+            sidecar.subjects = (subjects.iter())
+                .map(|subject| (subject.to_string(), "words under K-CAS".to_owned()))
+                .collect();
+            render(&rows, Some(&sidecar)).unwrap()
+        };
+        let svg = described(&["kcas-2", "kcas-4", "mutex-2"]);
+        for text in [
+            "Add to words",
+            "Words:",
+            "16,305",
+            "kcas-2, kcas-4, mutex-2: words under K-CAS",
+        ] {
+            assert!(svg.contains(text), "{text}");
+        }
+        for text in ["load factor", "Keys:", "insert"] {
+            assert!(!svg.contains(text), "{text}");
+        }
+        let svg = described(&["kcas-2", "lock-free"]);
+        for text in ["load factor", "Keys:"] {
+            assert!(svg.contains(text), "{text}");
+        }
     }
 
     #[test]

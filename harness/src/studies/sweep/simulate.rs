@@ -319,8 +319,7 @@ mod simulating {
                             seed: options.seed,
                         };
                         let (row, report) = simulated.simulate(&measurement, &setting)?;
-                        let counts = report.counts;
-                        accesses += counts.loads + counts.stores + counts.exchanges;
+                        accesses += report.accesses;
                         if options.explain && measurement.round == 1 {
                             say!("{}", explanation(&row, &report));
                         }
