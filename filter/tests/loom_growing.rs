@@ -267,7 +267,7 @@ fn hopping() -> [u64; 3] {
 #[test]
 fn copy_while_a_key_hops() {
     for first in [0, 1] {
-        explore("copy_while_a_key_hops", 3, 100, move || {
+        explore("copy_while_a_key_hops", 3, 19_000, move || {
             let keys = hopping();
             let [here, there, staying] = [keys[first], keys[1 - first], keys[2]];
             let held = [here, staying];
@@ -284,31 +284,10 @@ fn copy_while_a_key_hops() {
     }
 }
 
-/// A copy is removed by a thread that may not know that the filter is being copied, after another
-/// thread has added one to the key's other bucket, which the first may have migrated alone.
-#[test]
-fn copy_while_two_threads_change_a_class() {
-    explore("copy_while_two_threads_change_a_class", 2, 100, move || {
-        let [there, here, _] = hopping();
-        let filter = holding(2, &[here]);
-        let adder = caller(&filter, 1, move |adder| {
-            assert_eq!(adder.insert(there), Ok(()));
-            adder.count(there);
-        });
-        let remover = caller(&filter, 2, move |remover| {
-            assert!(remover.remove(here));
-        });
-        let mut mine = Caller::new(&filter, 0);
-        mine.try_clone(&[here]);
-        let callers = [mine, adder.join().unwrap(), remover.join().unwrap()];
-        explained(&[here], callers);
-    });
-}
-
 /// The table is split while it is copied, or copied while it is split.
 #[test]
 fn copy_while_a_table_is_split() {
-    explore("copy_while_a_table_is_split", 2, 100, move || {
+    explore("copy_while_a_table_is_split", 2, 2_100, move || {
         let filter = holding(1, &residents());
         let new = key(0, 4, 0);
         let writer = caller(&filter, 1, move |writer| {
@@ -331,8 +310,8 @@ fn copy_while_a_table_is_split() {
 fn copy_while_a_late_insert_adds_to_an_older_generation() {
     explore(
         "copy_while_a_late_insert_adds_to_an_older_generation",
-        3,
-        100,
+        2,
+        2_300,
         move || {
             // One slice is full, and the other one has room.
             let mut held = together().to_vec();
@@ -363,7 +342,7 @@ fn copy_of_a_key_that_changes_generations() {
     explore(
         "copy_of_a_key_that_changes_generations",
         2,
-        100,
+        46_000,
         move || {
             let filter = holding(1, &together());
             let another = key(0, 9, 0);
@@ -390,7 +369,7 @@ fn copy_of_a_key_that_changes_generations() {
 /// Two threads copy the filter at once, while a third changes it.
 #[test]
 fn two_copies_of_a_growing_filter() {
-    explore("two_copies_of_a_growing_filter", 2, 100, move || {
+    explore("two_copies_of_a_growing_filter", 1, 1_900, move || {
         let [here, there, _] = hopping();
         let filter = holding(2, &[here]);
         let writer = caller(&filter, 1, move |writer| {
@@ -413,7 +392,7 @@ fn two_copies_of_a_growing_filter() {
 /// finds nothing older either.
 #[test]
 fn clear_while_a_key_is_inserted() {
-    explore("clear_while_a_key_is_inserted", 3, 100, move || {
+    explore("clear_while_a_key_is_inserted", 3, 7_000, move || {
         let filter = holding(1, &residents());
         let (older, new) = (residents()[0], key(0, 4, 0));
         let others = Arc::clone(&filter);
