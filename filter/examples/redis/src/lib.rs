@@ -1,0 +1,45 @@
+//! The growing cuckoo filter as a Redis module: the `CF.*` commands.
+//!
+//! README.md says what they do and how they differ from RedisBloom's.
+
+mod bulk;
+mod commands;
+mod key;
+mod memory;
+mod native_type;
+mod registry;
+mod stored;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use redis_module::{Context, RedisString, Status};
+
+/// Prepares what the macro below does not.
+fn init(ctx: &Context, _: &[RedisString]) -> Status {
+    // A damaged payload is an error of the command that brought it, and not the server's end.
+    ctx.set_module_options(redis_module::raw::ModuleOptions::HANDLE_IO_ERRORS);
+    registry::register(ctx)
+}
+
+/// Calls `body`, and if that panics, `otherwise`: a panic must not reach the server.
+fn caught<T>(body: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| otherwise())
+}
+
+/// What the server looks for in a module.
+mod entry {
+
+    use redis_module::redis_module;
+
+    use crate::init;
+    use crate::memory::ServerMemory;
+    use crate::native_type::FILTER_TYPE;
+
+    redis_module! {
+        name: "cuckoo",
+        version: 1,
+        allocator: (ServerMemory, ServerMemory),
+        data_types: [FILTER_TYPE],
+        init: init,
+    }
+}
