@@ -5,7 +5,16 @@ use std::mem;
 use std::ptr;
 use std::slice;
 
-use redis_module::raw::{self, RedisModuleCtx, RedisModuleString};
+use redis_module::raw::{
+    self, REDISMODULE_CMD_ARG_MULTIPLE as MULTIPLE, REDISMODULE_CMD_ARG_OPTIONAL as OPTIONAL,
+    REDISMODULE_CMD_KEY_ACCESS as ACCESS, REDISMODULE_CMD_KEY_DELETE as REMOVE,
+    REDISMODULE_CMD_KEY_INSERT as INSERT, REDISMODULE_CMD_KEY_RO as RO,
+    REDISMODULE_CMD_KEY_RW as RW, REDISMODULE_CMD_KEY_UPDATE as UPDATE,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER as INTEGER,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN as TOKEN,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING as STRING, RedisModuleCtx,
+    RedisModuleString,
+};
 use redis_module::{Context, RedisError, RedisResult, Status};
 
 use crate::caught;
@@ -22,70 +31,41 @@ struct Command {
     complexity: &'static CStr,
     /// The number of arguments, the name included; at least as many, if negative.
     arity: c_int,
-    /// What it does with the key.
-    access: Access,
-    /// What the server calls it: from this it also derives the ACL categories `@read`, `@write`,
-    /// `@fast` and `@slow`.
-    flags: &'static CStr,
-    /// ACL categories of servers from 7.4 on, which can be told.
-    categories: &'static CStr,
+    kind: &'static Kind,
     /// The arguments after the key.
     arguments: &'static [Argument],
 }
 
-#[derive(Clone, Copy)]
-enum Access {
-    Look,
-    Insert,
-    Delete,
-    Change,
-}
+/// What the server calls a command, its ACL categories (which servers can be told from 7.2 on), and
+/// what it does with the key.
+struct Kind(&'static CStr, &'static CStr, u32);
 
-struct Argument {
-    name: &'static CStr,
-    kind: u32,
-    token: Option<&'static CStr>,
-    flags: u32,
-}
+static READ: Kind = Kind(c"readonly fast", c"read fast", RO | ACCESS);
+static READ_MANY: Kind = Kind(c"readonly", c"read slow", RO | ACCESS);
+static ADD: Kind = Kind(c"write deny-oom fast", c"write fast", RW | ACCESS | INSERT);
+static ADD_MANY: Kind = Kind(c"write deny-oom", c"write slow", RW | ACCESS | INSERT);
+// What frees memory is allowed when there is none.
+static DELETE: Kind = Kind(c"write fast", c"write fast", RW | ACCESS | REMOVE);
+static COMPACT: Kind = Kind(c"write", c"write slow", RW | UPDATE);
 
-const fn argument(name: &'static CStr, kind: u32) -> Argument {
-    Argument {
-        name,
-        kind,
-        token: None,
-        flags: 0,
-    }
-}
+/// An argument: its name, the word before it, its type, and flags.
+type Argument = (&'static CStr, Option<&'static CStr>, u32, u32);
 
-const STRING: u32 = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING;
-const INTEGER: u32 = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER;
-const TOKEN: u32 = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN;
-const OPTIONAL: u32 = raw::REDISMODULE_CMD_ARG_OPTIONAL;
-const MULTIPLE: u32 = raw::REDISMODULE_CMD_ARG_MULTIPLE;
-
-const ITEM: Argument = argument(c"item", STRING);
-const ITEMS: Argument = Argument {
-    flags: MULTIPLE,
-    ..argument(c"item", STRING)
-};
-const ITERATOR: Argument = argument(c"iterator", INTEGER);
-
-const fn option(name: &'static CStr, token: &'static CStr, kind: u32) -> Argument {
-    Argument {
-        name,
-        kind,
-        token: Some(token),
-        flags: OPTIONAL,
-    }
-}
-
+const CAPACITY: Argument = (c"capacity", None, INTEGER, 0);
+const ITEM: Argument = (c"item", None, STRING, 0);
+const ITEMS: Argument = (c"item", None, STRING, MULTIPLE);
+const ITERATOR: Argument = (c"iterator", None, INTEGER, 0);
+const DATA: Argument = (c"data", None, STRING, 0);
+const RESERVATION: &[Argument] = &[
+    CAPACITY,
+    (c"bucketsize", Some(c"BUCKETSIZE"), INTEGER, OPTIONAL),
+    (c"maxiterations", Some(c"MAXITERATIONS"), INTEGER, OPTIONAL),
+    (c"expansion", Some(c"EXPANSION"), INTEGER, OPTIONAL),
+];
 const INSERTION: &[Argument] = &[
-    option(c"capacity", c"CAPACITY", INTEGER),
-    option(c"nocreate", c"NOCREATE", TOKEN),
-    Argument {
-        token: Some(c"ITEMS"),
-        ..argument(c"items", TOKEN)
-    },
+    (c"capacity", Some(c"CAPACITY"), INTEGER, OPTIONAL),
+    (c"nocreate", Some(c"NOCREATE"), TOKEN, OPTIONAL),
+    (c"items", Some(c"ITEMS"), TOKEN, 0),
     ITEMS,
 ];
 
@@ -114,74 +94,53 @@ fn run(ctx: &Context, args: Args, run: fn(&Context, Args) -> RedisResult) -> c_i
     caught(outcome, || Status::Err as c_int)
 }
 
-const READ: (&CStr, &CStr) = (c"readonly fast", c"cuckoo read fast");
-const READ_SLOW: (&CStr, &CStr) = (c"readonly", c"cuckoo read slow");
-const WRITE: (&CStr, &CStr) = (c"write deny-oom fast", c"cuckoo write fast");
-const WRITE_SLOW: (&CStr, &CStr) = (c"write deny-oom", c"cuckoo write slow");
-/// What frees memory is allowed when there is none.
-const FREES: (&CStr, &CStr) = (c"write fast", c"cuckoo write fast");
-const FREES_SLOW: (&CStr, &CStr) = (c"write", c"cuckoo write slow");
-
-/// Makes a `Command`; a table of them reads like the manual.
+/// Makes the commands; their table reads like the manual.
 macro_rules! commands {
-    ($($name:literal $run:expr, $arity:literal, $access:ident, $kind:ident, $arguments:expr,
-       $complexity:literal, $summary:literal;)+) => {
+    ($($name:literal $run:path, $arity:literal, $kind:ident, $arguments:expr, $complexity:literal, $summary:literal;)+) => {
         &[$(Command {
             name: $name,
             call: call!($run),
             summary: $summary,
             complexity: $complexity,
             arity: $arity,
-            access: Access::$access,
-            flags: $kind.0,
-            categories: $kind.1,
+            kind: &$kind,
             arguments: $arguments,
         }),+]
     };
 }
 
 static COMMANDS: &[Command] = commands! {
-    c"CF.RESERVE" commands::reserve, -3, Insert, WRITE, &[
-        argument(c"capacity", INTEGER),
-        option(c"bucketsize", c"BUCKETSIZE", INTEGER),
-        option(c"maxiterations", c"MAXITERATIONS", INTEGER),
-        option(c"expansion", c"EXPANSION", INTEGER),
-    ], c"O(n), where n is the capacity", c"Makes an empty cuckoo filter with room for some items";
-    c"CF.ADD" commands::add, 3, Insert, WRITE, &[ITEM],
+    c"CF.RESERVE" commands::reserve, -3, ADD, RESERVATION,
+        c"O(n), where n is the capacity", c"Makes an empty cuckoo filter with room for some items";
+    c"CF.ADD" commands::add, 3, ADD, &[ITEM],
         c"O(1), amortized", c"Adds a copy of an item to a cuckoo filter";
-    c"CF.ADDNX" commands::add_new, 3, Insert, WRITE, &[ITEM],
+    c"CF.ADDNX" commands::add_new, 3, ADD, &[ITEM],
         c"O(1), amortized", c"Adds an item to a cuckoo filter if it is not there";
-    c"CF.INSERT" commands::insert, -4, Insert, WRITE_SLOW, INSERTION,
+    c"CF.INSERT" commands::insert, -4, ADD_MANY, INSERTION,
         c"O(n), where n is the number of items", c"Adds a copy of each item to a cuckoo filter";
-    c"CF.INSERTNX" commands::insert_new, -4, Insert, WRITE_SLOW, INSERTION,
+    c"CF.INSERTNX" commands::insert_new, -4, ADD_MANY, INSERTION,
         c"O(n), where n is the number of items", c"Adds the items to a cuckoo filter that are not there";
-    c"CF.EXISTS" commands::exists, 3, Look, READ, &[ITEM],
+    c"CF.EXISTS" commands::exists, 3, READ, &[ITEM],
         c"O(1)", c"Tells whether an item is in a cuckoo filter";
-    c"CF.MEXISTS" commands::exist, -3, Look, READ_SLOW, &[ITEMS],
+    c"CF.MEXISTS" commands::exist, -3, READ_MANY, &[ITEMS],
         c"O(n), where n is the number of items", c"Tells which items are in a cuckoo filter";
-    c"CF.DEL" commands::delete, 3, Delete, FREES, &[ITEM],
+    c"CF.DEL" commands::delete, 3, DELETE, &[ITEM],
         c"O(1)", c"Removes a copy of an item from a cuckoo filter";
-    c"CF.COUNT" commands::count, 3, Look, READ, &[ITEM],
+    c"CF.COUNT" commands::count, 3, READ, &[ITEM],
         c"O(1)", c"Returns the number of copies of an item in a cuckoo filter";
-    c"CF.SCANDUMP" commands::dump, 3, Look, READ_SLOW, &[ITERATOR],
+    c"CF.SCANDUMP" commands::dump, 3, READ_MANY, &[ITERATOR],
         c"O(n), where n is the size of the filter", c"Returns a piece of a saved cuckoo filter";
-    c"CF.LOADCHUNK" commands::load, 4, Insert, WRITE_SLOW, &[ITERATOR, argument(c"data", STRING)],
-        c"O(n), where n is the size of the filter, for its last piece; otherwise that of the piece",
+    c"CF.LOADCHUNK" commands::load, 4, ADD_MANY, &[ITERATOR, DATA],
+        c"O(n), where n is the size of the filter for its last piece, and otherwise of the piece",
         c"Adds a piece to a cuckoo filter that is being loaded";
-    c"CF.INFO" commands::info, 2, Look, READ, &[],
+    c"CF.INFO" commands::info, 2, READ, &[],
         c"O(1)", c"Returns information about a cuckoo filter";
-    c"CF.COMPACT" commands::compact, 2, Change, FREES_SLOW, &[],
+    c"CF.COMPACT" commands::compact, 2, COMPACT, &[],
         c"O(n), where n is the size of the filter", c"Frees memory of a cuckoo filter";
 };
 
 /// Tells the server of all commands.
 pub(crate) fn register(ctx: &Context) -> Status {
-    // SAFETY: set while the module was initialised, which is over.
-    if let Some(add) = unsafe { raw::RedisModule_AddACLCategory } {
-        // SAFETY: the context is that of the module's loading. If another module has added it, that
-        // fails, and the category is there.
-        unsafe { add(ctx.get_raw(), c"cuckoo".as_ptr()) };
-    }
     match COMMANDS.iter().try_for_each(|command| create(ctx, command)) {
         Ok(()) => Status::Ok,
         Err(message) => {
@@ -205,7 +164,7 @@ fn create(ctx: &Context, command: &Command) -> Result<(), String> {
             ctx.get_raw(),
             command.name.as_ptr(),
             Some(command.call),
-            command.flags.as_ptr(),
+            command.kind.0.as_ptr(),
             1,
             1,
             1,
@@ -241,7 +200,7 @@ fn create(ctx: &Context, command: &Command) -> Result<(), String> {
     if let Some(set) = unsafe { raw::RedisModule_SetCommandACLCategories } {
         // SAFETY: as above.
         done("its ACL categories", unsafe {
-            set(handle, command.categories.as_ptr())
+            set(handle, command.kind.1.as_ptr())
         })?;
     }
     Ok(())
@@ -250,20 +209,9 @@ fn create(ctx: &Context, command: &Command) -> Result<(), String> {
 impl Command {
     /// The key is the argument after the name.
     fn raw_keys(&self) -> [raw::RedisModuleCommandKeySpec; 2] {
-        use raw::{
-            REDISMODULE_CMD_KEY_ACCESS as ACCESS, REDISMODULE_CMD_KEY_DELETE as DELETE,
-            REDISMODULE_CMD_KEY_INSERT as INSERT, REDISMODULE_CMD_KEY_RO as RO,
-            REDISMODULE_CMD_KEY_RW as RW, REDISMODULE_CMD_KEY_UPDATE as UPDATE,
-        };
-        let flags = match self.access {
-            Access::Look => RO | ACCESS,
-            Access::Insert => RW | ACCESS | INSERT,
-            Access::Delete => RW | ACCESS | DELETE,
-            Access::Change => RW | UPDATE,
-        };
         // SAFETY: plain C data, of which the server takes zeros for the end.
         let mut keys: [raw::RedisModuleCommandKeySpec; 2] = unsafe { mem::zeroed() };
-        keys[0].flags = u64::from(flags);
+        keys[0].flags = u64::from(self.kind.2);
         keys[0].begin_search_type =
             raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
         keys[0].bs.index.pos = 1;
@@ -280,17 +228,15 @@ impl Command {
             type_: raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
             ..none
         };
-        let others = self
-            .arguments
-            .iter()
-            .map(|argument| raw::RedisModuleCommandArg {
-                name: argument.name.as_ptr(),
-                type_: argument.kind,
-                key_spec_index: -1,
-                token: argument.token.map_or(ptr::null(), CStr::as_ptr),
-                flags: argument.flags as c_int,
-                ..none
-            });
+        let others = self.arguments.iter();
+        let others = others.map(|&(name, token, kind, flags)| raw::RedisModuleCommandArg {
+            name: name.as_ptr(),
+            type_: kind,
+            key_spec_index: -1,
+            token: token.map_or(ptr::null(), CStr::as_ptr),
+            flags: flags as c_int,
+            ..none
+        });
         // The server takes one with no name for the end.
         [key].into_iter().chain(others).chain([none]).collect()
     }
