@@ -181,15 +181,12 @@ fn waiting() {
                 rates[usize::from(within)].push(rate);
             }
         }
-        for (name, waits, rates) in [
-            ("worker", &mut waits[0], &rates[0]),
-            ("main", &mut waits[1], &rates[1]),
-        ] {
+        for ((name, mut waits), rates) in ["worker", "main"].into_iter().zip(waits).zip(rates) {
             waits.sort_by(f64::total_cmp);
             let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];
             println!(
                 "| {items} | {name} | {:.0} | {:.0} | {:.0} | {:.0} |",
-                spread(rates.clone())[0],
+                spread(rates)[0],
                 at(0.5),
                 at(0.99),
                 at(1.0)

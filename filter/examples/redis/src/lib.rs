@@ -3,6 +3,7 @@
 //! README.md says what they do and how they differ from RedisBloom's.
 
 mod bulk;
+mod caught;
 mod commands;
 mod key;
 mod memory;
@@ -10,8 +11,7 @@ mod native_type;
 mod registry;
 mod stored;
 
-use std::panic::{self, AssertUnwindSafe};
-
+use caught::caught;
 use redis_module::{Context, RedisString, Status};
 
 /// Prepares what the macro below does not.
@@ -19,11 +19,6 @@ fn init(ctx: &Context, _: &[RedisString]) -> Status {
     // A damaged payload is an error of the command that brought it, and not the server's end.
     ctx.set_module_options(redis_module::raw::ModuleOptions::HANDLE_IO_ERRORS);
     registry::register(ctx)
-}
-
-/// Calls `body`, and if that panics, `otherwise`: a panic must not reach the server.
-fn caught<T>(body: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
-    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| otherwise())
 }
 
 /// What the server looks for in a module.

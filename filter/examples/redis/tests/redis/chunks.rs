@@ -2,7 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::server::{Server, add_numbers, ask, digest, in_batches, line, try_ask};
+use crate::server::{Server, add_numbers, ask, digest, in_batches, line, try_ask, until};
 
 /// A piece of a dump: the iterator, and the bytes.
 type Chunk = (u64, Vec<u8>);
@@ -82,7 +82,9 @@ fn loading_goes_on_after_a_restart() {
     line(c, "DEBUG RELOAD");
     let rewritten = server.info("aof_rewrites");
     line(c, "BGREWRITEAOF");
-    while server.info("aof_rewrites") == rewritten || server.info("aof_rewrite_in_progress") == 1 {}
+    until("the file is rewritten", || {
+        server.info("aof_rewrites") > rewritten && server.info("aof_rewrite_in_progress") == 0
+    });
     server.kill_and_restart();
     let c = &mut server.connect();
     for key in ["g", "copy"] {

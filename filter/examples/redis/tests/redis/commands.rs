@@ -220,6 +220,20 @@ fn the_server_knows_keys_and_arguments() {
         let words: Vec<&str> = [&["GETKEYS"], &command.split(' ').collect::<Vec<_>>()[..]].concat();
         assert_eq!(ask::<Vec<String>>(c, "COMMAND", &words), ["k"], "{command}");
     }
+    for (command, flags) in [
+        ("CF.EXISTS k i", "ro access"),
+        ("CF.ADD k i", "rw access insert"),
+        ("CF.DEL k i", "rw access delete"),
+        ("CF.COMPACT k", "rw update"),
+    ] {
+        let words: Vec<&str> = [
+            &["GETKEYSANDFLAGS"],
+            &command.split(' ').collect::<Vec<_>>()[..],
+        ]
+        .concat();
+        let keys: Vec<(String, Vec<String>)> = ask(c, "COMMAND", &words);
+        assert_eq!(keys[0].1.join(" ").to_lowercase(), flags, "{command}");
+    }
     let docs = format!(
         "{:?}",
         ask::<Value>(c, "COMMAND", &["DOCS", "CF.RESERVE", "CF.INSERT"])

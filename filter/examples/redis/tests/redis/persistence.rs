@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use redis::{Connection, Value};
 
-use crate::server::{Server, add_numbers, ask, digest, in_batches, line, module};
+use crate::server::{Server, add_numbers, ask, digest, in_batches, line, module, until};
 
 /// Some filters: of several sizes, one that is growing, with copies and deletions.
 fn fill(c: &mut Connection) -> Vec<String> {
@@ -71,9 +71,9 @@ fn an_append_only_file_is_rewritten() {
         let keys = fill(c);
         let rewrites = server.info("aof_rewrites");
         line(c, "BGREWRITEAOF");
-        while server.info("aof_rewrites") == rewrites || server.info("aof_rewrite_in_progress") == 1
-        {
-        }
+        until("the file is rewritten", || {
+            server.info("aof_rewrites") > rewrites && server.info("aof_rewrite_in_progress") == 0
+        });
         add_numbers(c, "growing", 60_000..61_000);
         let before: Vec<_> = keys.iter().map(|key| digest(c, key)).collect();
         server.kill_and_restart();
@@ -104,7 +104,9 @@ fn memory_is_told_and_large_keys_are_freed_aside() {
     assert!(told.abs_diff(size["Size"]) < 200);
     let freed = server.info("lazyfreed_objects");
     line(c, "UNLINK f");
-    while server.info("lazyfreed_objects") == freed {}
+    until("it is freed aside", || {
+        server.info("lazyfreed_objects") > freed
+    });
     assert!(server.info("used_memory") < before + used / 10);
     // Tables that were replaced are freed, too, some hundred commands later.
     let before = server.info("used_memory");

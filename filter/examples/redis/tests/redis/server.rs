@@ -162,6 +162,18 @@ fn spawn(module: &Path, dir: &Path, port: u16, args: &[String]) -> Child {
     command.spawn().expect("redis-server is installed")
 }
 
+/// Waits until this is so, and fails if it is not within a minute.
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "in a minute: {what}"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Sends a command and returns its reply.
 pub(crate) fn ask<T: FromRedisValue>(
     connection: &mut Connection,
