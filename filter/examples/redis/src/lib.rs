@@ -11,13 +11,20 @@ mod native_type;
 mod registry;
 mod stored;
 
+use std::panic;
+use std::ptr;
+
 use caught::caught;
-use redis_module::{Context, RedisString, Status};
+use redis_module::{Context, RedisString, Status, raw};
 
 /// Prepares what the macro below does not.
 fn init(ctx: &Context, _: &[RedisString]) -> Status {
     // A damaged payload is an error of the command that brought it, and not the server's end.
-    ctx.set_module_options(redis_module::raw::ModuleOptions::HANDLE_IO_ERRORS);
+    ctx.set_module_options(raw::ModuleOptions::HANDLE_IO_ERRORS);
+    // The standard error of a server is often nowhere.
+    panic::set_hook(Box::new(|panic| {
+        raw::redis_log(ptr::null_mut(), &panic.to_string().replace('\0', ""));
+    }));
     registry::register(ctx)
 }
 

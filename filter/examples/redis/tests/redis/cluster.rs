@@ -5,12 +5,11 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use redis::cluster::{ClusterClient, ClusterConnection};
 use redis::{Connection, RedisResult};
 
-use crate::server::{Server, ask};
+use crate::server::{Server, ask, until};
 
 // The recipe of README.md.
 /// A set of any size: a filter is one key on one node, so there are many, and an item's hash says
@@ -46,25 +45,32 @@ impl Sharded {
     }
 }
 
-fn cli(args: &[&str]) -> String {
+/// Stops the client when it is dropped, even by a panic.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn run_cli(args: &[&str]) -> String {
     let output = Command::new("redis-cli")
         .args(args)
         .output()
         .expect("redis-cli is installed");
-    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn cli(args: &[&str]) {
+    let output = run_cli(args);
     assert!(!output.contains("[ERR]"), "{args:?}: {output}");
-    output
 }
 
 fn await_ok(nodes: &[Server], what: impl Fn(&mut Connection) -> bool) {
-    let start = Instant::now();
-    while !nodes.iter().all(|node| what(&mut node.connect())) {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "the cluster does not agree"
-        );
-        thread::sleep(Duration::from_millis(50));
-    }
+    until("the cluster agrees", || {
+        nodes.iter().all(|node| what(&mut node.connect()))
+    });
 }
 
 fn is_ok(c: &mut Connection) -> bool {
@@ -151,7 +157,12 @@ fn a_set_in_a_cluster() {
             (held, number)
         });
         let mut moved = 0;
+        let stopping = Stop(&stop);
         for round in 0..4 {
+            let any = format!("127.0.0.1:{}", nodes[0].port);
+            until("the nodes agree", || {
+                !run_cli(&["--cluster", "check", &any]).contains("[ERR]")
+            });
             let masters: Vec<&Server> = nodes.iter().filter(|node| is_master(node)).collect();
             let (from, to) = (masters[round % 3], masters[(round + 1) % 3]);
             let before = slots(to);
@@ -169,7 +180,7 @@ fn a_set_in_a_cluster() {
             ]);
             moved += slots(to).abs_diff(before);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         let (now_held, number) = client.join().expect("no item is denied");
         held = now_held;
         (number, moved)
@@ -183,22 +194,16 @@ fn a_set_in_a_cluster() {
 
     // A master dies. Replication is asynchronous: wait until the replicas have everything.
     for node in nodes.iter().filter(|node| is_master(node)) {
-        while ask::<i64>(&mut node.connect(), "WAIT", &["1", "1000"]) < 1 {}
+        until("a replica has everything", || {
+            ask::<i64>(&mut node.connect(), "WAIT", &["1", "1000"]) >= 1
+        });
     }
     let victim = nodes.iter().position(is_master).expect("there are masters");
     nodes[victim].kill();
     let dead = nodes.remove(victim);
-    let start = Instant::now();
-    await_ok(&nodes, |c| {
-        is_ok(c) && ask::<String>(c, "CLUSTER", &["NODES"]).contains("fail")
+    until("a replica has taken over", || {
+        nodes.iter().filter(|node| is_master(node)).count() == 3
     });
-    while nodes.iter().filter(|node| is_master(node)).count() < 3 {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "no replica takes over"
-        );
-        thread::sleep(Duration::from_millis(50));
-    }
     await_ok(&nodes, is_ok);
     let mut set = sharded(&nodes);
     let denied = self::denied(&mut set, &held);
