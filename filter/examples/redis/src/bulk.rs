@@ -78,8 +78,8 @@ fn answer(job: Job) {
     // Whoever waits for it to be free waits no longer.
     drop(filter);
     // A reply needs no lock either. The client goes on when both are dropped.
-    caught(
-        || drop(ThreadSafeContext::with_blocked_client(client).reply(reply)),
-        || (),
-    );
+    let send = || {
+        ThreadSafeContext::with_blocked_client(client).reply(reply);
+    };
+    caught(send, || ());
 }

@@ -48,7 +48,7 @@ fn within(
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
 pub(crate) fn reserve(ctx: &Context, args: Args) -> RedisResult {
-    if args.len() < 3 || args.len() % 2 == 0 {
+    if args.len() < 3 || args.len().is_multiple_of(2) {
         return Err(RedisError::WrongArity);
     }
     let mut bucket_size = BUCKET_SIZE;

@@ -1,7 +1,7 @@
 //! A set in a cluster: three masters and three replicas, slots that move, and a master that dies.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,9 +22,7 @@ struct Sharded {
 
 impl Sharded {
     fn call(&mut self, command: &str, item: &str) -> RedisResult<bool> {
-        let mut hasher = filter::hashing::FixedState.build_hasher();
-        item.hash(&mut hasher);
-        let shard = hasher.finish() % self.shards;
+        let shard = filter::hashing::FixedState.hash_one(item) % self.shards;
         let key = format!("seen:{shard}");
         redis::cmd(command)
             .arg(key)
@@ -139,7 +137,7 @@ fn a_set_in_a_cluster() {
                 let item = format!("item {number}");
                 assert!(set.call("CF.ADD", &item).expect("it is added"));
                 held.insert(number);
-                if number % 3 == 0 {
+                if number.is_multiple_of(3) {
                     let old = number / 2;
                     let was = held.remove(&old);
                     let removed = set
