@@ -24,10 +24,7 @@ const CLIENTS: u64 = 8;
 const PIPELINED: u64 = 500;
 
 fn main() {
-    println!(
-        "{} keys, {CLIENTS} clients, {PIPELINED} commands at a time, {ROUNDS} rounds in turn\n",
-        KEYS
-    );
+    println!("{KEYS} keys, {CLIENTS} clients, {PIPELINED} commands at a time, {ROUNDS} rounds\n");
     beside_a_set();
     waiting();
 }
