@@ -93,12 +93,15 @@ fn a_save_beside_lookups() {
         looking
             .send_packed_command(&lookup)
             .expect("the server reads");
-        let saves = server.info("rdb_saves");
         let blocked = (0..1_000).any(|_| server.info("blocked_clients") == 1);
         assert!(blocked, "the lookups are over too soon");
         line(c, "BGSAVE");
         beside += server.info("blocked_clients");
-        until("the child has saved", || server.info("rdb_saves") > saves);
+        until("the child has ended", || {
+            server.info("rdb_bgsave_in_progress") == 0
+        });
+        let info: String = ask(c, "INFO", &["persistence"]);
+        assert!(info.contains("rdb_last_bgsave_status:ok"));
         let reply = looking.recv_response().expect("the server answers");
         assert!(matches!(reply, Value::Array(found) if found.len() == 500_000));
     }
