@@ -16,7 +16,7 @@ pub const MAX_CHAIN: usize = WordArray::MAX_ENTRIES;
 /// 0.95 one bucket in eight has an empty slot and most searches are short, but full buckets
 /// cluster: of 60,000 inserts the longest search looks at 200 to 280. With a limit of 512, one
 /// insert in 10^8 was refused on the way to 0.95.
-const MAX_NODES: usize = if cfg!(kcas_loom) { 16 } else { 1024 };
+pub const MAX_NODES: usize = if cfg!(kcas_loom) { 16 } else { 1024 };
 
 /// One bucket of a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

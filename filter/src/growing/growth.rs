@@ -30,7 +30,10 @@ impl<S> GrowingCuckooFilter<S> {
         if newest.is_nearly_empty() && self.tables.holds(tables) {
             return Err(InsertError::Crowded);
         }
-        let buckets = newest.table().number_of_buckets().saturating_mul(2);
+        let buckets = newest
+            .table()
+            .number_of_buckets()
+            .saturating_mul(Self::GROWTH);
         if buckets > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets });
         }

@@ -28,6 +28,7 @@ pub use epoch_cell::{Pinned, pin};
 use crate::filter::{Class, unless_too_many};
 use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
+use crate::path::MAX_NODES;
 use crate::update::Refused;
 pub use builder::GrowingBuilder;
 pub use reader::Reader;
@@ -241,6 +242,12 @@ impl<S> GrowingCuckooFilter<S> {
     /// The false positive rate of the maximum number of generations, all of them full and at their
     /// shortest fingerprints: 0.78 %.
     pub const MAX_FALSE_POSITIVE_RATE: f64 = schedule::MAX_FALSE_POSITIVE_RATE;
+
+    /// How many times as many buckets the next table of a generation has.
+    pub const GROWTH: usize = 2;
+
+    /// Maximum number of buckets that an insert looks at before the filter grows.
+    pub const MAX_SEARCHED_BUCKETS: usize = MAX_NODES;
 
     /// [`insert`](GrowingCuckooFilter::insert) for a key with this
     /// [`hash`](GrowingCuckooFilter::hash).
