@@ -2,11 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::thread;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::save::LoadError;
-use redis_module::raw;
+use filter::save::{LoadError, SaveError};
 
 /// The most bytes of a saved filter in one string: of an RDB file, of a chunk, of a command of an
 /// AOF.
@@ -68,7 +66,7 @@ impl Stored {
     }
 
     /// Writes the saved filter, or what there is of it.
-    pub(crate) fn save(&mut self, mut out: impl Write) -> io::Result<()> {
+    pub(crate) fn save(&self, mut out: impl Write) -> io::Result<()> {
         match self {
             Stored::Whole(whole) => whole.save(out),
             Stored::Arriving(arriving) => out.write_all(&arriving.bytes),
@@ -76,7 +74,7 @@ impl Stored {
     }
 
     /// Returns another value with the same content.
-    pub(crate) fn copy(&mut self) -> Result<Stored, LoadError> {
+    pub(crate) fn copy(&self) -> Result<Stored, LoadError> {
         let mut bytes = Vec::new();
         self.save(&mut bytes).map_err(LoadError::Io)?;
         Stored::begin(&bytes)
@@ -94,12 +92,15 @@ impl Stored {
 
 impl Whole {
     /// Saves the filter.
-    pub(crate) fn save(&mut self, out: impl Write) -> io::Result<()> {
-        exclusive(&mut self.filter).write_to(out)
+    pub(crate) fn save(&self, out: impl Write) -> io::Result<()> {
+        self.filter.write_to(out).map_err(|error| match error {
+            SaveError::Io(error) => error,
+            SaveError::Snapshot(error) => io::Error::other(error),
+        })
     }
 
     /// Returns at most a piece of the saved filter, from this byte on; nothing after its end.
-    pub(crate) fn piece(&mut self, from: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn piece(&self, from: u64) -> io::Result<Vec<u8>> {
         let mut window = Window {
             skip: from,
             bytes: Vec::new(),
@@ -111,8 +112,13 @@ impl Whole {
     }
 
     /// Frees what is not needed.
-    pub(crate) fn compact(&mut self) -> Result<(), filter::InsertError> {
-        exclusive(&mut self.filter).shrink_to_fit()
+    pub(crate) fn compact(&self) -> Result<(), filter::InsertError> {
+        self.filter.shrink();
+        // Only this thread inserts.
+        if self.filter.is_empty() {
+            self.filter.clear()?;
+        }
+        Ok(())
     }
 }
 
@@ -154,22 +160,6 @@ fn parsed(mut bytes: &[u8]) -> Result<Result<GrowingCuckooFilter, u64>, LoadErro
         Err(LoadError::Truncated { bytes: least }) => Ok(Err(least)),
         Err(error) => Err(error),
     }
-}
-
-/// Waits until no lookups in the worker thread have the filter, which takes no longer than they do.
-fn exclusive(filter: &mut Arc<GrowingCuckooFilter>) -> &mut GrowingCuckooFilter {
-    while Arc::get_mut(filter).is_none() {
-        // SAFETY: without a context, only the server's own flags are read.
-        let flags =
-            unsafe { raw::RedisModule_GetContextFlags.map(|flags| flags(std::ptr::null_mut())) };
-        if flags.is_some_and(|flags| flags as u32 & raw::REDISMODULE_CTX_FLAGS_IS_CHILD != 0) {
-            // The worker had it when this process was forked, and the process has no worker.
-            // SAFETY: so nobody else has a reference, whatever the count says.
-            return unsafe { &mut *Arc::as_ptr(filter).cast_mut() };
-        }
-        thread::yield_now();
-    }
-    Arc::get_mut(filter).expect("only this thread gives it to the worker")
 }
 
 /// Keeps a piece of what is written.
