@@ -7,8 +7,8 @@
 //! # The model
 //!
 //! - **A core** is a coroutine with a clock. All run on one thread. The core whose clock is behind
-//!   all others' runs until its next access to shared memory. Before each access passes *compute
-//!   time*: what an operation takes on one thread, less what the model charges for its accesses there,
+//!   all others' runs until its next access to shared memory. *Compute time* passes before each
+//!   access: what an operation takes on one thread, less what the model charges for its accesses there,
 //!   shared evenly among them. So a lock is held for as long as what is done under it takes. It varies
 //!   by a tenth at random. A run is determined by its seed.
 //! - **A line** of 64 bytes is had by one core alone, or by several that only read it. An access to

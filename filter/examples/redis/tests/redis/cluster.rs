@@ -22,7 +22,7 @@ struct Sharded {
 
 impl Sharded {
     fn call(&mut self, command: &str, item: &str) -> RedisResult<bool> {
-        let shard = filter::hashing::FixedState.hash_one(item) % self.shards;
+        let shard = filter::hashing::FixedState.hash_one(("shard", item)) % self.shards;
         let key = format!("seen:{shard}");
         redis::cmd(command)
             .arg(key)
