@@ -92,7 +92,7 @@ const HEADER_BYTES: usize = 40;
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// The filter could not be copied. Nothing was written, unless a growing filter has several
-    /// generations: then some of them perhaps were.
+    /// generations: then some of them may have been.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The writer failed, perhaps after part of the filter was written.
