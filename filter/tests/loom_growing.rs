@@ -78,7 +78,7 @@ fn remove_while_a_table_is_split() {
 /// Two inserts that both find the table full.
 #[test]
 fn two_inserts_that_split_a_table() {
-    explore("two_inserts_that_split_a_table", 2, 9_400, move || {
+    explore("two_inserts_that_split_a_table", 2, 6_500, move || {
         let filter = holding(1, &residents());
         let new = [key(0, 4, 0), key(0, 5, 0)];
         let other = caller(&filter, 1, move |other| {
