@@ -252,8 +252,9 @@ fn saves_under_churn<F: HashFilter + Sync>(
             let _done = Done(&done);
             for writer in 0..writers {
                 let (filter, done, operations) = (&filter, &done, &operations);
-                let first = staying + writer * hot / writers;
-                let own = Vec::from_iter((first..first + (hot / writers).max(1)).map(hash));
+                let share = (hot / writers).max(1);
+                let first = staying + writer * share;
+                let own = Vec::from_iter((first..first + share).map(hash));
                 scope.spawn(move || {
                     let counted = |hashes: &[u64], operation: &dyn Fn(u64)| {
                         for hashes in hashes.chunks(COUNTED) {

@@ -60,7 +60,9 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// meanwhile can be saved twice.)
     ///
     /// **Time.** For the others it is as if the filter grew for as long as it takes to copy its
-    /// newest table; after that, while the writer is still at work, nobody is slowed down.
+    /// newest table; after that, while the writer is still at work, nobody is slowed down. (Measured
+    /// on two busy cores, for one to two million keys, to memory: 27 ms alone, 21 to 115 ms beside one
+    /// to four writers, who reached a half to three quarters of their speed meanwhile.)
     ///
     /// **Memory.** Until the call ends: as much as the newest table takes, and a buffer of 16 KiB.
     ///
