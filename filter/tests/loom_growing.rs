@@ -165,6 +165,16 @@ fn together() -> [u64; 4] {
     [0, 1, 2, 3].map(|nth| key(0, nth, 0))
 }
 
+/// Returns a filter of two generations, and what it holds: all but the last in the older one.
+fn of_two_generations() -> (Arc<Growing>, Vec<u64>) {
+    let mut held = together().to_vec();
+    let filter = holding(1, &held);
+    held.push(key(0, 9, 0));
+    filter.insert(&held[4]).unwrap();
+    assert_eq!(filter.tables().len(), 2);
+    (filter, held)
+}
+
 /// Two unique inserts of one key, one of which may begin a new generation while the other still
 /// takes the old one for the newest; a remove makes room there. (With at most 3 preemptions there
 /// are 387,745 executions, in two minutes.)
@@ -202,13 +212,7 @@ fn lookup_of_a_key_that_changes_generations() {
         2,
         6_500,
         move || {
-            // Two generations; the key is in the older one.
-            let filter = holding(1, &together());
-            let another = key(0, 9, 0);
-            filter.insert(&another).unwrap();
-            assert_eq!(filter.tables().len(), 2);
-            let mut held = together().to_vec();
-            held.push(another);
+            let (filter, held) = of_two_generations();
             let hopping = held[0];
             let adder = caller(&filter, 1, move |adder| {
                 assert_eq!(adder.insert(hopping), Ok(()));
@@ -344,12 +348,7 @@ fn copy_of_a_key_that_changes_generations() {
         2,
         33_000,
         move || {
-            let filter = holding(1, &together());
-            let another = key(0, 9, 0);
-            filter.insert(&another).unwrap();
-            assert_eq!(filter.tables().len(), 2);
-            let mut held = together().to_vec();
-            held.push(another);
+            let (filter, held) = of_two_generations();
             let hopping = held[0];
             let adder = caller(&filter, 1, move |adder| {
                 assert_eq!(adder.insert(hopping), Ok(()));

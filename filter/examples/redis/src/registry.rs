@@ -1,4 +1,4 @@
-//! The commands, as the server is told of them.
+//! Registers the commands with the server.
 
 use std::ffi::{CStr, c_int};
 use std::mem;
