@@ -145,7 +145,7 @@ mod tests {
 
     fn rule() -> StoppingRule {
         StoppingRule {
-            least: 7,
+            least: 10,
             most: 20,
             precision: Some(0.05),
             budget: Some(100 * SECOND),
@@ -167,30 +167,30 @@ mod tests {
         let reason = |rounds, imprecision, spent| {
             rule().reason(&progress(rounds, imprecision, spent * SECOND))
         };
-        assert_eq!(reason(6, 0.0, 99), None, "the least is always made");
-        assert_eq!(reason(7, 0.05, 7), Some(Reason::Precise));
-        assert_eq!(reason(7, 0.051, 7), None);
+        assert_eq!(reason(9, 0.0, 99), None, "the least is always made");
+        assert_eq!(reason(10, 0.05, 7), Some(Reason::Precise));
+        assert_eq!(reason(10, 0.051, 7), None);
         assert_eq!(reason(19, 0.051, 9), None, "a round still fits");
         assert_eq!(reason(20, 0.051, 9), Some(Reason::MostRounds(0.051)));
-        assert_eq!(reason(7, 0.06, 10), Some(Reason::OutOfTime(0.06)));
+        assert_eq!(reason(10, 0.06, 10), Some(Reason::OutOfTime(0.06)));
         assert_eq!(reason(20, 0.04, 99), Some(Reason::Precise));
     }
 
     #[test]
     fn few_rounds_are_never_precise() {
         let rule = StoppingRule { least: 1, ..rule() };
-        assert_eq!(rule.reason(&progress(4, 0.0, SECOND)), None);
+        assert_eq!(rule.reason(&progress(FEWEST - 1, 0.0, SECOND)), None);
         assert_eq!(
-            rule.reason(&progress(5, 0.0, SECOND)),
+            rule.reason(&progress(FEWEST, 0.0, SECOND)),
             Some(Reason::Precise)
         );
     }
 
     #[test]
     fn without_more_rounds_all_ends_as_planned() {
-        let rule = StoppingRule { most: 7, ..rule() };
-        assert_eq!(rule.reason(&progress(6, 0.0, SECOND)), None);
-        let planned = rule.reason(&progress(7, 9.0, 99 * SECOND));
+        let rule = StoppingRule { most: 10, ..rule() };
+        assert_eq!(rule.reason(&progress(9, 0.0, SECOND)), None);
+        let planned = rule.reason(&progress(10, 9.0, 99 * SECOND));
         assert_eq!(planned, Some(Reason::AsPlanned));
     }
 

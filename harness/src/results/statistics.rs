@@ -198,6 +198,15 @@ impl<'a> Results<'a> {
         self.rows.iter().filter(there).any(|row| row.oversubscribed)
     }
 
+    /// Returns the least number of threads of a case, and the greatest without more threads than
+    /// cores, each once. The axis must be of threads.
+    pub fn one_and_all(&self, case: &Case) -> Vec<f64> {
+        let mut places = self.places(case);
+        places.retain(|&place| !self.oversubscribed(case, place));
+        let ends = places.first().into_iter().chain(places.last());
+        distinct(ends.copied())
+    }
+
     /// Summarises the throughput over the rounds, in million operations per second; `None` if
     /// nothing was measured.
     pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {

@@ -1,6 +1,6 @@
 //! Median and spread of some numbers, whatever they measure.
 
-use crate::results::bootstrap;
+use crate::results::median;
 
 /// Median and spread of some measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,24 +13,33 @@ pub struct Summary {
     pub median: f64,
     /// The largest value.
     pub max: f64,
-    /// The lower end of the median's [95 % interval](bootstrap::of_median).
+    /// The lower end of the median's [95 % interval](median::interval).
     pub low: f64,
     /// The upper end of that interval.
     pub high: f64,
+    /// For ratios: how likely they lie as unevenly around 1 [by chance](median::sign_test).
+    pub by_chance: f64,
 }
 
 impl Summary {
     /// Summarises the values; `None` if there are none.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        let (low, high) = bootstrap::of_median(&values)?;
+        let (low, high) = median::interval(&mut values)?;
         Some(Self {
             count: values.len(),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
-            median: bootstrap::median(&mut values),
+            median: median::median(&mut values),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             low,
             high,
+            by_chance: median::sign_test(&values),
         })
+    }
+
+    /// Formats the median with its interval.
+    pub fn shown(&self, number: impl Fn(f64) -> String) -> String {
+        let [low, median, high] = [self.low, self.median, self.high].map(number);
+        format!("{median} [{low}–{high}]")
     }
 }
 
@@ -45,6 +54,8 @@ mod tests {
         assert_eq!(summary.median, 3.0);
         assert_eq!(Summary::of(vec![2.0, 4.0]).unwrap().median, 3.0);
         assert_eq!((summary.low, summary.high), (1.0, 5.0));
+        // Four are above 1, and none is below.
+        assert_eq!(summary.by_chance, 2.0 / 16.0);
         let single = Summary::of(vec![7.0]).unwrap();
         assert_eq!((single.min, single.median, single.max), (7.0, 7.0, 7.0));
         assert_eq!((single.low, single.high), (7.0, 7.0));

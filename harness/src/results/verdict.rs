@@ -1,83 +1,53 @@
 //! Which claims the measurements over rounds allow, and how they are shown: one rule for all
 //! tables, sentences and marks.
 //!
-//! A value is reported as the median over the rounds, with its [95 % bootstrap
-//! interval](crate::results::bootstrap). A claim needs [`FEWEST`] rounds; the claim that one
-//! subject is faster than another also needs an interval of their ratio that excludes 1. Where no
-//! claim is possible, a table has a [mark](Verdict::mark) and a sentence a
+//! A value is reported as the median over the rounds, with its [95 % interval](crate::results::median).
+//! A claim needs [`FEWEST`] rounds. The claim that one subject is faster than another also needs a
+//! ratio that chance does not explain, and that is at least [`SMALLEST_EFFECT`]. Where no claim is
+//! possible, a table has a [mark](Verdict::mark) and a sentence a
 //! [reservation](Verdict::reservation).
+//!
+//! Of many comparisons some seem to differ by chance: one in twenty where nothing does. A [`Judge`]
+//! therefore asks for more the more comparisons a page makes, by the rule of Benjamini and Hochberg
+//! (*Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57(1), 1995):
+//! of all claims of a page, one in twenty is false on average, or fewer.
 
+use std::cell::RefCell;
+
+use crate::results::median::CONFIDENCE;
 use crate::results::series::Series;
 use crate::results::summary::Summary;
 
-/// The fewest rounds that allow a claim: with fewer, the interval is the range, and
-/// [covers](crate::results::bootstrap) the truth less often than it promises.
-pub const FEWEST: usize = 5;
+/// The fewest rounds that allow a claim.
+pub const FEWEST: usize = 9;
+
+/// The smallest ratio, or its inverse, that allows a claim: nearer ones are found between a subject
+/// and itself (`experiments/same.toml`).
+pub const SMALLEST_EFFECT: f64 = 1.02;
 
 /// Name of the interval, for the notes under a table.
-pub const INTERVAL: &str = "its 95 % bootstrap interval";
+pub const INTERVAL: &str = "its exact 95 % interval";
 
 /// An interval is wide if its upper end is more than this many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
 
-/// What the interval of a ratio of throughputs says.
+/// What may be said of a ratio of throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The whole interval is above 1.
+    /// It is above 1.
     Faster,
-    /// The whole interval is below 1.
+    /// It is below 1.
     Slower,
-    /// The interval includes 1.
+    /// It cannot be told from 1, or is so near that a subject may differ as much from itself.
     TooCloseToCall,
-    /// The interval includes 1 and is wider than a factor of [`TOO_WIDE`], or that of one of its
-    /// subjects against itself one round later is this wide.
+    /// It cannot be told from 1, and its interval is wider than a factor of [`TOO_WIDE`], or that of
+    /// one of its subjects against itself one round later is this wide.
     TooNoisy,
     /// There are fewer than [`FEWEST`] rounds.
     TooFewRounds,
 }
 
-/// A value over rounds, with its interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// Number of rounds.
-    pub rounds: usize,
-    /// The value.
-    pub value: f64,
-    /// The lower end of its interval.
-    pub low: f64,
-    /// The upper end of its interval.
-    pub high: f64,
-}
-
-impl From<&Summary> for Spread {
-    /// Uses the median as the value.
-    fn from(summary: &Summary) -> Self {
-        Self {
-            rounds: summary.count,
-            value: summary.median,
-            low: summary.low,
-            high: summary.high,
-        }
-    }
-}
-
 impl Verdict {
-    /// Judges this ratio by itself.
-    pub fn of(ratio: impl Into<Spread>) -> Self {
-        let ratio = &ratio.into();
-        if let Some(too_few) = Self::of_rounds(ratio.rounds) {
-            too_few
-        } else if ratio.low > 1.0 {
-            Self::Faster
-        } else if ratio.high < 1.0 {
-            Self::Slower
-        } else if is_too_wide(ratio) {
-            Self::TooNoisy
-        } else {
-            Self::TooCloseToCall
-        }
-    }
-
     /// Returns what prevents a claim about any value over this many rounds.
     pub fn of_rounds(rounds: usize) -> Option<Self> {
         (rounds < FEWEST).then_some(Self::TooFewRounds)
@@ -105,17 +75,18 @@ impl Verdict {
 
     /// Explains its mark.
     pub fn explanation(self) -> String {
+        let nearest = (SMALLEST_EFFECT - 1.0) * 100.0;
         match self {
-            Self::Faster => "faster: the interval is above 1".into(),
-            Self::Slower => "slower: the interval is below 1".into(),
-            Self::TooCloseToCall => "too close to call: the interval includes 1".into(),
+            Self::Faster => "faster".into(),
+            Self::Slower => "slower".into(),
+            Self::TooCloseToCall => format!(
+                "too close to call: nearer to 1 than {nearest:.0} %, or chance explains it among so many comparisons"
+            ),
             Self::TooNoisy => format!(
-                "no claim, the machine was too noisy: the interval includes 1, and spans more than a factor of \
-                 {TOO_WIDE}, or that of a subject over itself one round later does"
+                "no claim, the machine was too noisy: chance explains the ratio, and its interval spans more than a \
+                 factor of {TOO_WIDE}, or that of a subject over itself one round later does"
             ),
-            Self::TooFewRounds => format!(
-                "no claim: fewer than {FEWEST} rounds, and the interval is no more than their range"
-            ),
+            Self::TooFewRounds => format!("no claim: fewer than {FEWEST} rounds"),
         }
     }
 }
@@ -125,8 +96,8 @@ impl Verdict {
 pub struct Comparison {
     /// The ratio, taken within rounds.
     pub ratio: Summary,
-    /// The claim it allows.
-    pub verdict: Verdict,
+    /// Whether a subject itself varies too much from round to round to be called close to another.
+    varies: bool,
 }
 
 impl Comparison {
@@ -134,25 +105,76 @@ impl Comparison {
     pub fn of(ratio: Summary) -> Self {
         Self {
             ratio,
-            verdict: Verdict::of(&ratio),
+            varies: false,
         }
     }
 
-    /// Compares two series; `None` if no round has both. If either varies too much [from round to
-    /// round](Series::over_itself), they are not called close.
+    /// Compares two series; `None` if no round has both.
     pub fn between(a: &Series, b: &Series) -> Option<Self> {
-        let comparison = Self::of(a.over(b).summary()?);
         let mut themselves = [a, b]
             .into_iter()
             .filter_map(|series| series.over_itself().summary());
-        Some(match comparison.verdict {
-            // The ratio may be wide only because the speed of the machine varied.
-            Verdict::TooCloseToCall if themselves.any(|of| is_too_wide(&(&of).into())) => Self {
-                verdict: Verdict::TooNoisy,
-                ..comparison
-            },
-            _ => comparison,
+        Some(Self {
+            ratio: a.over(b).summary()?,
+            varies: themselves.any(|of| is_too_wide(&of)),
         })
+    }
+}
+
+/// Judges all comparisons of one page.
+#[derive(Debug)]
+pub struct Judge {
+    /// The probability from which on chance explains a ratio.
+    level: f64,
+    /// How likely chance explains each ratio judged so far.
+    judged: RefCell<Vec<f64>>,
+}
+
+impl Judge {
+    fn at(level: f64) -> Self {
+        Self {
+            level,
+            judged: RefCell::default(),
+        }
+    }
+
+    /// Makes a page twice: first to see which comparisons it makes, then with a judge who asks for
+    /// as much as so many require. A comparison that is shown twice counts twice.
+    pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
+        let first = Self::at(1.0 - CONFIDENCE);
+        page(&first);
+        page(&Self::at(first.corrected()))
+    }
+
+    /// Says what may be said of a ratio.
+    pub fn verdict(&self, of: &Comparison) -> Verdict {
+        let ratio = &of.ratio;
+        if let Some(too_few) = Verdict::of_rounds(ratio.count) {
+            return too_few;
+        }
+        self.judged.borrow_mut().push(ratio.by_chance);
+        if ratio.by_chance > self.level {
+            // The ratio may be wide only because the speed of the machine varied.
+            return match of.varies || is_too_wide(ratio) {
+                true => Verdict::TooNoisy,
+                false => Verdict::TooCloseToCall,
+            };
+        }
+        match ratio.median {
+            SMALLEST_EFFECT.. => Verdict::Faster,
+            median if median <= 1.0 / SMALLEST_EFFECT => Verdict::Slower,
+            _ => Verdict::TooCloseToCall,
+        }
+    }
+
+    /// The level at which at most one in twenty of those that pass is expected to be due to chance.
+    fn corrected(&self) -> f64 {
+        let mut judged = self.judged.borrow().clone();
+        judged.sort_unstable_by(f64::total_cmp);
+        let rate = (1.0 - CONFIDENCE) / judged.len() as f64;
+        let levels = (1..=judged.len()).map(|rank| rank as f64 * rate);
+        let passed = judged.iter().zip(levels).filter(|&(p, level)| *p <= level);
+        passed.last().map_or(0.0, |(_, level)| level)
     }
 }
 
@@ -169,13 +191,20 @@ pub struct Marks(Vec<Verdict>);
 
 impl Marks {
     /// Formats a ratio with the mark of its verdict; a dash if nothing was measured.
-    pub fn ratio(&mut self, comparison: Option<Comparison>) -> String {
-        match comparison {
-            None => "–".into(),
-            Some(Comparison { ratio, verdict }) => {
-                self.shown(&ratio, Some(verdict), |ratio| format!("{ratio:.2}"))
-            }
-        }
+    pub fn ratio(&mut self, judge: &Judge, comparison: Option<Comparison>) -> String {
+        let shown = |of| self.number(judge, &of, |ratio| format!("{ratio:.2}"));
+        comparison.map_or("–".into(), shown)
+    }
+
+    /// Formats a ratio with `number`, and the mark of its verdict.
+    pub fn number(
+        &mut self,
+        judge: &Judge,
+        of: &Comparison,
+        number: impl Fn(f64) -> String,
+    ) -> String {
+        let verdict = judge.verdict(of);
+        self.shown(&of.ratio, Some(verdict), number)
     }
 
     /// Formats a value that is no ratio, marked if there are too few rounds.
@@ -183,18 +212,15 @@ impl Marks {
         self.shown(value, Verdict::of_rounds(value.count), number)
     }
 
-    /// Formats a value with `number`, and the mark of this verdict.
-    pub fn shown(
+    fn shown(
         &mut self,
-        value: impl Into<Spread>,
+        value: &Summary,
         verdict: Option<Verdict>,
         number: impl Fn(f64) -> String,
     ) -> String {
         self.0.extend(verdict);
-        let value = value.into();
-        let [low, middle, high] = [value.low, value.value, value.high].map(number);
         let mark = verdict.map_or("", Verdict::mark);
-        let shown = format!("{middle} [{low}–{high}] {mark}");
+        let shown = format!("{} {mark}", value.shown(number));
         shown.trim_end().to_owned()
     }
 
@@ -208,7 +234,7 @@ impl Marks {
 }
 
 /// Returns whether the interval is too wide for a claim; true also if it is not a number.
-fn is_too_wide(ratio: &Spread) -> bool {
+fn is_too_wide(ratio: &Summary) -> bool {
     let width = ratio.high / ratio.low;
     width.is_nan() || width > TOO_WIDE
 }
@@ -219,34 +245,78 @@ mod tests {
     use crate::results::record::{Row, sample};
     use crate::results::statistics::{Case, Results};
 
-    fn ratio(low: f64, high: f64, count: usize) -> Summary {
-        let median = f64::midpoint(low, high);
-        Summary {
-            count,
-            low,
-            high,
-            ..Summary::of(vec![median]).unwrap()
-        }
+    /// Judges these ratios alone.
+    fn alone(ratios: &[f64]) -> Verdict {
+        let ratio = Summary::of(ratios.to_vec()).unwrap();
+        Judge::of_page(|judge| judge.verdict(&Comparison::of(ratio)))
     }
 
     #[test]
-    fn the_interval_decides() {
+    fn the_sides_of_one_decide() {
         use Verdict::*;
-        for (low, high, verdict) in [
-            (1.01, 1.5, Faster),
-            (0.7, 0.99, Slower),
-            (0.9, 1.1, TooCloseToCall),
-            (1.0, 1.1, TooCloseToCall),
-            (0.9, 1.0, TooCloseToCall),
-            (2.0, 4.0, Faster),
-            (2.0, 4.1, Faster),
-            (0.7, 1.5, TooNoisy),
-            (0.0, f64::INFINITY, TooNoisy),
-            (f64::NAN, f64::NAN, TooNoisy),
+        let nine = |below: usize, [low, high]: [f64; 2]| {
+            let ratios = (0..9).map(|at| if at < below { low } else { high });
+            ratios.collect::<Vec<_>>()
+        };
+        for (below, ends, verdict) in [
+            (0, [0.9, 1.1], Faster),
+            (1, [0.9, 1.1], Faster),
+            (2, [0.9, 1.1], TooCloseToCall),
+            (7, [0.9, 1.1], TooCloseToCall),
+            (8, [0.9, 1.1], Slower),
+            (0, [0.9, 1.01], TooCloseToCall),
+            (9, [0.99, 1.1], TooCloseToCall),
+            (0, [0.9, SMALLEST_EFFECT], Faster),
+            (4, [0.5, 1.5], TooNoisy),
+            (1, [0.0, f64::INFINITY], Faster),
+            (3, [0.0, f64::INFINITY], TooNoisy),
         ] {
-            assert_eq!(Verdict::of(&ratio(low, high, 5)), verdict, "{low}–{high}");
-            assert_eq!(Verdict::of(&ratio(low, high, 4)), TooFewRounds);
+            assert_eq!(alone(&nine(below, ends)), verdict, "{below} {ends:?}");
+            assert_eq!(alone(&nine(below, ends)[..8]), TooFewRounds);
         }
+    }
+
+    /// Two of a hundred comparisons differ.
+    #[test]
+    fn many_comparisons_are_asked_for_more() {
+        let of = |below: usize, rounds: usize| {
+            let ratio = |round| if round < below { 0.9 } else { 1.1 };
+            Comparison::of(Summary::of((0..rounds).map(ratio).collect()).unwrap())
+        };
+        let claims = |differing: &Comparison, count: usize| {
+            Judge::of_page(|judge| {
+                let same = (2..count).map(|_| of(7, 15));
+                let all = same.chain([*differing; 2]);
+                all.filter(|of| judge.verdict(of) == Verdict::Faster)
+                    .count()
+            })
+        };
+        // Three of 15 below 1 happen by chance in 3.5 % of all cases.
+        assert_eq!([2, 100].map(|count| claims(&of(3, 15), count)), [2, 0]);
+        // Chance does not make all of 15.
+        assert_eq!([2, 100].map(|count| claims(&of(0, 15), count)), [2, 2]);
+        // Nothing is claimed for want of rounds, and nothing is asked of others because of it.
+        let judge = Judge::at(0.05);
+        judge.verdict(&of(0, 8));
+        assert_eq!(judge.judged.borrow().len(), 0);
+    }
+
+    #[test]
+    fn the_level_is_that_of_benjamini_and_hochberg() {
+        let corrected = |judged: &[f64]| {
+            let judge = Judge::at(0.05);
+            judge.judged.borrow_mut().extend(judged);
+            judge.corrected()
+        };
+        // The example of their article, section 3.2: the four smallest pass.
+        let article = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+            0.5719, 0.6528, 0.7590, 1.0,
+        ];
+        let level = corrected(&article);
+        assert_eq!(article.iter().filter(|&&p| p <= level).count(), 4);
+        assert_eq!(corrected(&[0.5, 0.9]), 0.0);
+        assert_eq!(corrected(&[]), 0.0);
     }
 
     /// Returns rounds of two subjects with these speeds; the first subject is alternately faster by
@@ -266,17 +336,17 @@ mod tests {
         let rows = rounds_of(times, speeds);
         let results = Results::of(&rows);
         let found = results.comparison(&results.cases()[0], 2.0, "a", "b");
-        found.map(|found| found.verdict)
+        found.map(|found| Judge::of_page(|judge| judge.verdict(&found)))
     }
 
     #[test]
     fn a_machine_that_differs_from_itself_allows_no_claim_of_nearness() {
-        let (calm, twice, near) = ([10.0; 7], [1.5, 1.5], [0.9, 1.1]);
+        let (calm, twice, near) = ([10.0; 9], [1.5, 1.5], [0.9, 1.1]);
         assert_eq!(verdict(twice, &calm), Some(Verdict::Faster));
         assert_eq!(verdict(near, &calm), Some(Verdict::TooCloseToCall));
-        let drifting = [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0];
+        let drifting = [10.0, 9.5, 9.0, 8.5, 8.0, 7.5, 7.0, 6.5, 6.0];
         assert_eq!(verdict(near, &drifting), Some(Verdict::TooCloseToCall));
-        let jumping = [10.0, 2.0, 10.0, 2.0, 10.0, 2.0, 10.0];
+        let jumping = [10.0, 2.0, 10.0, 2.0, 10.0, 2.0, 10.0, 2.0, 10.0];
         assert_eq!(verdict(near, &jumping), Some(Verdict::TooNoisy));
         // Ratios within rounds hide it.
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));

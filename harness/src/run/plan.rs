@@ -9,6 +9,7 @@ use subject::Operations;
 use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
 use crate::results::record::Row;
+use crate::run::order;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 
@@ -31,6 +32,8 @@ pub struct Part {
     pub subjects: Vec<String>,
     /// What is measured in every round.
     pub points: Vec<Point>,
+    /// Seed of the order of subjects in later rounds.
+    pub seed: u64,
 }
 
 /// What differs between the measurements of a subject in one round.
@@ -124,6 +127,7 @@ impl Plan {
                     workload: workload.clone(),
                     subjects: able,
                     points: points.clone(),
+                    seed: experiment.seed.wrapping_add(plan.parts.len() as u64),
                 });
             }
         }
@@ -152,19 +156,19 @@ impl Plan {
 }
 
 impl Part {
-    /// Returns the measurements of one round, numbered from 1. Each round starts with the next
-    /// subject.
+    /// Returns the measurements of one round, numbered from 1, with the subjects in an
+    /// [order](crate::run::order) of its own at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
-        let mut subjects = self.subjects.clone();
-        subjects.rotate_left((round - 1) % self.subjects.len());
-        let of = |point: &Point| {
+        let of = |(turn, point): (usize, &Point)| {
+            let mut subjects = self.subjects.clone();
+            order::shuffle(&mut subjects, self.seed, round, turn);
             let Point {
                 threads,
                 frozen,
                 offered_mops,
             } = *point;
-            subjects.iter().map(move |subject| Measurement {
-                subject: subject.clone(),
+            subjects.into_iter().map(move |subject| Measurement {
+                subject,
                 workload: self.workload.clone(),
                 threads,
                 frozen,
@@ -172,7 +176,7 @@ impl Part {
                 round,
             })
         };
-        self.points.iter().flat_map(of).collect()
+        self.points.iter().enumerate().flat_map(of).collect()
     }
 
     /// Returns whether the row is of this workload.
@@ -229,17 +233,30 @@ mod tests {
     }
 
     #[test]
-    fn rounds_interleave_and_rotate_the_subjects() {
-        let part = &plan(&["lock-free", "segment-lock", "global-lock"]).parts[0];
-        let order = |threads, round| -> Vec<String> {
+    fn rounds_interleave_and_shuffle_the_subjects() {
+        let names = ["lock-free", "segment-lock", "global-lock"];
+        let parts = plan(&names).parts;
+        let order_of = |part: &Part, threads, round| -> Vec<String> {
             let measurements = part.round(round).into_iter();
             let of_threads = measurements.filter(|made| made.threads == threads);
             of_threads.map(|made| made.subject).collect()
         };
-        assert_eq!(order(1, 1), ["lock-free", "segment-lock", "global-lock"]);
-        assert_eq!(order(2, 1), order(1, 1));
-        assert_eq!(order(1, 2), ["segment-lock", "global-lock", "lock-free"]);
-        assert_eq!(order(2, 4), order(1, 1));
+        let order = |threads, round| order_of(&parts[0], threads, round);
+        assert_eq!(order(1, 1), names);
+        assert_eq!(order(2, 1), names);
+        let differ = |a: &dyn Fn(usize) -> Vec<String>, b: &dyn Fn(usize) -> Vec<String>| {
+            assert!((2..20).any(|round| a(round) != b(round)));
+        };
+        differ(&|round| order(1, round), &|_| order(1, 1));
+        differ(&|round| order(1, round), &|round| order(2, round));
+        differ(&|round| order(1, round), &|round| {
+            order_of(&parts[1], 1, round)
+        });
+        for round in 2..20 {
+            let mut found = order(1, round);
+            found.sort();
+            assert_eq!(found, ["global-lock", "lock-free", "segment-lock"]);
+        }
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl<'a> Simulated<'a> {
             workload: measurement.workload.clone(),
             subjects: Vec::new(),
             points: Vec::new(),
+            seed: 0,
         };
         let one = Measurement {
             threads: 1,

@@ -1,7 +1,8 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
-use crate::results::verdict::{Comparison, Verdict};
+use crate::results::verdict::{Comparison, Judge, Verdict};
+use crate::show::matrix::Cell;
 
 /// What a page says of results, besides figure and table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Story {
     pub(crate) headlines: Vec<String>,
     /// What the data say of other subjects.
     pub(crate) findings: Vec<Finding>,
+    /// The cells of the page's matrix.
+    pub(crate) cells: Vec<Cell>,
     /// What else the data say.
     pub(crate) sentences: Vec<String>,
 }
@@ -27,36 +30,67 @@ pub(crate) struct Finding {
     pub(crate) text: String,
     /// Whether the first subject is slower somewhere.
     pub(crate) lost: bool,
+    /// Whether every place where it is slower is in the matrix.
+    pub(crate) in_matrix: bool,
 }
 
 /// The words for a ratio.
 pub(crate) struct Words {
+    /// Whether more is better.
+    pub(crate) is_good: bool,
     pub(crate) above_one: &'static str,
     pub(crate) below_one: &'static str,
     pub(crate) quantity: &'static str,
 }
 
+impl Words {
+    /// Returns the verdict that means a loss, then the one that means a gain.
+    pub(crate) fn losing_first(&self) -> [Verdict; 2] {
+        match self.is_good {
+            true => [Verdict::Slower, Verdict::Faster],
+            false => [Verdict::Faster, Verdict::Slower],
+        }
+    }
+}
+
 pub(crate) const THROUGHPUT: Words = Words {
+    is_good: true,
     above_one: "faster",
     below_one: "slower",
     quantity: "the throughput",
 };
 
-/// Returns one clause for each verdict, naming the places at which it holds.
-pub(crate) fn clauses(
-    words: &Words,
-    named: impl Fn(&[f64]) -> String,
-    at: &[(f64, Comparison)],
-) -> String {
+/// A ratio at one place on an axis, and what may be said of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judged {
+    pub(crate) place: f64,
+    pub(crate) ratio: f64,
+    pub(crate) verdict: Verdict,
+}
+
+impl Judged {
+    pub(crate) fn at(place: f64, of: &Comparison, judge: &Judge) -> Self {
+        Self {
+            place,
+            ratio: of.ratio.median,
+            verdict: judge.verdict(of),
+        }
+    }
+}
+
+/// Returns one clause for each verdict, naming the places at which it holds. What is lost comes
+/// first.
+pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
     let Words {
         above_one,
         below_one,
         quantity,
+        ..
     } = words;
     let clause = |verdict: Verdict| {
-        let of = at.iter().filter(|(_, of)| of.verdict == verdict);
-        let places: Vec<f64> = of.clone().map(|&(place, _)| place).collect();
-        let ratios = of.map(|(_, of)| of.ratio.median);
+        let of = at.iter().filter(|of| of.verdict == verdict);
+        let places: Vec<f64> = of.clone().map(|of| of.place).collect();
+        let ratios = of.map(|of| of.ratio);
         let least = ratios.clone().fold(f64::INFINITY, f64::min);
         let most = ratios.fold(0.0, f64::max);
         let times = if format!("{least:.2}") == format!("{most:.2}") {
@@ -79,9 +113,10 @@ pub(crate) fn clauses(
             Verdict::TooFewRounds => format!("no claim {where_at}, for want of rounds ({times})"),
         })
     };
+    let [first, second] = words.losing_first();
     let verdicts = [
-        Verdict::Faster,
-        Verdict::Slower,
+        first,
+        second,
         Verdict::TooCloseToCall,
         Verdict::TooNoisy,
         Verdict::TooFewRounds,

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod files;
 pub mod findings;
+pub(crate) mod matrix;
 pub mod outputs;
 pub(crate) mod page;
 pub(crate) mod print;

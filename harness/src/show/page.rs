@@ -3,7 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Story};
-use crate::results::verdict::FEWEST;
+use super::matrix::{self, Cell};
+use crate::results::verdict::{FEWEST, SMALLEST_EFFECT};
 use crate::show::chart::machine_line;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
@@ -30,7 +31,9 @@ body { font: 16px/1.5 sans-serif; max-width: 76rem; margin: 2rem auto; padding: 
 h1, h2 { line-height: 1.2; }
 h2 { margin-top: 3.5rem; border-top: 1px solid #ccc; padding-top: 1.5rem; }
 h3 { margin-bottom: 0.3rem; }
+.figure { overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
+@media (max-width: 50rem) { .figure > svg { max-width: none; width: 50rem; } }
 table { border-collapse: collapse; font-size: 0.85rem; margin: 1rem 0; display: block; overflow-x: auto; }
 th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
@@ -42,8 +45,15 @@ nav li { margin: 0.1rem 0; }
 
 /// Renders the page of these sections, with the reasons why files were left out.
 pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
-    let with_headlines: Vec<_> = (sections.iter())
-        .filter(|section| !section.story.headlines.is_empty())
+    let headline = (sections.iter()).find(|section| !section.story.headlines.is_empty());
+    let cells: Vec<(&str, &Cell)> = (sections.iter())
+        .flat_map(|section| {
+            section
+                .story
+                .cells
+                .iter()
+                .map(|cell| (&*section.name, cell))
+        })
         .collect();
     let page = html! {
         (DOCTYPE)
@@ -52,32 +62,33 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Lock-free cuckoo filter: measurements" }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(matrix::STYLE)) }
             }
             body {
                 h1 { "Lock-free cuckoo filter: measurements" }
                 @for line in machines(sections) { p.note { (line) } }
                 p {
-                    (format!("Every sentence here is generated from the data. Ratios are taken within rounds, and intervals \
-                     are 95 % bootstrap intervals of their medians. Where an interval includes 1, or there are fewer than \
-                     {FEWEST} rounds, nothing is claimed."))
+                    (format!("Every sentence here is generated from the data. Ratios are taken within rounds; a value is the \
+                     median over the rounds, with its exact 95 % interval from order statistics. Nothing is claimed with \
+                     fewer than {FEWEST} rounds, nor where chance explains a ratio (sign test, corrected by Benjamini and \
+                     Hochberg for all comparisons of this page), nor where it is within {:.0} % of 1.", (SMALLEST_EFFECT - 1.0) * 100.0))
                 }
+                (matrix::render(&cells))
+                @if let Some(section) = headline {
+                    h2 { "The headline" }
+                    p { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
+                    ul { @for line in &section.story.headlines { li { (line) } } }
+                }
+                (losses(sections))
                 nav {
+                    h2 { "All results" }
                     ul {
                         @for section in sections {
-                            li { a href=(format!("#{}", section.name)) { (section.title) } }
+                            li { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                         }
                     }
                 }
-                @if !with_headlines.is_empty() {
-                    h2 { "The headline" }
-                    @for section in with_headlines {
-                        h3 { a href=(format!("#{}", section.name)) { (section.title) } }
-                        ul { @for line in &section.story.headlines { li { (line) } } }
-                    }
-                }
-                (losses(sections))
-                @for section in sections { (describe(section)) }
+                @for section in sections { (describe(section, &titled(section, sections))) }
                 @if !left_out.is_empty() {
                     h2 { "Left out" }
                     ul { @for why in left_out { li { (why) } } }
@@ -86,6 +97,15 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
         }
     };
     page.into_string()
+}
+
+/// Returns the title of a section, with its name if another has the same.
+fn titled(section: &Section, sections: &[Section]) -> String {
+    let alike = sections.iter().filter(|other| other.title == section.title);
+    match alike.count() {
+        1 => section.title.clone(),
+        _ => format!("{} ({})", section.title, section.name),
+    }
 }
 
 /// Returns the machines that the results are from, each once.
@@ -106,7 +126,8 @@ fn machines(sections: &[Section]) -> Vec<String> {
 fn losses(sections: &[Section]) -> Markup {
     let lost = |section: &Section| -> Vec<Finding> {
         let findings = section.story.findings.iter();
-        findings.filter(|finding| finding.lost).cloned().collect()
+        let told = |finding: &&Finding| finding.lost && !finding.in_matrix;
+        findings.filter(told).cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
         .filter(|section| section.story.is_of_ours)
@@ -116,8 +137,9 @@ fn losses(sections: &[Section]) -> Markup {
     html! {
         @if !lost.is_empty() {
             h2 { "Where it loses" }
+            p { "Besides what is orange above:" }
             @for (section, findings) in lost {
-                h3 { a href=(format!("#{}", section.name)) { (section.title) } }
+                h3 { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                 ul {
                     @for finding in findings { li { (finding.case) ": " (finding.text) } }
                 }
@@ -126,12 +148,12 @@ fn losses(sections: &[Section]) -> Markup {
     }
 }
 
-fn describe(section: &Section) -> Markup {
+fn describe(section: &Section, title: &str) -> Markup {
     html! {
-        h2 id=(section.name) { (section.title) }
+        h2 id=(section.name) { (title) }
         @if !section.question.is_empty() { p.question { (section.question) } }
         @if let Some(missing) = &section.missing { p.lost { (missing) } }
-        (PreEscaped(&section.figure))
+        div.figure { (PreEscaped(&section.figure)) }
         @for line in &section.story.headlines { p { (line) } }
         @for line in &section.story.sentences { p { (line) } }
         @let cases = cases(&section.story.findings);

@@ -227,10 +227,10 @@ mod tests {
             (1..=rounds).flat_map(of_round).collect::<Vec<_>>()
         };
         use TargetVerdict::*;
-        assert_eq!(verdicts(&rows(5)), [Reached, Short, Enough]);
-        assert_eq!(verdicts(&rows(4)), [TooFewRounds; 3]);
+        assert_eq!(verdicts(&rows(9)), [Reached, Short, Enough]);
+        assert_eq!(verdicts(&rows(8)), [TooFewRounds; 3]);
         assert_eq!(
-            verdicts(&rows(5)[..2]),
+            verdicts(&rows(9)[..2]),
             [TooFewRounds, NotMeasured, NotMeasured]
         );
         assert_eq!(verdicts(&[]), [NotMeasured; 3]);
@@ -259,7 +259,7 @@ mod tests {
                 row("lock-free", "lookup-hit", 2, round, 60.0),
             ]
         };
-        let rows: Vec<_> = (1..=5).flat_map(of_round).collect();
+        let rows: Vec<_> = (1..=9).flat_map(of_round).collect();
         let table = table(&lines(&Experiment::parse(GOOD).unwrap(), &rows));
         let line = |start: &str, against: &str| {
             let found = (table.lines()).find(|line| line.contains(start) && line.contains(against));

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::KINDS;
 use super::study::Shown;
 use crate::results::rows::{Record, header, read};
+use crate::results::verdict::Judge;
 use crate::results::{description, file, record};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
@@ -38,7 +39,7 @@ pub trait Rows {
     fn missing(&self, sidecar: &Sidecar) -> Option<String>;
 
     /// See [`Shown::sheet`].
-    fn sheet(&self) -> Option<Sheet>;
+    fn sheet(&self, judge: &Judge) -> Option<Sheet>;
 
     /// See [`Shown::figure`].
     ///
@@ -48,7 +49,7 @@ pub trait Rows {
     fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
 
     /// See [`Shown::story`].
-    fn story(&self, sidecar: Option<&Sidecar>) -> Story;
+    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
 }
 
 impl<R: Shown> Rows for Vec<R> {
@@ -66,16 +67,16 @@ impl<R: Shown> Rows for Vec<R> {
         Some(format!("{what}; {}", R::AGAIN))
     }
 
-    fn sheet(&self) -> Option<Sheet> {
-        R::sheet(self)
+    fn sheet(&self, judge: &Judge) -> Option<Sheet> {
+        R::sheet(self, judge)
     }
 
     fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
         R::figure(self, sidecar)
     }
 
-    fn story(&self, sidecar: Option<&Sidecar>) -> Story {
-        R::story(self, sidecar)
+    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+        R::story(self, sidecar, judge)
     }
 }
 

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::kinds::{NoResults, Rows, read_any};
+use crate::results::verdict::Judge;
 use crate::show::files;
+use crate::show::findings::Story;
 use crate::show::outputs::Outputs;
 use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
@@ -73,11 +75,11 @@ pub fn write(directory: &Path) -> Result<Written> {
         (known.unwrap_or(ORDER.len()), name)
     };
     files.sort_by_key(place);
-    let (mut sections, mut left_out) = (Vec::new(), Vec::new());
+    let (mut read, mut left_out) = (Vec::new(), Vec::new());
     let (mut notes, mut unreadable) = (Vec::new(), Vec::new());
     for file in &files {
         match section(file) {
-            Ok(section) => sections.push(section),
+            Ok(rows_and_section) => read.push(rows_and_section),
             Err(error) => {
                 left_out.push(without_directory(file, &error));
                 let told = if error.is::<NoResults>() {
@@ -90,13 +92,28 @@ pub fn write(directory: &Path) -> Result<Written> {
         }
     }
     ensure!(
-        !sections.is_empty(),
+        !read.is_empty(),
         "there are no results in {}; `harness reproduce` makes some{}",
         directory.display(),
         (notes.iter().chain(&unreadable))
             .map(|told| format!("\n  {told}"))
             .collect::<String>()
     );
+    let told = Judge::of_page(|judge| {
+        let of = |(rows, section): &(Box<dyn Rows>, Section)| {
+            (
+                rows.story(section.sidecar.as_ref(), judge),
+                rows.sheet(judge),
+            )
+        };
+        read.iter().map(of).collect::<Vec<_>>()
+    });
+    let fill = |((_, section), (story, sheet))| Section {
+        story,
+        sheet,
+        ..section
+    };
+    let sections: Vec<_> = read.into_iter().zip(told).map(fill).collect();
     notes = (notes.iter().map(|told| format!("left out: {told}"))).collect();
     notes.extend(sections.iter().filter_map(|section| {
         let missing = section.missing.as_ref()?;
@@ -124,8 +141,9 @@ fn name_of(file: &Path) -> String {
         .into_owned()
 }
 
-/// Returns what there is to show of a CSV file.
-fn section(csv: &Path) -> Result<Section> {
+/// Returns the rows of a CSV file, and what there is to show of them but what they say: that depends
+/// on all others of the page.
+fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
     let rows = read_any(csv)?;
     if rows.count() == 0 {
         return Err(NoResults::new(csv, "it has a header, but no rows").into());
@@ -142,17 +160,18 @@ fn section(csv: &Path) -> Result<Section> {
     let beside = [csv, &outputs.sidecar];
     let names = beside.iter().filter(|file| file.exists());
     let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
-    Ok(Section {
+    let section = Section {
         title: run.map_or(&name, |run| &run.title).clone(),
         question: run.map_or_else(String::new, |run| run.question.clone()),
         figure: figure(&*rows, &outputs, described)?,
         missing: described.and_then(|sidecar| rows.missing(sidecar)),
-        story: rows.story(described),
-        sheet: rows.sheet(),
+        story: Story::default(),
+        sheet: None,
         files: names.collect(),
         name,
         sidecar,
-    })
+    };
+    Ok((rows, section))
 }
 
 /// Returns the figure beside the CSV file; draws it if it is not there.

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::machine;
 use crate::results::rows::Record;
+use crate::results::verdict::Judge;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
@@ -55,7 +56,12 @@ pub trait Shown: Record {
     const AGAIN: &'static str = "a new run measures them";
 
     /// Returns the table; `None` if there is nothing to compare.
-    fn sheet(rows: &[Self]) -> Option<Sheet>;
+    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet>;
+
+    /// Returns the table as a page of its own, as commands print it.
+    fn printed(rows: &[Self]) -> Option<Sheet> {
+        Judge::of_page(|judge| Self::sheet(rows, judge))
+    }
 
     /// Draws the figure of one row or more. Returns `None` for rows that have no figure.
     ///
@@ -65,7 +71,7 @@ pub trait Shown: Record {
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
 
     /// Returns what the rows say, in sentences.
-    fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story;
+    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
 }
 
 /// The description of a study's results, apart from its options.
@@ -237,7 +243,7 @@ fn end<R: Shown>(
         say!("Nothing was measured.");
         return measured.map(|()| Ending::Interrupted);
     }
-    if let Some(sheet) = R::sheet(rows) {
+    if let Some(sheet) = R::printed(rows) {
         say!("{sheet}");
     }
     let is_stopped = stop.load(Ordering::Relaxed);

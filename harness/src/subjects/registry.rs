@@ -152,17 +152,24 @@ impl Registry {
         self.entries.iter().map(|entry| entry.name).collect()
     }
 
-    /// Returns the subject with this name.
+    /// Returns the subject with this name, which may be that of a [copy](original).
     ///
     /// # Errors
     ///
     /// If the name is unknown; the message gives the nearest of the known ones, and lists them all.
     pub fn get(&self, name: &str) -> Result<&SubjectInfo> {
-        match self.entries.iter().find(|entry| entry.name == name) {
+        let original = original(name);
+        match self.entries.iter().find(|entry| entry.name == original) {
             Some(entry) => Ok(entry),
             None => bail!("unknown subject {}", unknown(name, &self.names())),
         }
     }
+}
+
+/// Returns the name before `#`. With `NAME#2` an experiment measures a subject beside itself, to see
+/// by how much a machine tells the same from the same.
+pub fn original(name: &str) -> &str {
+    name.split_once('#').map_or(name, |(original, _)| original)
 }
 
 #[cfg(test)]
@@ -179,6 +186,13 @@ mod tests {
             ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_copy_is_the_same_subject() {
+        let registry = Registry::standard();
+        assert_eq!(registry.get("lock-free#2").unwrap().name, "lock-free");
+        assert!(registry.get("#lock-free").is_err());
     }
 
     #[test]

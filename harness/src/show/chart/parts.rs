@@ -22,11 +22,11 @@ pub(crate) const MARGIN: i32 = 16;
 
 /// Explains the bars, for captions.
 pub(crate) const BARS: &str =
-    "Bars: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+    "Bars: exact 95 % interval of the median; with fewer than 9 rounds, no claim.";
 
 /// Explains the bands, for captions.
 pub(crate) const BANDS: &str =
-    "Bands: 95 % bootstrap interval of the median, or with fewer than 5 rounds their range.";
+    "Bands: exact 95 % interval of the median; with fewer than 9 rounds, no claim.";
 
 /// Draws a line through medians, with a bar for the interval of each: see [`BARS`].
 pub(crate) fn draw_line(chart: &mut Chart, points: &[(f64, Summary)], style: &Style) -> Result<()> {

@@ -16,7 +16,7 @@ use sysinfo::System;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::machine::pinning::Cores;
-use crate::results::bootstrap::median;
+use crate::results::median::median;
 use crate::run::ending::Ending;
 use crate::run::plan::Plan;
 use crate::run::runner::{self, Event, Sweep};

@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::machine::pinning::Cores;
-use crate::results::bootstrap::median;
+use crate::results::median::median;
 
 /// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
 const TIMES: usize = 40;

@@ -41,6 +41,7 @@ use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCucko
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
+use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -327,17 +328,17 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
-        sheet::of(rows)
+    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+        sheet::of(rows, judge)
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
         figure::of(rows, sidecar).map(Some)
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
         Story {
-            sentences: findings::findings(rows),
+            sentences: findings::findings(rows, judge),
             ..Story::default()
         }
     }

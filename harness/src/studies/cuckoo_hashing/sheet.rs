@@ -2,7 +2,7 @@
 
 use super::{CuckooHashingRows, Mix, Row, TABLES};
 use crate::results::summary::Summary;
-use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 
@@ -10,7 +10,7 @@ const SMART: &str = TABLES[0];
 const PLAIN: &str = TABLES[1];
 
 /// Compares both tables, with a line for each mix and load. `None` if there are no rows.
-pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
     let first = rows.first()?;
     let results = CuckooHashingRows(rows);
     let header = [
@@ -33,7 +33,7 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
                 .summary((mix, load), SMART, |row| row.mops)
                 .is_some()
             {
-                lines.push(line(results, mix, load, &mut marks));
+                lines.push(line(results, (mix, load), judge, &mut marks));
             }
         }
     }
@@ -58,7 +58,12 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     })
 }
 
-fn line(results: CuckooHashingRows, mix: Mix, load: f64, marks: &mut Marks) -> Vec<String> {
+fn line(
+    results: CuckooHashingRows,
+    (mix, load): (Mix, f64),
+    judge: &Judge,
+    marks: &mut Marks,
+) -> Vec<String> {
     let median = |table: &str, quantity: fn(&Row) -> f64| {
         let summary = results.summary((mix, load), table, quantity);
         summary.map_or(f64::NAN, |summary| summary.median)
@@ -79,18 +84,14 @@ fn line(results: CuckooHashingRows, mix: Mix, load: f64, marks: &mut Marks) -> V
         median(SMART, |row| row.refused_early as f64).to_string(),
         median(PLAIN, |row| row.wasted_kicks as f64).to_string(),
         renewed,
-        ratio.map_or("–".into(), |ratio| spread(&ratio, marks)),
+        ratio.map_or("–".into(), |ratio| {
+            marks.number(judge, &Comparison::of(ratio), |number| match ratio.median {
+                ..0.01 => format!("{number:.1e}"),
+                _ => format!("{number:.3}"),
+            })
+        }),
     ]);
     cells.collect()
-}
-
-fn spread(ratio: &Summary, marks: &mut Marks) -> String {
-    marks.shown(ratio, Some(Verdict::of(ratio)), |number| {
-        match ratio.median {
-            ..0.01 => format!("{number:.1e}"),
-            _ => format!("{number:.3}"),
-        }
-    })
 }
 
 fn first_refusal(results: CuckooHashingRows, table: &str) -> String {
@@ -109,6 +110,10 @@ mod tests {
     use super::super::sample;
     use super::*;
 
+    fn of(rows: &[Row]) -> Option<Sheet> {
+        Judge::of_page(|judge| super::of(rows, judge))
+    }
+
     fn last_cell_and_notes(rounds: &[[f64; 2]]) -> (String, String) {
         let sheet = of(&sample(rounds)).unwrap();
         (
@@ -119,14 +124,14 @@ mod tests {
 
     #[test]
     fn ratios_that_allow_no_claim_are_marked() {
-        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 5]);
+        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 9]);
         assert_eq!(cell, "3.000 [3.000–3.000]");
         assert!(!notes.contains("claim"), "{notes}");
-        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 4]);
+        let (cell, notes) = last_cell_and_notes(&[[3.0, 1.0]; 8]);
         assert_eq!(cell, "3.000 [3.000–3.000] #");
-        assert!(notes.contains("# no claim: fewer than 5 rounds"), "{notes}");
+        assert!(notes.contains("# no claim: fewer than 9 rounds"), "{notes}");
         assert_eq!(
-            last_cell_and_notes(&[[1.0, 1.0]; 5]).0,
+            last_cell_and_notes(&[[1.0, 1.0]; 9]).0,
             "1.000 [1.000–1.000] ~"
         );
     }

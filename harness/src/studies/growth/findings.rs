@@ -1,12 +1,12 @@
 //! Turns the rows of `growth` into sentences.
 
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
-use crate::results::verdict::{Comparison, Verdict};
-use crate::show::findings::{Finding, THROUGHPUT, Words, clauses};
+use crate::results::verdict::{Comparison, Judge};
+use crate::show::findings::{Finding, Judged, THROUGHPUT, Words, clauses};
 use crate::wording::{counted, grouped};
 
 /// Compares the filter that grows with each rival at a few sizes of the set.
-pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
+pub(super) fn of(rows: &[Row], judge: &Judge) -> Vec<Finding> {
     let results = GrowthRows(rows);
     let Some(first) = rows.first() else {
         return Vec::new();
@@ -25,16 +25,13 @@ pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
             Quantity::Elapsed => vec![first.all_keys],
             _ => results.sizes(),
         };
-        let verdict = |keys| {
+        let judged = |keys| {
             let ratio = results.ratio(keys, (OURS, rival), quantity)?;
-            Some((keys as f64, Comparison::of(ratio)))
+            Some(Judged::at(keys as f64, &Comparison::of(ratio), judge))
         };
-        let at: Vec<_> = sizes.into_iter().filter_map(verdict).collect();
-        let worse = if quantity.is_good() {
-            Verdict::Slower
-        } else {
-            Verdict::Faster
-        };
+        let at: Vec<_> = sizes.into_iter().filter_map(judged).collect();
+        let words = words(quantity);
+        let [worse, _] = words.losing_first();
         (!at.is_empty()).then(|| Finding {
             case: format!(
                 "{} keys, {}",
@@ -42,12 +39,13 @@ pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
                 counted(first.threads, "thread")
             ),
             other: rival.to_owned(),
-            lost: at.iter().any(|(_, of)| of.verdict == worse),
+            lost: at.iter().any(|of| of.verdict == worse),
+            in_matrix: false,
             text: format!(
                 "{} against {rival}, {}: {}.",
                 OURS,
                 quantity.name(),
-                clauses(&words(quantity), named_sizes, &at)
+                clauses(&words, named_sizes, &at)
             ),
         })
     };
@@ -57,6 +55,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Finding> {
 }
 
 fn words(quantity: Quantity) -> Words {
+    let is_good = quantity.is_good();
     let (above_one, below_one, quantity) = match quantity {
         Quantity::Throughput | Quantity::InsertThroughput => return THROUGHPUT,
         Quantity::BitsAKey => ("larger", "smaller", "the memory"),
@@ -64,6 +63,7 @@ fn words(quantity: Quantity) -> Words {
         _ => ("longer", "shorter", "the latency"),
     };
     Words {
+        is_good,
         above_one,
         below_one,
         quantity,
@@ -80,6 +80,10 @@ mod tests {
     use super::super::sample;
     use super::*;
 
+    fn of(rows: &[Row]) -> Vec<Finding> {
+        Judge::of_page(|judge| super::of(rows, judge))
+    }
+
     #[test]
     fn losses_of_the_filter_that_grows_are_told_at_their_sizes() {
         let told = |rows: &[Row], start: &str| {
@@ -89,7 +93,7 @@ mod tests {
             assert!(told.next().is_none());
             (finding.text, finding.lost)
         };
-        let mut rows = sample(&[[2.0, 1.0, 4.0]; 5]);
+        let mut rows = sample(&[[2.0, 1.0, 4.0]; 9]);
         for (start, expected, lost) in [
             (
                 "growing against lock-free, lookups and inserts: ",
@@ -129,7 +133,7 @@ mod tests {
         let (text, lost) = told(&rows, "growing against lock-free, lookups and inserts: ");
         assert!(
             lost && text
-                .ends_with("at 10,000 keys; slower, 0.50 times the throughput, at 10 keys."),
+                .ends_with(": slower, 0.50 times the throughput, at 10 keys; faster, 2.00 times the throughput, at 10,000 keys."),
             "{text}"
         );
     }

@@ -41,6 +41,8 @@ use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
+use crate::results::verdict::Judge;
+use crate::run::order;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -246,8 +248,9 @@ impl Study for Growth {
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         self.validate()?;
         let cores = &Cores::detect();
-        let mut entries = ContenderInfo::ALL;
         for round in 1..=self.rounds {
+            let mut entries = ContenderInfo::ALL;
+            order::shuffle(&mut entries, self.seed, round, 0);
             let run = GrowthRun {
                 growth: self,
                 threads: self.threads(),
@@ -262,8 +265,6 @@ impl Study for Growth {
                     return Ok(());
                 }
             }
-            // Each contender goes first in turn.
-            entries.rotate_left(1);
         }
         Ok(())
     }
@@ -294,18 +295,18 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
-        sheet::of(rows)
+    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+        sheet::of(rows, judge)
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
         figure::of(rows, sidecar).map(Some)
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
         Story {
             is_of_ours: true,
-            findings: findings::of(rows),
+            findings: findings::of(rows, judge),
             ..Story::default()
         }
     }

@@ -1,7 +1,7 @@
 //! Makes the table that the `growth` command prints.
 
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
-use crate::results::verdict::{Comparison, INTERVAL, Marks};
+use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 use crate::wording::grouped;
@@ -16,7 +16,7 @@ const QUANTITIES: [Quantity; 5] = [
 ];
 
 /// Compares ours with each rival at a few sizes. `None` if there are no rows.
-pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
     let first = rows.first()?;
     let results = GrowthRows(rows);
     let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
@@ -28,7 +28,7 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
         for keys in results.sizes() {
             let ratios = QUANTITIES.map(|quantity| {
                 let ratio = results.ratio(keys, (OURS, rival), quantity);
-                marks.ratio(ratio.map(Comparison::of))
+                marks.ratio(judge, ratio.map(Comparison::of))
             });
             let bits = [OURS, rival].map(|subject| {
                 let bits = results.summary(subject, keys, Quantity::BitsAKey);
@@ -44,7 +44,7 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
     )];
     notes.extend(RIVALS.into_iter().filter_map(|rival| {
         let ratio = results.durations(OURS, rival)?;
-        let times = marks.ratio(Some(Comparison::of(ratio)));
+        let times = marks.ratio(judge, Some(Comparison::of(ratio)));
         Some(format!(
             "The whole way takes {OURS} {times} times as long as {rival}."
         ))
@@ -71,9 +71,13 @@ mod tests {
     use super::super::sample;
     use super::*;
 
+    fn of(rows: &[Row]) -> Option<Sheet> {
+        Judge::of_page(|judge| super::of(rows, judge))
+    }
+
     #[test]
     fn a_line_holds_ours_against_one_rival_at_one_size() {
-        let sheet = of(&sample(&[[2.0, 1.0, 4.0]; 5])).unwrap();
+        let sheet = of(&sample(&[[2.0, 1.0, 4.0]; 9])).unwrap();
         assert_eq!(sheet.lines.len(), 4);
         assert!(
             sheet

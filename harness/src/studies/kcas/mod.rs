@@ -24,6 +24,8 @@ use serde::Serializer;
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
+use crate::results::verdict::Judge;
+use crate::run::order;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::print::{note, say};
@@ -195,12 +197,16 @@ impl Study for Kcas {
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         let cores = Cores::detect();
-        let mut engines = self.engines.clone();
+        let engines = self.engines.clone();
         for round in 1..=self.rounds {
+            let mut turn = 0;
             for workload in Workload::ALL {
                 for entries in 1..=MAX_ENTRIES {
                     for threads in self.threads() {
-                        for engine in &engines {
+                        let mut engines = engines.clone();
+                        order::shuffle(&mut engines, self.seed, round, turn);
+                        turn += 1;
+                        for engine in engines {
                             let now = format!("round {round}, {}, k = {entries}", workload.label());
                             if progress(&now).is_break() {
                                 return Ok(());
@@ -219,7 +225,7 @@ impl Study for Kcas {
                             };
                             // Threads that do not end are left behind, and would disturb later
                             // measurements.
-                            let outcome = contest.run(engine, &cores).with_context(at)?;
+                            let outcome = contest.run(&engine, &cores).with_context(at)?;
                             rows.push(Row {
                                 engine: engine.name.into(),
                                 workload: workload.label().into(),
@@ -238,24 +244,23 @@ impl Study for Kcas {
                     }
                 }
             }
-            engines.rotate_left(1);
         }
         Ok(())
     }
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
-        sheet::of(rows)
+    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+        sheet::of(rows, judge)
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
         figure::of(rows, sidecar).map(Some)
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
         Story {
-            sentences: results::findings(rows),
+            sentences: results::findings(rows, judge),
             ..Story::default()
         }
     }
@@ -301,20 +306,25 @@ mod tests {
     }
 
     #[test]
-    fn rounds_interleave_and_rotate_the_engines() {
+    fn rounds_interleave_and_shuffle_the_engines() {
         let engines = kcas().engines;
         assert!(engines.len() > 2);
         let (rows, told) = measure(&kcas());
         assert_eq!(rows.len(), told.len());
         let names: Vec<_> = engines.iter().map(|entry| entry.name).collect();
-        for (number, same) in rows.chunks(engines.len()).enumerate() {
-            let mut expected = names.clone();
-            expected.rotate_left(2 * number / (rows.len() / engines.len()));
-            let measured: Vec<_> = same.iter().map(|row| row.engine.as_str()).collect();
-            assert_eq!(measured, expected);
+        let mut orders = std::collections::BTreeSet::new();
+        for same in rows.chunks(engines.len()) {
+            let mut measured: Vec<_> = same.iter().map(|row| row.engine.as_str()).collect();
+            assert!(same[0].round > 1 || measured == names);
+            orders.insert(measured.clone());
+            measured.sort_unstable();
+            let mut all = names.clone();
+            all.sort_unstable();
+            assert_eq!(measured, all);
             let case = |row: &Row| (row.workload.clone(), row.entries, row.threads, row.round);
             assert!(same.iter().all(|row| case(row) == case(&same[0])));
         }
+        assert!(orders.len() > 5, "{orders:?}");
         let results = KcasRows(&rows);
         assert_eq!(results.threads(), [1, 3]);
         assert_eq!(results.engines().len(), engines.len());

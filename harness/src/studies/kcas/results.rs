@@ -5,7 +5,7 @@ use super::contest::Workload;
 use super::engines::{ENGINES, EngineInfo, MAX_ENTRIES};
 use crate::results::series::Series;
 use crate::results::summary::Summary;
-use crate::results::verdict::Verdict;
+use crate::results::verdict::{Comparison, Judge, Verdict};
 
 /// The conditions under which engines are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl KcasRows<'_> {
 
 /// Says, for each workload and each other engine, in how many cases of threads and words ours is
 /// ahead.
-pub(super) fn findings(rows: &[Row]) -> Vec<String> {
+pub(super) fn findings(rows: &[Row], judge: &Judge) -> Vec<String> {
     let results = KcasRows(rows);
     let engines = results.engines();
     let Some((ours, others)) = engines.split_first() else {
@@ -92,12 +92,11 @@ pub(super) fn findings(rows: &[Row]) -> Vec<String> {
             let ratio = |entries| results.ratio(&case(entries), ours.name, other.name);
             ratios.extend((1..=MAX_ENTRIES).filter_map(ratio));
         }
-        let count = |of| {
-            ratios
-                .iter()
-                .filter(|ratio| Verdict::of(*ratio) == of)
-                .count()
-        };
+        let verdicts = ratios
+            .iter()
+            .map(|&ratio| judge.verdict(&Comparison::of(ratio)));
+        let verdicts: Vec<_> = verdicts.collect();
+        let count = |of| verdicts.iter().filter(|verdict| **verdict == of).count();
         let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
         let too_few = count(Verdict::TooFewRounds);
         let untold = match too_few {

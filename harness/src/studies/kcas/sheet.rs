@@ -3,11 +3,11 @@
 use super::contest::Workload;
 use super::engines::{ENGINES, MAX_ENTRIES};
 use super::{Case, KcasRows, Row};
-use crate::results::verdict::{Comparison, INTERVAL, Marks};
+use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
 
 /// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.
-pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
     let results = KcasRows(rows);
     let ours = ENGINES[0].name;
     let engines = results.engines();
@@ -36,7 +36,7 @@ pub(super) fn of(rows: &[Row]) -> Option<Sheet> {
                 ];
                 line.extend(others.iter().map(|other| {
                     let ratio = results.ratio(&case, ours, other);
-                    marks.ratio(ratio.map(Comparison::of))
+                    marks.ratio(judge, ratio.map(Comparison::of))
                 }));
                 lines.push(line);
             }
@@ -64,6 +64,10 @@ mod tests {
     use super::*;
     use crate::studies::kcas::sample;
 
+    fn of(rows: &[Row]) -> Option<Sheet> {
+        Judge::of_page(|judge| super::of(rows, judge))
+    }
+
     /// Our throughput increases by one per round, from 1; the other's stays at 1.
     fn rows(rounds: usize) -> Vec<Row> {
         let of_round = |round: usize| {
@@ -76,24 +80,17 @@ mod tests {
     #[test]
     fn cells_show_the_interval_of_the_figure_and_its_mark() {
         assert_eq!(of(&[]), None);
-        // The quartiles of five rounds would be 1.67 and 4.33.
-        let five = of(&rows(5)).unwrap();
+        let nine = of(&rows(9)).unwrap();
         assert_eq!(
-            five.lines,
-            [[
-                "disjoint",
-                "1",
-                "2",
-                "3.00 [1.00–5.00]",
-                "3.00 [1.00–5.00] ?"
-            ]]
+            nine.lines,
+            [["disjoint", "1", "2", "5.00 [2.00–8.00]", "5.00 [2.00–8.00]"]]
         );
-        assert!(five.notes[0].contains("95 % bootstrap interval"));
+        assert!(nine.notes[0].contains("exact 95 % interval"));
         let one = of(&rows(1)).unwrap();
         assert_eq!(
             one.lines[0][3..],
             ["1.00 [1.00–1.00] #", "1.00 [1.00–1.00] #"]
         );
-        assert!(one.notes[1].starts_with("# no claim: fewer than 5 rounds"));
+        assert!(one.notes[1].starts_with("# no claim: fewer than 9 rounds"));
     }
 }

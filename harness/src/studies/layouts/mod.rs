@@ -15,6 +15,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::results::rows::{Record, columns};
 use crate::results::summary::Summary;
+use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -247,7 +248,7 @@ fn confidence(hits: u64, trials: u64) -> (f64, f64) {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
         let first = rows.first()?;
         let header = [
             "layout",
@@ -297,7 +298,7 @@ impl Shown for Row {
 
     /// Says how often each layout is wrong and what it costs, beside a Bloom filter that is wrong
     /// as often.
-    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
             format!(

@@ -23,6 +23,7 @@ use subject::calls::Operation;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 
 use crate::results::rows::{Record, columns};
+use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::print::Stdout;
@@ -335,7 +336,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
         let line = |row: &Row| {
             vec![
                 row.subject.clone(),
@@ -370,7 +371,7 @@ impl Shown for Row {
 
     /// Says what each structure takes and how often it is wrong at the highest load factor at which
     /// it holds all keys.
-    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
         let mut sentences = Vec::new();
         for of_subject in rows.chunk_by(|a, b| a.subject == b.subject) {
             let whole = of_subject.iter().filter(|row| row.refused == 0);

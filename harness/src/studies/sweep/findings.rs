@@ -1,51 +1,118 @@
 //! Turns the rows of a sweep into sentences.
 
 use super::headlines::{OURS, headlines};
+use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
-use crate::results::verdict::{Comparison, Verdict};
+use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::chart::duration;
-use crate::show::findings::{Finding, Story, THROUGHPUT, clauses, reservation};
+use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, clauses, reservation};
+use crate::show::matrix::Cell;
 use crate::subjects::BOUNDS;
+use crate::subjects::registry::original;
 use crate::wording::{counted, noun};
 
 /// Returns what the rows say. `title` names a case.
-pub(super) fn story(rows: &[Row], title: impl Fn(&Case) -> String) -> Story {
+pub(super) fn story(rows: &[Row], judge: &Judge, title: impl Fn(&Case) -> String) -> Story {
     let results = &Results::of(rows);
     let mut story = Story::default();
     if results.timed() {
         story.sentences = of_latency(results, title);
+    } else if of_copies(results) {
+        story.sentences = vec![of_itself(results, judge)];
     } else if rows.iter().any(|row| row.frozen > 0) {
         story.sentences = of_frozen(results, title);
     } else {
         story.is_of_ours = results.subjects().first() == Some(&OURS);
-        story.headlines = headlines(results);
-        story.findings = of_throughput(results, title);
+        story.headlines = headlines(results, judge);
+        of_throughput(results, judge, title, &mut story);
     }
     story
 }
 
+/// Whether all subjects are copies of the first.
+fn of_copies(results: &Results) -> bool {
+    let subjects = results.subjects();
+    let first = subjects.first().copied().unwrap_or_default();
+    subjects.len() > 1 && subjects.iter().all(|of| original(of) == original(first))
+}
+
+/// Says how often, and by how much, a subject differs from its copies.
+fn of_itself(results: &Results, judge: &Judge) -> String {
+    let subjects = results.subjects();
+    let mut all = Vec::new();
+    for (at, a) in subjects.iter().enumerate() {
+        for b in &subjects[at + 1..] {
+            for case in results.cases() {
+                let places = results.places(&case).into_iter();
+                all.extend(places.filter_map(|place| results.comparison(&case, place, a, b)));
+            }
+        }
+    }
+    let claimed = |of: &&Comparison| matches!(judge.verdict(of), Verdict::Faster | Verdict::Slower);
+    let by_chance = |of: &&Comparison| of.ratio.by_chance <= 1.0 - CONFIDENCE;
+    let mut apart: Vec<_> = (all.iter())
+        .map(|of| of.ratio.median.max(1.0 / of.ratio.median))
+        .collect();
+    apart.sort_unstable_by(f64::total_cmp);
+    let nineteen_of_twenty = apart.get(apart.len() * 19 / 20);
+    format!(
+        "Of {} of {} with itself, {} allow a claim; by the interval alone, without a correction and without a \
+         smallest effect, {} would. In 19 of 20 pairs the medians are within {:.1} % of each other.",
+        counted(all.len(), "pair"),
+        original(subjects[0]),
+        all.iter().filter(claimed).count(),
+        all.iter().filter(by_chance).count(),
+        (nineteen_of_twenty.copied().unwrap_or(1.0) - 1.0) * 100.0
+    )
+}
+
 /// Compares the throughput of the first subject with that of each other one, bounds excepted.
 /// `title` names a case.
-fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) -> Vec<Finding> {
+fn of_throughput(
+    results: &Results,
+    judge: &Judge,
+    title: impl Fn(&Case) -> String,
+    story: &mut Story,
+) {
     let subjects = results.subjects();
     let Some((first, others)) = subjects.split_first() else {
-        return Vec::new();
+        return;
     };
-    let mut findings = Vec::new();
     for case in results.cases() {
+        let shown = match story.is_of_ours && results.axis() == Axis::Threads {
+            true if case.simulated.is_empty() => results.one_and_all(&case),
+            _ => Vec::new(),
+        };
         for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
-            let at: Vec<(f64, Comparison)> = (results.places(&case).into_iter())
-                .filter_map(|place| Some((place, results.comparison(&case, place, first, other)?)))
-                .collect();
+            let judged = |place| {
+                let comparison = results.comparison(&case, place, first, other)?;
+                Some(Judged::at(place, &comparison, judge))
+            };
+            let places = results.places(&case).into_iter();
+            let at: Vec<_> = places.filter_map(judged).collect();
             if at.is_empty() {
                 continue;
             }
-            findings.push(Finding {
+            story.cells.extend((at.iter()).filter_map(|of| {
+                let column = shown.iter().position(|place| *place == of.place)?;
+                Some(Cell {
+                    workload: title(&case),
+                    rival: (*other).to_owned(),
+                    keys: results.rounds(&case, of.place, first).next()?.keys,
+                    threads: of.place as usize,
+                    all_cores: column > 0,
+                    ratio: results.ratio(&case, of.place, first, other)?,
+                    verdict: of.verdict,
+                })
+            }));
+            let lost = at.iter().filter(|of| of.verdict == Verdict::Slower);
+            story.findings.push(Finding {
                 case: title(&case),
                 other: (*other).to_owned(),
-                lost: at.iter().any(|(_, of)| of.verdict == Verdict::Slower),
+                lost: lost.clone().next().is_some(),
+                in_matrix: lost.clone().all(|of| shown.contains(&of.place)),
                 text: format!(
                     "{first} against {other}: {}.",
                     clauses(&THROUGHPUT, |places| named(results.axis(), places), &at)
@@ -53,7 +120,6 @@ fn of_throughput(results: &Results, title: impl Fn(&Case) -> String) -> Vec<Find
             });
         }
     }
-    findings
 }
 
 /// Names places on an axis for use in a sentence.
@@ -170,13 +236,13 @@ mod tests {
         case.workload.clone()
     }
 
-    /// Returns seven rounds of two subjects at 1 and 4 threads, with the given ratios of the first
+    /// Returns nine rounds of two subjects at 1 and 4 threads, with the given ratios of the first
     /// over the second.
     fn rows(ratios: [f64; 2], spread: f64) -> Vec<Row> {
         let mut rows = Vec::new();
-        for round in 1..=7 {
+        for round in 1..=9 {
             for (threads, ratio) in [1, 4].into_iter().zip(ratios) {
-                let noise = 1.0 + spread * (round as f64 - 4.0) / 3.0;
+                let noise = 1.0 + spread * (round as f64 - 5.0) / 4.0;
                 rows.push(sample("a", "insert", threads, round, 10.0 * ratio * noise));
                 rows.push(sample("b", "insert", threads, round, 10.0));
                 rows.push(sample(BOUNDS[0], "insert", threads, round, 100.0));
@@ -187,7 +253,10 @@ mod tests {
 
     #[test]
     fn a_finding_says_where_and_by_how_much() {
-        let all = |ratios, spread| of_throughput(&Results::of(&rows(ratios, spread)), case);
+        let all = |ratios, spread| {
+            let rows = rows(ratios, spread);
+            Judge::of_page(|judge| story(&rows, judge, case)).findings
+        };
         let won = all([2.0, 3.0], 0.01);
         assert_eq!(won.len(), 1, "nothing is said of the bound");
         assert_eq!(

@@ -1,71 +1,71 @@
 //! The sentences that a sweep of our filter ends with: beside the best lock, and beside the paper.
 
-use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
 use crate::results::statistics::{Axis, Case, Results};
-use crate::results::verdict::{Comparison, Marks, Verdict};
-use crate::wording::{counted, noun};
+use crate::results::verdict::Judge;
+use crate::wording::counted;
 
 /// Our filter, the subject of the paper's ratio.
 pub(super) const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
-pub(super) const FINE_GRAINED: &str = "segment-lock";
+const FINE_GRAINED: &str = "segment-lock";
 /// The strongest lock that we know.
 const BEST_LOCK: &str = "word-lock";
 
-/// Summarises the rows: each workload beside the best lock, then the sentences to compare with the
-/// paper's, one for each workload of lookups. Empty if the rows measure something else.
-pub(super) fn headlines(results: &Results) -> Vec<String> {
+/// The paper's number (Wang et al. 2025), and what can be compared with it.
+const PAPER: &str = "The paper reports lookups at 1.94 times fine-grained locks: the mean over its numbers of threads, of its \
+                     code on its machine, under locks whose lookups take them. Comparable is the kind of lock, and nothing \
+                     else; a mean over more threads than cores would count one state several times.";
+
+/// Summarises the rows: each workload beside the best lock, then lookups beside the paper's
+/// baseline. Empty if the rows measure something else.
+pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     let subjects = results.subjects();
     if results.axis() != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
         return Vec::new();
     }
     let cases = results.cases();
-    let beside_the_best = cases
-        .iter()
-        .filter_map(|case| beside_the_best(results, case));
+    let beside = |rival, case| beside(results, judge, case, rival);
+    let mut told: Vec<_> = (cases.iter())
+        .filter_map(|case| beside(BEST_LOCK, case))
+        .collect();
     let lookups = cases.iter().filter(|case| is_lookup(case));
-    let beside_the_paper = lookups.filter_map(|case| beside_the_paper(results, case));
-    beside_the_best.chain(beside_the_paper).collect()
+    let mut lookups: Vec<_> = lookups
+        .filter_map(|case| beside(FINE_GRAINED, case))
+        .collect();
+    if !lookups.is_empty() {
+        lookups.push(PAPER.to_owned());
+    }
+    told.append(&mut lookups);
+    told
 }
 
-/// Separates one thread from several, since they show different things: the cost of an operation,
-/// and the cost that threads impose on each other.
-fn beside_the_best(results: &Results, case: &Case) -> Option<String> {
+/// Separates one thread from one on each core, since they show different things: the cost of an
+/// operation, and the cost that threads impose on each other.
+fn beside(results: &Results, judge: &Judge, case: &Case, rival: &str) -> Option<String> {
     let at = |threads: f64| {
-        let Comparison { ratio, verdict } = results.comparison(case, threads, OURS, BEST_LOCK)?;
-        let shown = Marks::default().shown(&ratio, None, |ratio| format!("{ratio:.2}"));
+        let comparison = results.comparison(case, threads, OURS, rival)?;
+        let shown = comparison.ratio.shown(|ratio| format!("{ratio:.2}"));
         let threads = counted(threads as usize, "thread");
-        Some(format!("{shown} at {threads}{}", verdict.reservation()))
+        let reservation = judge.verdict(&comparison).reservation();
+        Some(format!("{shown} at {threads}{reservation}"))
     };
-    let ratios: Vec<_> = results.places(case).into_iter().filter_map(at).collect();
+    let ratios: Vec<_> = (results.one_and_all(case).into_iter())
+        .filter_map(at)
+        .collect();
     (!ratios.is_empty()).then(|| {
-        let ratios = ratios.join("; ");
+        let which = match rival {
+            BEST_LOCK => "the best lock, ",
+            _ => "",
+        };
         format!(
-            "Beside the best lock, {BEST_LOCK}, {}: {ratios}.",
-            named(case)
+            "{}, over {which}{rival}: {}.",
+            named(case),
+            ratios.join("; ")
         )
     })
 }
 
-fn beside_the_paper(results: &Results, case: &Case) -> Option<String> {
-    let headline = Headline::of(results, case, OURS, FINE_GRAINED)?;
-    let threads: Vec<_> = headline.threads.iter().map(usize::to_string).collect();
-    let mean = headline.mean;
-    Some(format!(
-        "Headline: {} is {} times as fast as {FINE_GRAINED}, averaged over {} {}{}; the paper reports \
-         {PAPER_LOOKUP_RATIO}.",
-        named(case),
-        Marks::default().shown(mean, None, |mean| format!("{mean:.2}")),
-        threads.join(", "),
-        noun(
-            headline.threads.last().copied().unwrap_or_default(),
-            "thread"
-        ),
-        Verdict::of(mean).reservation(),
-    ))
-}
-
-pub(super) fn is_lookup(case: &Case) -> bool {
+fn is_lookup(case: &Case) -> bool {
     case.workload.starts_with("lookup")
 }
 

@@ -20,6 +20,7 @@ use anyhow::Result;
 use super::study::Shown;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
+use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -28,8 +29,8 @@ use crate::show::sidecar::Sidecar;
 impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";
 
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
-        assumed::sheet(rows).or_else(|| table::summary(rows))
+    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+        assumed::sheet(rows).or_else(|| table::summary(rows, judge))
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
@@ -39,11 +40,13 @@ impl Shown for Row {
         figure::of(rows, sidecar).map(Some)
     }
 
-    fn story(rows: &[Self], sidecar: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
         if assumed::is_varied(rows) {
             return Story::default();
         }
         let results = Results::of(rows);
-        findings::story(rows, |case| figure::panel_title(&results, case, sidecar))
+        findings::story(rows, judge, |case| {
+            figure::panel_title(&results, case, sidecar)
+        })
     }
 }

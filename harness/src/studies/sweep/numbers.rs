@@ -3,7 +3,6 @@
 //!
 //! ```text
 //! <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
-//! <!-- numbers: paper-figures/quick.csv mean over segment-lock -->
 //! … the table …
 //! <!-- end of numbers -->
 //! ```
@@ -13,7 +12,6 @@
 //!
 //! - `over RIVAL, RIVAL at 1, 2 threads`: a column of ratios for each rival at each of these numbers of
 //!   threads. With `of SUBJECT` before it, they are those of another subject than ours.
-//! - `mean over RIVAL`: the mean over all numbers of threads, of lookups only, as the paper has it.
 //! - `of SUBJECT, SUBJECT from 32 to 64 threads`: the throughput of each at one number of threads over
 //!   that at another.
 //! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
@@ -24,13 +22,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::headlines::{OURS, is_lookup, named};
+use super::headlines::{OURS, named};
 use super::{assumed, prediction};
 use crate::results::file;
-use crate::results::headline::Headline;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
-use crate::results::verdict::{Comparison, Marks, Verdict};
+use crate::results::verdict::{Comparison, Judge, Marks};
 use crate::show::files;
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
@@ -74,13 +71,14 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
-    let new = renewed(&old, |csv| file::read(&directory.join(csv)))
+    let read = |csv: &str| file::read(&directory.join(csv));
+    let new = Judge::of_page(|judge| renewed(&old, judge, read))
         .with_context(|| page.display().to_string())?;
     Ok((old, new))
 }
 
 /// The page with its numbers written anew; `read` reads the results that a mark names.
-fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
+fn renewed(page: &str, judge: &Judge, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
     let mut new = String::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -90,7 +88,7 @@ fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String
             continue;
         };
         let mark = mark.strip_suffix(" -->").unwrap_or(mark);
-        let table = table(mark, &read).with_context(|| format!("the mark \"{mark}\""))?;
+        let table = table(mark, judge, &read).with_context(|| format!("the mark \"{mark}\""))?;
         new += &format!("\n{}\n\n{END}\n", table.join("\n"));
         ensure!(
             lines.any(|line| line == END),
@@ -101,14 +99,16 @@ fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String
 }
 
 /// The lines of a Markdown table, and what its marks mean.
-fn table(mark: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<Vec<String>> {
+fn table(
+    mark: &str,
+    judge: &Judge,
+    read: impl Fn(&str) -> Result<Vec<Row>>,
+) -> Result<Vec<String>> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
     let rows = read(csv)?;
     let results = Results::of(&rows);
     let mut marks = Marks::default();
-    let mut lines = if let Some(rival) = what.strip_prefix("mean over ") {
-        means(&results, rival, &mut marks)
-    } else if let Some(predictions) = what.strip_prefix("predicted by ") {
+    let mut lines = if let Some(predictions) = what.strip_prefix("predicted by ") {
         of_sheet(prediction::by_subject(&read(predictions)?, &rows))
     } else if what == "varied" {
         of_sheet(assumed::sheet_of_what_matters(&rows))
@@ -119,13 +119,13 @@ fn table(mark: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<Vec<Stri
         let of = what.strip_prefix("of ");
         match (of, what.rsplit_once("over "), threads.split_once(" to ")) {
             (Some(subjects), None, Some(ends)) => {
-                from_to(&results, subjects, [ends.0, ends.1], &mut marks)?
+                from_to(&results, subjects, [ends.0, ends.1], judge, &mut marks)?
             }
             (of, Some((_, rivals)), None) => {
                 let subject = of
                     .and_then(|of| of.split_once(' '))
                     .map_or(OURS, |(of, _)| of);
-                ratios(&results, (subject, rivals), threads, &mut marks)?
+                ratios(&results, (subject, rivals), threads, judge, &mut marks)?
             }
             _ => bail!("it names no rival"),
         }
@@ -161,6 +161,7 @@ fn ratios(
     results: &Results,
     (subject, rivals): (&str, &str),
     threads: &str,
+    judge: &Judge,
     marks: &mut Marks,
 ) -> Result<Vec<String>> {
     let threads = threads
@@ -179,7 +180,9 @@ fn ratios(
             .map(|&(rival, threads)| results.comparison(&case, f64::from(threads), subject, rival))
             .collect();
         if found.iter().any(Option::is_some) {
-            let cells = found.into_iter().map(|comparison| marks.ratio(comparison));
+            let cells = found
+                .into_iter()
+                .map(|comparison| marks.ratio(judge, comparison));
             lines.push(line([named(&case)].into_iter().chain(cells)));
         }
     }
@@ -191,6 +194,7 @@ fn from_to(
     results: &Results,
     subjects: &str,
     ends: [&str; 2],
+    judge: &Judge,
     marks: &mut Marks,
 ) -> Result<Vec<String>> {
     let [from, to] = [number(ends[0])?, number(ends[1])?];
@@ -207,28 +211,11 @@ fn from_to(
         if found.iter().any(Option::is_some) {
             let cells = found
                 .into_iter()
-                .map(|ratio| marks.ratio(ratio.map(Comparison::of)));
+                .map(|ratio| marks.ratio(judge, ratio.map(Comparison::of)));
             lines.push(line([named(&case)].into_iter().chain(cells)));
         }
     }
     Ok(lines)
-}
-
-fn means(results: &Results, rival: &str, marks: &mut Marks) -> Vec<String> {
-    let mut lines = Vec::new();
-    for case in results.cases().iter().filter(|case| is_lookup(case)) {
-        let Some(Headline { mean, threads }) = Headline::of(results, case, OURS, rival) else {
-            continue;
-        };
-        if lines.is_empty() {
-            let threads: Vec<_> = threads.iter().map(ToString::to_string).collect();
-            let over = format!("over {rival}, mean over {} threads", threads.join(", "));
-            lines = head(OURS, [over].into_iter());
-        }
-        let cell = marks.shown(mean, Some(Verdict::of(mean)), |mean| format!("{mean:.2}"));
-        lines.push(line([named(case), cell].into_iter()));
-    }
-    lines
 }
 
 fn head(first: &str, columns: impl Iterator<Item = String>) -> Vec<String> {
@@ -245,6 +232,10 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::results::record::sample as row;
+
+    fn renewed_by(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
+        Judge::of_page(|judge| renewed(page, judge, &read))
+    }
 
     const MARK: &str = "<!-- numbers: quick.csv over word-lock at 1, 2 threads -->";
 
@@ -266,14 +257,14 @@ mod tests {
     #[test]
     fn a_block_is_written_from_the_results_and_the_rest_is_left_alone() {
         let page = format!("Before.\n\n{MARK}\nold\n{END}\nAfter.\n");
-        let new = renewed(&page, results).unwrap();
+        let new = renewed_by(&page, results).unwrap();
         let table = "| lock-free | over word-lock, 1 thread | over word-lock, 2 threads |\n\
                      |---|---:|---:|\n\
                      | remove (load factor 0.92) | 2.00 [2.00–2.00] | 1.10 [0.90–1.10] ~ |\n\n~ ";
         let start = format!("Before.\n\n{MARK}\n\n{table}");
         assert!(new.starts_with(&start), "{new}");
         assert!(new.ends_with(&format!(".\n\n{END}\nAfter.\n")), "{new}");
-        assert_eq!(renewed(&new, results).unwrap(), new);
+        assert_eq!(renewed_by(&new, results).unwrap(), new);
     }
 
     #[test]
@@ -316,7 +307,7 @@ mod tests {
                 "| remove (load factor 0.92), simulated on m | 1 | kept | –, 3.00 | –, 3.00 |\n",
             ),
         ] {
-            let page = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), simulated).unwrap();
+            let page = renewed_by(&format!("{BEGIN}{mark} -->\n{END}\n"), simulated).unwrap();
             assert!(page.contains(expected), "{page}");
         }
     }
@@ -337,13 +328,12 @@ mod tests {
             ("quick.csv over word-lock", "it names no numbers of threads"),
             ("quick.csv over word-lock at many threads", "\"many\""),
             ("quick.csv over word-lock at 4 threads", "no such results"),
-            ("quick.csv mean over word-lock", "no such results"),
         ] {
-            let told = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), results).unwrap_err();
+            let told = renewed_by(&format!("{BEGIN}{mark} -->\n{END}\n"), results).unwrap_err();
             let told = format!("{told:#}");
             assert!(told.contains(error) && told.contains(mark), "{told}");
         }
-        let open = renewed(&format!("{MARK}\n"), results).unwrap_err();
+        let open = renewed_by(&format!("{MARK}\n"), results).unwrap_err();
         assert!(format!("{open:#}").contains("is missing"), "{open:#}");
     }
 }

@@ -1,6 +1,6 @@
 //! Compares what was predicted with what was measured.
 
-use crate::results::bootstrap::median;
+use crate::results::median::median;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::summary::Summary;

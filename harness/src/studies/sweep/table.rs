@@ -3,23 +3,22 @@
 //! left instead, and where operations were timed one by one, latencies.
 
 use super::caption::SIMULATED;
-use super::headlines::{FINE_GRAINED, OURS, headlines, is_lookup, named};
-use crate::results::headline::{Headline, PAPER_LOOKUP_RATIO};
+use super::headlines::{headlines, named};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
-use crate::results::verdict::{INTERVAL, Marks, Verdict};
+use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::chart::duration;
 use crate::show::sheet::Sheet;
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
 
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
-pub(super) fn summary(rows: &[Row]) -> Option<Sheet> {
+pub(super) fn summary(rows: &[Row], judge: &Judge) -> Option<Sheet> {
     let results = Results::of(rows);
     let mut sheet = match results.axis() {
         _ if results.timed() => Some(latencies(&results)),
         Axis::Frozen => Some(throughputs(&results)),
-        _ => ratios(&results),
+        _ => ratios(&results, judge),
     };
     if let (Some(sheet), true) = (&mut sheet, rows.iter().any(|row| !row.simulated.is_empty())) {
         sheet.notes.push(SIMULATED.to_owned());
@@ -141,7 +140,7 @@ fn throughput_of_any_size(mops: f64) -> String {
 }
 
 /// Returns the ratios of the first subject over each other; `None` if there is only one.
-fn ratios(results: &Results) -> Option<Sheet> {
+fn ratios(results: &Results, judge: &Judge) -> Option<Sheet> {
     let subjects = results.subjects();
     let (&first, others) = subjects.split_first()?;
     if others.is_empty() {
@@ -150,11 +149,6 @@ fn ratios(results: &Results) -> Option<Sheet> {
     let axes = shown(results);
     let mut header: Vec<_> = columns(&axes).collect();
     header.extend(others.iter().map(|other| format!("over {other}")));
-    let across_threads = results.axis() == Axis::Threads;
-    let paper = across_threads && first == OURS && others.contains(&FINE_GRAINED);
-    if paper {
-        header.push("paper".to_owned());
-    }
     let mut lines = Vec::new();
     let mut marks = Marks::default();
     for case in results.cases() {
@@ -166,26 +160,9 @@ fn ratios(results: &Results) -> Option<Sheet> {
             };
             let ratios = others
                 .iter()
-                .map(|other| marks.ratio(results.comparison(&case, place, first, other)));
+                .map(|other| marks.ratio(judge, results.comparison(&case, place, first, other)));
             let place = format!("{place}{star}");
             lines.push(location_cells(&axes, &case, &place).chain(ratios).collect());
-        }
-        if is_lookup(&case) && across_threads {
-            let mut mean = |other: &&str| match Headline::of(results, &case, first, other) {
-                Some(Headline { mean, .. }) => {
-                    let verdict = Some(Verdict::of(mean));
-                    marks.shown(mean, verdict, |mean| format!("{mean:.2}"))
-                }
-                None => "–".into(),
-            };
-            let means = others.iter().map(&mut mean);
-            let paper = paper.then(|| format!("{PAPER_LOOKUP_RATIO}"));
-            lines.push(
-                location_cells(&axes, &case, "mean")
-                    .chain(means)
-                    .chain(paper)
-                    .collect(),
-            );
         }
     }
 
@@ -193,12 +170,12 @@ fn ratios(results: &Results) -> Option<Sheet> {
         lead: format!("Throughput of {first} over that of each other subject."),
         header,
         lines,
-        notes: notes(results, &marks, others, paper),
+        notes: notes(results, judge, &marks, others),
     })
 }
 
-/// Explains a table of ratios over these subjects, which names the paper's mean or does not.
-fn notes(results: &Results, marks: &Marks, others: &[&str], paper: bool) -> Vec<String> {
+/// Explains a table of ratios over these subjects.
+fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Vec<String> {
     let mut notes = vec![format!(
         "Ratios are taken within rounds: median over the rounds [{INTERVAL}]."
     )];
@@ -206,26 +183,13 @@ fn notes(results: &Results, marks: &Marks, others: &[&str], paper: bool) -> Vec<
     if results.all().iter().any(|row| row.oversubscribed) {
         notes.push("* More threads than cores.".into());
     }
-    if results.axis() == Axis::Threads && results.cases().iter().any(is_lookup) {
-        notes.push(
-            "mean: arithmetic mean of the medians over the numbers of threads, of rounds that have them all; rounds are \
-             drawn as a whole for its interval."
-                .into(),
-        );
-        if paper {
-            notes.push(format!(
-                "paper: {PAPER_LOOKUP_RATIO}, the mean for lookups over fine-grained locks that Wang et al. (2025) report, \
-                 measured on their machine with their code."
-            ));
-        }
-    }
     for bound in BOUNDS.iter().filter(|bound| others.contains(bound)) {
         notes.push(format!(
             "{bound} is a bound, not a filter: a ratio over it is below 1 by nature, and 1 cannot be beaten but by batches."
         ));
     }
     notes.extend(refusals(results));
-    notes.extend(headlines(results));
+    notes.extend(headlines(results, judge));
     notes
 }
 
@@ -257,6 +221,10 @@ mod tests {
     use super::*;
     use crate::results::record::sample as row;
 
+    fn summary(rows: &[Row]) -> Option<Sheet> {
+        Judge::of_page(|judge| super::summary(rows, judge))
+    }
+
     /// Returns the cells of the line that starts with this workload and this number of threads.
     fn line(table: &str, workload: &str, threads: &str) -> Vec<String> {
         let cells = |line: &str| -> Vec<String> {
@@ -270,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_baseline_has_its_ratio_and_lookups_their_mean_beside_the_paper() {
+    fn every_baseline_has_its_ratio() {
         let rows = [
             row("lock-free", "lookup-hit", 1, 1, 30.0),
             row("segment-lock", "lookup-hit", 1, 1, 10.0),
@@ -288,8 +256,7 @@ mod tests {
                 "0.92",
                 "1",
                 "3.00 [3.00–3.00] #",
-                "0.50 [0.50–0.50] #",
-                ""
+                "0.50 [0.50–0.50] #"
             ]
         );
         assert_eq!(
@@ -297,14 +264,9 @@ mod tests {
             ["5.00 [5.00–5.00] #", "–"]
         );
         assert_eq!(
-            line(&table, "lookup-hit", "mean")[3..],
-            ["4.00 [4.00–4.00] #", "0.50 [0.50–0.50] #", "1.94"]
-        );
-        assert_eq!(
             line(&table, "insert", "1")[3..5],
             ["2.00 [2.00–2.00] #", "–"]
         );
-        assert!(!table.contains("insert   | 0.92 |    mean"), "{table}");
         assert!(table.contains("below 1 by nature"), "{table}");
         assert!(table.contains("* More threads than cores"), "{table}");
     }
@@ -320,25 +282,28 @@ mod tests {
                 row("segment-lock", "lookup-hit", 4, round, 10.0),
                 row("word-lock", "lookup-hit", 1, round, 15.0),
                 row("word-lock", "lookup-hit", 4, round, 10.0),
+                row("lock-free", "lookup-hit", 2, round, 9.0 + drift / 4.0),
+                row("word-lock", "lookup-hit", 2, round, 10.0),
+                row("segment-lock", "lookup-hit", 2, round, 10.0),
             ]
         };
-        let rows: Vec<Row> = (1..=7).flat_map(of_round).collect();
+        let rows: Vec<Row> = (1..=9).flat_map(of_round).collect();
         let table = summary(&rows).unwrap().to_string();
-        let best = "Beside the best lock, word-lock, lookup-hit (load factor 0.92): 2.27 [";
+        let best = "lookup-hit (load factor 0.92), over the best lock, word-lock: 2.33 [2.13–2.53] at 1 thread; 1.02";
         assert!(table.contains(best), "{table}");
         assert!(
-            table.contains("at 4 threads, too close to call."),
+            table.contains("at 2 threads, too close to call."),
             "{table}"
         );
         assert!(!line(&table, "lookup-hit", "1")[3].contains(['~', '?', '#']));
         assert!(line(&table, "lookup-hit", "4*")[3].ends_with("] ~"));
         assert!(table.contains("~ too close to call"), "{table}");
         assert!(!table.contains("too noisy") && !table.contains("fewer than"));
-        let headline = "Headline: lookup-hit (load factor 0.92) is 2.20 [";
-        assert!(table.contains(headline), "{table}");
-        let rest =
-            "times as fast as segment-lock, averaged over 1, 4 threads; the paper reports 1.94";
-        assert!(table.contains(rest), "{table}");
+        // Whatever happens with more threads than cores is no headline.
+        let fine =
+            "lookup-hit (load factor 0.92), over segment-lock: 3.50 [3.20–3.80] at 1 thread; 1.02";
+        assert!(table.contains(fine), "{table}");
+        assert!(table.contains("1.94 times fine-grained locks"), "{table}");
     }
 
     #[test]
@@ -349,7 +314,14 @@ mod tests {
         ];
         let table = summary(&rows).unwrap().to_string();
         for absent in [
-            "paper", "roofline", "* More", "mean", "refused", "~", "?", "Headline", "Beside",
+            "paper",
+            "roofline",
+            "* More",
+            "mean",
+            "refused",
+            "~",
+            "?",
+            "best lock",
         ] {
             assert!(!table.contains(absent), "{absent} in\n{table}");
         }

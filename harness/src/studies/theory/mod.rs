@@ -18,6 +18,7 @@ use relatives::theory::LEAST_KEYS;
 use relatives::theory::{Claim, SIGMAS, Trial};
 use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
 
+use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -181,7 +182,7 @@ impl Study for Theory {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
         let line = |row: &Row| {
             let allowed = if row.least == row.most {
                 number(row.least)
@@ -223,7 +224,7 @@ impl Shown for Row {
         Ok(None)
     }
 
-    fn story(_: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(_: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
         Story::default()
     }
 }

@@ -1,0 +1,152 @@
+//! Medians, with exact intervals and tests that assume nothing about the distribution.
+//!
+//! Whatever the distribution, each of n independent values is above the true median with
+//! probability 1/2. So the number of values below it is binomial, and the interval from the r-th
+//! smallest to the r-th largest value covers it with a probability that is known exactly
+//! (Thompson, *On Confidence Ranges for the Median*, Annals of Mathematical Statistics 7(3), 1936).
+//! The interval is the narrowest of these that covers it with [`CONFIDENCE`]; with fewer than six
+//! values none does, and it is their range. The [test](sign_test) is the one that belongs to it: the
+//! interval excludes 1 exactly where the test's probability is at most 1 - [`CONFIDENCE`].
+
+/// The probability with which an interval covers the true median, at least.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Returns the median of at least one value. Reorders the values.
+pub fn median(values: &mut [f64]) -> f64 {
+    let middle = values.len() / 2;
+    let even = values.len().is_multiple_of(2);
+    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    if !even {
+        return upper;
+    }
+    let lower = below.iter().copied().max_by(f64::total_cmp);
+    lower.map_or(upper, |lower| f64::midpoint(lower, upper))
+}
+
+/// Returns the interval of the median of these values; `None` if there are none. Reorders the
+/// values.
+pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
+    values.sort_unstable_by(f64::total_cmp);
+    let count = values.len();
+    // How many values at each end can be left out.
+    let outside = (0..count / 2).take_while(|&at| 2.0 * at_most(at, count) <= 1.0 - CONFIDENCE);
+    let outside = outside.last().unwrap_or(0);
+    Some((*values.get(outside)?, values[count - 1 - outside]))
+}
+
+/// Returns how likely values lie as unevenly around 1 as these if their true median is 1: the
+/// two-sided sign test. Values equal to 1 say nothing.
+pub fn sign_test(values: &[f64]) -> f64 {
+    let below = values.iter().filter(|&&value| value < 1.0).count();
+    let above = values.iter().filter(|&&value| value > 1.0).count();
+    (2.0 * at_most(below.min(above), below + above)).min(1.0)
+}
+
+/// Returns the probability that `at_most` of `count` fair coins or fewer show heads.
+fn at_most(at_most: usize, count: usize) -> f64 {
+    // From one number of heads to the next, beginning with none.
+    let next = |probability: &mut f64, heads: usize| {
+        let this = *probability;
+        *probability *= (count - heads) as f64 / (heads + 1) as f64;
+        Some(this)
+    };
+    let all = (0..=at_most).scan(0.5_f64.powf(count as f64), next);
+    all.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&mut [7.0]), 7.0);
+        assert_eq!(median(&mut [9.0, 1.0]), 5.0);
+        assert_eq!(median(&mut [5.0, 1.0, 4.0, 2.0, 3.0]), 3.0);
+        assert_eq!(median(&mut [4.0, 1.0, 10.0, 2.0]), 3.0);
+    }
+
+    /// The ranks are those of the tables in textbooks (Conover, *Practical Nonparametric
+    /// Statistics*).
+    #[test]
+    fn the_interval_lies_between_two_values() {
+        for (count, rank) in [
+            (1, 1),
+            (2, 1),
+            (5, 1),
+            (6, 1),
+            (8, 1),
+            (9, 2),
+            (11, 2),
+            (12, 3),
+            (15, 4),
+            (20, 6),
+            (30, 10),
+        ] {
+            let mut values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
+            let expected = (f64::from(rank), f64::from(count + 1 - rank));
+            assert_eq!(interval(&mut values), Some(expected), "{count}");
+        }
+        assert_eq!(interval(&mut []), None);
+    }
+
+    #[test]
+    fn an_infinite_value_is_one_like_any_other() {
+        let mut values = vec![1.0; 12];
+        values.push(f64::INFINITY);
+        assert_eq!(interval(&mut values), Some((1.0, 1.0)));
+    }
+
+    #[test]
+    fn the_test_counts_sides() {
+        let all_above = [1.1; 9];
+        assert_eq!(sign_test(&all_above), 2.0 / 512.0);
+        let mut one_below = all_above;
+        one_below[4] = 0.5;
+        assert_eq!(sign_test(&one_below), 2.0 * 10.0 / 512.0);
+        assert_eq!(sign_test(&[0.9, 0.9, 1.1, 1.1]), 1.0);
+        assert_eq!(sign_test(&[1.0; 9]), 1.0);
+        assert_eq!(sign_test(&[]), 1.0);
+        // No overflow, and no precision lost.
+        assert!((sign_test(&[2.0; 200]) - 2.0 * 0.5_f64.powi(200)).abs() < 1e-70);
+    }
+
+    #[test]
+    fn the_interval_excludes_one_where_the_test_does() {
+        let random = &mut SmallRng::seed_from_u64(1);
+        let mut told_apart = 0;
+        for _ in 0..2_000 {
+            let count = random.random_range(6..40);
+            let mut values: Vec<f64> = (0..count).map(|_| 0.7 + random.random::<f64>()).collect();
+            let (low, high) = interval(&mut values).unwrap();
+            let excluded = low > 1.0 || high < 1.0;
+            assert_eq!(
+                excluded,
+                sign_test(&values) <= 1.0 - CONFIDENCE,
+                "{values:?}"
+            );
+            told_apart += usize::from(excluded);
+        }
+        assert!((200..1_800).contains(&told_apart), "{told_apart}");
+    }
+
+    /// Of a skewed distribution; with 9 values the probability is 0.961, with 5 it is 0.9375.
+    #[test]
+    fn the_true_median_is_covered_as_often_as_promised() {
+        let random = &mut SmallRng::seed_from_u64(9);
+        for (count, expected) in [(9, 0.961), (5, 0.9375), (3, 0.75)] {
+            let covers = |_: &usize| {
+                let mut values: Vec<f64> = (0..count)
+                    .map(|_| -(1.0 - random.random::<f64>()).ln())
+                    .collect();
+                let (low, high) = interval(&mut values).unwrap();
+                (low..=high).contains(&std::f64::consts::LN_2)
+            };
+            let covered = (0..20_000).filter(covers).count() as f64 / 20_000.0;
+            assert!((covered - expected).abs() < 0.01, "{count}: {covered}");
+        }
+    }
+}

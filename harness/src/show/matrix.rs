@@ -1,0 +1,195 @@
+//! The matrix that the page opens with: workloads across rivals, with a tab for each size of the
+//! tables, on one thread and on all cores.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::results::statistics::distinct;
+use crate::results::summary::Summary;
+use crate::results::verdict::Verdict;
+use crate::wording::{counted, grouped};
+
+/// Our filter beside one rival under one workload.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    pub(crate) workload: String,
+    pub(crate) rival: String,
+    pub(crate) keys: u64,
+    pub(crate) threads: usize,
+    /// Whether these are as many threads as cores, and not one.
+    pub(crate) all_cores: bool,
+    pub(crate) ratio: Summary,
+    pub(crate) verdict: Verdict,
+}
+
+pub(crate) const STYLE: &str = "
+.tabs > input { position: absolute; opacity: 0; }
+.tabs > label { display: inline-block; padding: 0.3rem 0.8rem; border: 1px solid #bbb; cursor: pointer; }
+.tabs > input:checked + label { background: #333; color: #fff; }
+.tabs > input:focus-visible + label { outline: 3px solid #56b4e9; }
+.tab { display: none; }
+.matrix td { min-width: 5.5rem; text-align: center; }
+.matrix td small { display: block; color: #333; font-size: 0.7rem; }
+.matrix td.open { background: #e4e4e4; }
+";
+
+/// Renders the matrix of the cells of all results, each with the name of its section. Where two
+/// results have the same cell, the one with more rounds is shown, and then the first.
+pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
+    let mut tabs = distinct(
+        cells
+            .iter()
+            .map(|(_, of)| (of.keys, of.threads, of.all_cores)),
+    );
+    tabs.sort_unstable();
+    html! {
+        @if !tabs.is_empty() {
+            h2 { "Ours over each rival" }
+            p.note {
+                "Throughput of lock-free over the rival's, with its interval: "
+                span style=(colour(Verdict::Faster, 2.0)) { "above 1, faster" } ", "
+                span style=(colour(Verdict::Slower, 0.5)) { "below 1, slower" }
+                ", stronger up to a factor of two; grey where nothing can be claimed, with the reason on hovering. A cell \
+                 leads to its figure."
+            }
+            div.tabs {
+                style {
+                    @for tab in 0..tabs.len() {
+                        (PreEscaped(format!("#tab-{tab}:checked ~ #matrix-{tab} {{ display: block; }}\n")))
+                    }
+                }
+                @for (tab, (keys, threads, _)) in tabs.iter().enumerate() {
+                    input type="radio" name="tab" id=(format!("tab-{tab}")) checked[tab == 0];
+                    label for=(format!("tab-{tab}")) {
+                        (grouped(*keys)) " keys, " (counted(*threads, "thread"))
+                    }
+                }
+                @for (tab, of) in tabs.iter().enumerate() {
+                    div.tab id=(format!("matrix-{tab}")) {
+                        (table(cells.iter().filter(|(_, cell)| (cell.keys, cell.threads, cell.all_cores) == *of)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table<'a>(cells: impl Iterator<Item = &'a (&'a str, &'a Cell)> + Clone) -> Markup {
+    let rivals = distinct(cells.clone().map(|(_, cell)| &cell.rival));
+    let workloads = distinct(cells.clone().map(|(_, cell)| &cell.workload));
+    let at = |workload: &str, rival: &str| {
+        let here = |of: &&&(&str, &Cell)| (&*of.1.workload, &*of.1.rival) == (workload, rival);
+        // Of several with as many rounds the last is found.
+        let mut found: Vec<_> = cells.clone().collect();
+        found.reverse();
+        found
+            .iter()
+            .filter(here)
+            .max_by_key(|of| of.1.ratio.count)
+            .copied()
+    };
+    html! {
+        table.matrix {
+            thead { tr { th {} @for rival in &rivals { th { (rival) } } } }
+            tbody {
+                @for workload in &workloads {
+                    tr {
+                        td { (workload) }
+                        @for rival in &rivals {
+                            @match at(workload, rival) {
+                                Some((section, cell)) => (shown(section, cell)),
+                                None => td {},
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn shown(section: &str, Cell { ratio, verdict, .. }: &Cell) -> Markup {
+    let number = |number: f64| match number {
+        ..9.95 => format!("{number:.2}"),
+        _ => format!("{number:.1}"),
+    };
+    html! {
+        td.open[!is_claim(*verdict)] style=(colour(*verdict, ratio.median)) title=(verdict.explanation()) {
+            a href=(format!("#{section}")) { (number(ratio.median)) }
+            small { (number(ratio.low)) "–" (number(ratio.high)) }
+        }
+    }
+}
+
+fn is_claim(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Faster | Verdict::Slower)
+}
+
+/// Blue for a gain and orange for a loss, which can be told apart with any colour vision, the
+/// stronger the further the ratio is from 1, up to a factor of two.
+fn colour(verdict: Verdict, ratio: f64) -> String {
+    let hue = match verdict {
+        Verdict::Faster => "0, 114, 178",
+        Verdict::Slower => "213, 94, 0",
+        _ => return String::new(),
+    };
+    let strength = 0.12 + 0.4 * ratio.log2().abs().min(1.0);
+    format!("background: rgba({hue}, {strength:.2})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(rival: &str, threads: usize, rounds: usize, ratio: f64, verdict: Verdict) -> Cell {
+        Cell {
+            workload: "Lookup".into(),
+            rival: rival.into(),
+            keys: 60_000,
+            threads,
+            all_cores: threads > 1,
+            ratio: Summary::of(vec![ratio; rounds]).unwrap(),
+            verdict,
+        }
+    }
+
+    #[test]
+    fn each_size_and_number_of_threads_has_its_tab() {
+        let cells = [
+            cell("a", 1, 9, 2.0, Verdict::Faster),
+            cell("b", 1, 9, 0.5, Verdict::Slower),
+            cell("a", 2, 9, 1.0, Verdict::TooCloseToCall),
+        ];
+        let all: Vec<_> = cells.iter().map(|cell| ("full", cell)).collect();
+        let page = render(&all).into_string();
+        for text in [
+            "60,000 keys, 1 thread<",
+            "60,000 keys, 2 threads<",
+            "<th>a</th><th>b</th>",
+            "rgba(0, 114, 178, 0.52)",
+            "rgba(213, 94, 0, 0.52)",
+            "href=\"#full\">0.50",
+            "class=\"open\"",
+        ] {
+            assert!(page.contains(text), "{text} in {page}");
+        }
+        assert_eq!(page.matches("<table").count(), 2);
+        assert_eq!(render(&[]).into_string(), "");
+    }
+
+    #[test]
+    fn the_cell_with_more_rounds_is_shown_and_then_the_first() {
+        let shown = |of: [(&str, usize); 2]| {
+            let cells =
+                of.map(|(section, rounds)| (section, cell("a", 1, rounds, 2.0, Verdict::Faster)));
+            let cells: Vec<_> = cells
+                .iter()
+                .map(|(section, cell)| (*section, cell))
+                .collect();
+            let page = render(&cells).into_string();
+            assert_eq!(page.matches("href").count(), 1);
+            page.contains("#first")
+        };
+        assert!(shown([("first", 9), ("second", 9)]));
+        assert!(shown([("second", 9), ("first", 15)]));
+    }
+}
