@@ -41,7 +41,8 @@ fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
     for needed in [
         "The headline",
         "Where it loses",
-        "times as fast as segment-lock",
+        "over the best lock, word-lock: ",
+        "Ours over each rival",
         "href=\"full.csv\"",
     ] {
         assert!(page.contains(needed), "{needed}");

@@ -15,8 +15,6 @@ pub(crate) struct Cell {
     pub(crate) rival: String,
     pub(crate) keys: u64,
     pub(crate) threads: usize,
-    /// Whether these are as many threads as cores, and not one.
-    pub(crate) all_cores: bool,
     pub(crate) ratio: Summary,
     pub(crate) verdict: Verdict,
 }
@@ -27,7 +25,8 @@ pub(crate) const STYLE: &str = "
 .tabs > input:checked + label { background: #333; color: #fff; }
 .tabs > input:focus-visible + label { outline: 3px solid #56b4e9; }
 .tab { display: none; }
-.matrix td { min-width: 5.5rem; text-align: center; }
+.matrix td { min-width: 4.5rem; text-align: center; }
+.matrix td:first-child { white-space: normal; min-width: 13rem; text-align: left; }
 .matrix td small { display: block; color: #333; font-size: 0.7rem; }
 .matrix td.open { background: #e4e4e4; }
 ";
@@ -35,12 +34,12 @@ pub(crate) const STYLE: &str = "
 /// Renders the matrix of the cells of all results, each with the name of its section. Where two
 /// results have the same cell, the one with more rounds is shown, and then the first.
 pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
-    let mut tabs = distinct(
-        cells
-            .iter()
-            .map(|(_, of)| (of.keys, of.threads, of.all_cores)),
-    );
+    let tab = |(_, of): &(&str, &Cell)| (of.keys, of.threads);
+    let mut tabs = distinct(cells.iter().map(tab));
     tabs.sort_unstable();
+    let of_tab = |of| cells.iter().filter(move |cell| tab(cell) == of);
+    // The fullest is open, and of several the first.
+    let open = tabs.iter().rev().max_by_key(|of| of_tab(**of).count());
     html! {
         @if !tabs.is_empty() {
             h2 { "Ours over each rival" }
@@ -57,16 +56,14 @@ pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
                         (PreEscaped(format!("#tab-{tab}:checked ~ #matrix-{tab} {{ display: block; }}\n")))
                     }
                 }
-                @for (tab, (keys, threads, _)) in tabs.iter().enumerate() {
-                    input type="radio" name="tab" id=(format!("tab-{tab}")) checked[tab == 0];
-                    label for=(format!("tab-{tab}")) {
-                        (grouped(*keys)) " keys, " (counted(*threads, "thread"))
+                @for (number, tab) in tabs.iter().enumerate() {
+                    input type="radio" name="tab" id=(format!("tab-{number}")) checked[Some(tab) == open];
+                    label for=(format!("tab-{number}")) {
+                        (grouped(tab.0)) " keys, " (counted(tab.1, "thread"))
                     }
                 }
-                @for (tab, of) in tabs.iter().enumerate() {
-                    div.tab id=(format!("matrix-{tab}")) {
-                        (table(cells.iter().filter(|(_, cell)| (cell.keys, cell.threads, cell.all_cores) == *of)))
-                    }
+                @for (number, tab) in tabs.iter().enumerate() {
+                    div.tab id=(format!("matrix-{number}")) { (table(of_tab(*tab))) }
                 }
             }
         }
@@ -146,7 +143,6 @@ mod tests {
             rival: rival.into(),
             keys: 60_000,
             threads,
-            all_cores: threads > 1,
             ratio: Summary::of(vec![ratio; rounds]).unwrap(),
             verdict,
         }

@@ -66,12 +66,15 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
             }
             body {
                 h1 { "Lock-free cuckoo filter: measurements" }
-                @for line in machines(sections) { p.note { (line) } }
                 p {
                     (format!("Every sentence here is generated from the data. Ratios are taken within rounds; a value is the \
                      median over the rounds, with its exact 95 % interval from order statistics. Nothing is claimed with \
                      fewer than {FEWEST} rounds, nor where chance explains a ratio (sign test, corrected by Benjamini and \
                      Hochberg for all comparisons of this page), nor where it is within {:.0} % of 1.", (SMALLEST_EFFECT - 1.0) * 100.0))
+                }
+                details {
+                    summary { "Machines and commits" }
+                    @for line in machines(sections) { p.note { (line) } }
                 }
                 (matrix::render(&cells))
                 @if let Some(section) = headline {

@@ -96,13 +96,12 @@ fn of_throughput(
                 continue;
             }
             story.cells.extend((at.iter()).filter_map(|of| {
-                let column = shown.iter().position(|place| *place == of.place)?;
+                shown.contains(&of.place).then_some(())?;
                 Some(Cell {
                     workload: title(&case),
                     rival: (*other).to_owned(),
                     keys: results.rounds(&case, of.place, first).next()?.keys,
                     threads: of.place as usize,
-                    all_cores: column > 0,
                     ratio: results.ratio(&case, of.place, first, other)?,
                     verdict: of.verdict,
                 })
