@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use filter::Class;
 use harness::check::perturbation;
-use harness::check::{self, Found, Report, Settings};
+use harness::check::{self, Found, Report, Rounds, Settings};
 use harness::registry::Registry;
 use harness::subject::Subject;
 use harness::subjects::SegmentLock;
@@ -119,7 +119,7 @@ const SETTINGS: Settings = Settings {
     threads: 4,
     time: Duration::from_secs(20),
     seed: 1,
-    round: None,
+    rounds: Rounds::ALL,
     perturb: perturbation::AVAILABLE,
     simulate: false,
 };
@@ -219,7 +219,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
 #[test]
 fn a_round_is_repeated_until_it_fails() {
     let settings = Settings {
-        round: Some(8),
+        rounds: Rounds::only(8),
         ..SETTINGS
     };
     let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();

@@ -51,13 +51,41 @@ pub struct Settings {
     pub time: Duration,
     /// Seed of keys and scripts.
     pub seed: u64,
-    /// Repeats this round's workload instead of running rounds from 0 on.
-    pub round: Option<u64>,
+    /// Which rounds are run.
+    pub rounds: Rounds,
     /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
     /// Whether threads are simulated cores, if the build supports it. They are disturbed in their own
     /// way.
     pub simulate: bool,
+}
+
+/// The numbers of the rounds that are run: every `step`th, from `first` on. A round's number
+/// determines its scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// The first.
+    pub first: u64,
+    /// How far it is from one to the next; 0 repeats the first.
+    pub step: u64,
+}
+
+impl Rounds {
+    /// All, from 0 on.
+    pub const ALL: Self = Self { first: 0, step: 1 };
+
+    /// Repeats one.
+    pub const fn only(round: u64) -> Self {
+        Self {
+            first: round,
+            step: 0,
+        }
+    }
+
+    /// Returns the number of the round that is run after `before` others.
+    pub fn number(self, before: u64) -> u64 {
+        self.first + before * self.step
+    }
 }
 
 /// What was done so far.
@@ -120,7 +148,7 @@ pub fn run(
     let mut totals = Totals::default();
     let mut found = None;
     while found.is_none() && begun.elapsed() < settings.time && !stop.load(Ordering::Relaxed) {
-        let round = settings.round.unwrap_or(totals.rounds);
+        let round = settings.rounds.number(totals.rounds);
         let scenario = scenarios.of_round(round)?;
         let run_begun = Instant::now();
         // A repetition is disturbed differently.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use check::perturbation;
 use check::recorder;
-use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
+use check::{self, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
@@ -55,7 +55,7 @@ pub(super) struct Options {
     simulated: bool,
 }
 
-fn threads(text: &str) -> Result<usize> {
+pub(super) fn threads(text: &str) -> Result<usize> {
     let threads = text.parse().context("that is not a number")?;
     if !(1..=MAX_THREADS).contains(&threads) {
         bail!("choose 1 to {MAX_THREADS}: the checker can handle this many calls at once");
@@ -70,7 +70,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         time: options.seconds,
         // 32 bits, short enough to type.
         seed: options.seed.unwrap_or_else(|| rand::random::<u32>().into()),
-        round: options.round,
+        rounds: options.round.map_or(Rounds::ALL, Rounds::only),
         perturb: perturbation::AVAILABLE && !options.no_perturb && !options.simulated,
         simulate: options.simulated,
     };
@@ -149,11 +149,14 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
 }
 
 /// Replaces the number of finished rounds when there will be no more.
-const OVER: u64 = u64::MAX;
+pub(super) const OVER: u64 = u64::MAX;
 
 /// Ends the process when the number of finished rounds, which the caller stores, has not changed
 /// for `patience`: a thread that is stuck in a call cannot be stopped in any other way.
-fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
+pub(super) fn watch(
+    patience: Duration,
+    again: impl Fn(u64) -> String + Send + 'static,
+) -> Arc<AtomicU64> {
     let ended = Arc::new(AtomicU64::new(0));
     let watched = Arc::clone(&ended);
     thread::spawn(move || {
@@ -177,13 +180,16 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
     ended
 }
 
-/// Returns a function that formats the command line repeating a round.
-fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
+/// Returns a function that formats the command line repeating the round after this many others.
+pub(super) fn again(
+    entry: &SubjectInfo,
+    settings: &Settings,
+) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
-    move |round| {
+    move |before| {
         let Settings { threads, seed, .. } = settings;
-        let round = settings.round.unwrap_or(round);
+        let round = settings.rounds.number(before);
         let simulated = if settings.simulate {
             " --simulated"
         } else {
@@ -197,7 +203,7 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
 }
 
 /// Prints a violation, for a person to read and repeat.
-fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
+pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     let Found {
         round,
         scenario,
@@ -209,7 +215,11 @@ fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     say!("{}", history.to_string().trim_end());
     say!("(thread {threads} fills the table before all others, and empties it after them)");
     say!("To repeat the same calls, which may overlap differently:");
-    say!("{}\n", again(entry, settings)(*round));
+    let settings = Settings {
+        rounds: Rounds::only(*round),
+        ..*settings
+    };
+    say!("{}\n", again(entry, &settings)(0));
 }
 
 fn rounds_and_calls(totals: &Totals) -> String {
@@ -286,7 +296,7 @@ impl Progress {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::hash::Hash;
 
     use subject::Subject;
@@ -308,7 +318,7 @@ mod tests {
     }
 
     /// Claims to accept every key, and stores none.
-    struct Forgetful(LockFree);
+    pub(in crate::cli) struct Forgetful(LockFree);
 
     impl Subject for Forgetful {
         const NAME: &'static str = "forgetful";
