@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use check::perturbation;
-use check::scenario::Kind;
-use check::{self, Report, Rounds, Settings};
+use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 use clap::{Args, value_parser};
 
 use super::check::{OVER, again, tell, threads, watch};
@@ -20,7 +19,7 @@ use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::progress::minutes;
 use crate::show::sidecar::{Run, Sidecar};
-use crate::studies::soak::{HISTORY, NONE, Row, operations};
+use crate::studies::soak::{NONE, Row, operations};
 use crate::studies::study::{Shown, seconds};
 use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::{counted, grouped, large};
@@ -65,7 +64,8 @@ pub(super) struct Options {
 /// What a piece checks, apart from its seed.
 struct Piece<'a> {
     entry: &'a SubjectInfo,
-    scenario: Kind,
+    check: Check,
+    scenario: String,
     rounds: Rounds,
     threads: usize,
 }
@@ -75,26 +75,35 @@ fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>
     let mut pieces = Vec::new();
     for name in &options.only {
         let entry = registry.get(name)?;
-        let kinds = Kind::suiting(entry.candidate())?;
-        for (first, &scenario) in kinds.iter().enumerate() {
-            let rounds = Rounds {
-                first: first as u64,
-                step: kinds.len() as u64,
-            };
-            pieces.extend(options.threads.iter().map(|&threads| Piece {
-                entry,
-                scenario,
-                rounds,
-                threads,
-            }));
+        let histories = named(scenario::Kind::suiting(entry.candidate())?);
+        let answers = named(answers::Kind::suiting(entry.candidate())?);
+        for (check, scenarios) in [(Check::History, histories), (Check::Answers, answers)] {
+            for (first, scenario) in scenarios.iter().enumerate() {
+                let rounds = Rounds {
+                    first: first as u64,
+                    step: scenarios.len() as u64,
+                };
+                pieces.extend(options.threads.iter().map(|&threads| Piece {
+                    entry,
+                    check,
+                    scenario: scenario.clone(),
+                    rounds,
+                    threads,
+                }));
+            }
         }
     }
     Ok(pieces)
 }
 
+fn named(kinds: Vec<impl ToString>) -> Vec<String> {
+    kinds.iter().map(ToString::to_string).collect()
+}
+
 impl Piece<'_> {
     fn settings(&self, time: Duration) -> Settings {
         Settings {
+            check: self.check,
             threads: self.threads,
             time,
             // 32 bits, short enough to type.
@@ -125,9 +134,9 @@ impl Piece<'_> {
             tell(found, self.entry, &settings);
         }
         Ok((totals.rounds > 0).then(|| Row {
-            check: HISTORY.into(),
+            check: self.check.name().into(),
             subject: self.entry.name.into(),
-            scenario: self.scenario.to_string(),
+            scenario: self.scenario.clone(),
             threads: self.threads,
             stopped: settings.perturb,
             seed: settings.seed,
@@ -338,13 +347,13 @@ mod tests {
             out: PathBuf::new(),
         };
         let pieces = pieces(&registry, &options).unwrap();
-        assert_eq!(pieces.len(), 2 * (3 * Kind::ALL.len() + 3));
-        for piece in pieces {
+        assert_eq!(pieces.len(), 2 * (3 * (6 + 3) + (3 + 2)));
+        for piece in pieces.iter().filter(|piece| piece.check == Check::History) {
             let candidate = piece.entry.candidate();
             let mut scenarios = Scenarios::new(candidate, piece.threads, 1).unwrap();
             for before in [0, 1, 5] {
                 let scenario = scenarios.of_round(piece.rounds.number(before)).unwrap();
-                assert_eq!(scenario.kind, piece.scenario);
+                assert_eq!(scenario.kind.to_string(), piece.scenario);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
+use check::Check;
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns, possible};
@@ -17,11 +18,12 @@ columns! {
     /// One piece of a soak: one scenario of one subject, with a seed of its own.
     Row:
     /// How it was checked. "history": each call was recorded with its times, and some order of the
-    /// calls must explain all answers.
+    /// calls must explain all answers. "answers": nothing was recorded, and only answers that each
+    /// thread can foresee were checked, and the final state.
     check: String,
     /// The subject.
     subject: String,
-    /// The scenario that was repeated; `harness check --help` describes them.
+    /// What the threads did, again and again; `harness check --help` describes it.
     scenario: String,
     /// Number of threads.
     threads: usize,
@@ -39,14 +41,11 @@ columns! {
     operations: u64,
     /// Parts of histories that could not be checked, as too many calls overlapped.
     undecided: u64,
-    /// "none", or the round whose answers cannot be explained.
+    /// "none", or the round with wrong answers.
     violation: String,
     /// The commit of the code; "(modified)" if files differed from it.
     commit: String,
 }
-
-/// What the column `check` says of recorded histories.
-pub const HISTORY: &str = "history";
 
 /// What the column `violation` says if there is none.
 pub const NONE: &str = "none";
@@ -61,9 +60,10 @@ impl Record for Row {
 
     fn validate(&self) -> Result<()> {
         possible(&[("seconds", self.seconds)])?;
+        let known = [Check::History, Check::Answers].map(Check::name);
         ensure!(
-            self.check == HISTORY,
-            "column `check` is {:?}, not {HISTORY:?}",
+            known.contains(&&*self.check),
+            "column `check` is {:?}, not one of {known:?}",
             self.check
         );
         for (column, count) in [("threads", self.threads as u64), ("rounds", self.rounds)] {
@@ -182,7 +182,7 @@ impl Row {
 #[cfg(test)]
 pub(crate) fn sample() -> Row {
     Row {
-        check: HISTORY.into(),
+        check: Check::History.name().into(),
         subject: "lock-free".into(),
         scenario: "chains".into(),
         threads: 8,
