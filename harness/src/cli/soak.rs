@@ -347,7 +347,7 @@ mod tests {
             out: PathBuf::new(),
         };
         let pieces = pieces(&registry, &options).unwrap();
-        assert_eq!(pieces.len(), 2 * (3 * (6 + 3) + (3 + 2)));
+        assert_eq!(pieces.len(), 2 * (2 * (6 + 3) + (6 + 2) + (3 + 2)));
         for piece in pieces.iter().filter(|piece| piece.check == Check::History) {
             let candidate = piece.entry.candidate();
             let mut scenarios = Scenarios::new(candidate, piece.threads, 1).unwrap();
