@@ -7,12 +7,12 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use filter::Class;
+use filter::{Class, InsertError};
 use harness::check::perturbation;
-use harness::check::{self, Found, Report, Settings};
+use harness::check::{self, Check, Found, Report, Rounds, Settings};
 use harness::registry::Registry;
-use harness::subject::Subject;
-use harness::subjects::SegmentLock;
+use harness::subject::{Operations, Subject};
+use harness::subjects::{LockFree, SegmentLock};
 
 /// The flaw of a subject.
 type Flaw = u8;
@@ -116,10 +116,11 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
 }
 
 const SETTINGS: Settings = Settings {
+    check: Check::History,
     threads: 4,
     time: Duration::from_secs(20),
     seed: 1,
-    round: None,
+    rounds: Rounds::ALL,
     perturb: perturbation::AVAILABLE,
     simulate: false,
 };
@@ -216,10 +217,118 @@ fn nothing_is_found_where_nothing_is_wrong() {
     }
 }
 
+const ANSWERS: Settings = Settings {
+    check: Check::Answers,
+    ..SETTINGS
+};
+
+/// Looks for a flaw in answers that threads foresee, in the scenario that must show it.
+fn wrong<const FLAW: Flaw, const NAMED: bool>(first: u64, scenario: &str) {
+    let rounds = Rounds {
+        first,
+        step: if NAMED { 2 } else { 1 },
+    };
+    let report = run::<FLAW, NAMED>(&Settings { rounds, ..ANSWERS }).unwrap();
+    let found = report.found.expect("the flaw is found");
+    println!("{}: {}", found.scenario, found.history);
+    assert!(found.scenario.starts_with(scenario), "{}", found.scenario);
+    assert!(found.history.starts_with("key "), "{}", found.history);
+}
+
+#[test]
+fn answers_that_a_thread_foresees_are_checked() {
+    wrong::<DENIES, true>(0, "windows");
+    wrong::<DENIES, false>(0, "windows");
+    wrong::<DROPS, true>(0, "windows");
+    wrong::<MOVES, false>(0, "windows");
+    wrong::<LEAVES, true>(1, "copies");
+    wrong::<TAKES_TWICE, true>(1, "copies");
+    wrong::<DENIES_IN_THE_END, true>(0, "windows");
+    wrong::<KEEPS_IN_THE_END, true>(1, "copies");
+}
+
+/// Inserts uniquely in two steps, so that two threads may both be told that they did.
+struct LooksFirst(LockFree);
+
+impl Subject for LooksFirst {
+    const NAME: &'static str = "looks-first";
+    const DESCRIPTION: &'static str = "looks for a key before it inserts it";
+    const GUARANTEES: &'static str = "none";
+    const OPERATIONS: Operations = LockFree::OPERATIONS;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        LockFree::with_buckets(buckets).map(Self)
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        if self.0.contains(key) {
+            return Ok(false);
+        }
+        thread::yield_now();
+        match self.0.insert(key) {
+            true => Ok(true),
+            false => Err(InsertError::Full),
+        }
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.0.count(key)
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        self.0.class(key)
+    }
+
+    harness::subject::delegate! { self.0: insert contains remove slots memory_bytes }
+}
+
+#[test]
+fn a_race_with_two_winners_is_found() {
+    let mut registry = Registry::new();
+    registry.add::<LooksFirst>();
+    let settings = Settings {
+        rounds: Rounds { first: 2, step: 3 },
+        ..ANSWERS
+    };
+    let candidate = registry.get("looks-first").unwrap().candidate();
+    let report = check::run(candidate, &settings, &AtomicBool::new(false), &mut |_| ());
+    let found = report.unwrap().found.expect("the flaw is found");
+    assert!(found.scenario.starts_with("races"), "{}", found.scenario);
+    assert!(
+        found.history.contains("inserted uniquely twice"),
+        "{}",
+        found.history
+    );
+}
+
+#[test]
+fn no_answer_is_wrong_where_nothing_is_wrong() {
+    let registry = Registry::standard();
+    for name in [
+        "lock-free",
+        "growing",
+        "lock-free-fitted",
+        "lock-free-copies",
+    ] {
+        let settings = Settings {
+            time: Duration::from_secs(1),
+            ..ANSWERS
+        };
+        let candidate = registry.get(name).unwrap().candidate();
+        let report = check::run(candidate, &settings, &AtomicBool::new(false), &mut |_| ());
+        let Report { totals, found } = report.unwrap();
+        assert_eq!(found, None);
+        assert!(
+            totals.inserts > totals.refused && totals.removes > 0,
+            "{totals:?}"
+        );
+    }
+}
+
 #[test]
 fn a_round_is_repeated_until_it_fails() {
     let settings = Settings {
-        round: Some(8),
+        rounds: Rounds::only(8),
         ..SETTINGS
     };
     let found = run::<DENIES, true>(&settings).unwrap().found.unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use harness::check::perturbation;
-use harness::check::{self, Settings};
+use harness::check::{self, Check, Rounds, Settings};
 use harness::experiment::Experiment;
 use harness::registry::Registry;
 
@@ -22,10 +22,11 @@ fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
     let mut registry = Registry::standard();
     registry.add::<own_subject::ShardedMap>();
     let settings = Settings {
+        check: Check::History,
         threads: 4,
         time: Duration::from_secs(1),
         seed: 1,
-        round: None,
+        rounds: Rounds::ALL,
         perturb: perturbation::AVAILABLE,
         simulate: false,
     };

@@ -6,9 +6,13 @@
 //! copies can be removed. These final calls, and those that fill the table at the start, are calls
 //! like any others, so that one mechanism checks everything ([`mod@judge`]).
 //!
+//! Far more calls are made where only [answers that each thread can foresee](answers) are checked,
+//! without a record.
+//!
 //! A check that finds nothing proves nothing. How likely it is to find an existing bug depends on
 //! how often threads meet inside their calls: see [`perturbation`].
 
+pub mod answers;
 pub mod candidate;
 pub mod judge;
 pub mod perturbation;
@@ -18,6 +22,7 @@ pub mod scenario;
 mod simulated;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::AddAssign;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,22 +47,71 @@ use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
 /// Maximum number of threads: the checker can handle this many overlapping calls.
 pub const MAX_THREADS: usize = 64;
 
+/// How answers are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Each call is recorded with its times, and some order of the calls must explain all answers.
+    History,
+    /// Nothing is recorded: only [answers that each thread can foresee](answers) are checked.
+    Answers,
+}
+
+impl Check {
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::History => "history",
+            Self::Answers => "answers",
+        }
+    }
+}
+
 /// How a subject is checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
+    /// How its answers are checked.
+    pub check: Check,
     /// Number of threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
     /// Rounds begin until this much time has passed.
     pub time: Duration,
     /// Seed of keys and scripts.
     pub seed: u64,
-    /// Repeats this round's workload instead of running rounds from 0 on.
-    pub round: Option<u64>,
+    /// Which rounds are run.
+    pub rounds: Rounds,
     /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
     /// Whether threads are simulated cores, if the build supports it. They are disturbed in their own
     /// way.
     pub simulate: bool,
+}
+
+/// The numbers of the rounds that are run: every `step`th, from `first` on. A round's number
+/// determines its scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// The first.
+    pub first: u64,
+    /// How far it is from one to the next; 0 repeats the first.
+    pub step: u64,
+}
+
+impl Rounds {
+    /// All, from 0 on.
+    pub const ALL: Self = Self { first: 0, step: 1 };
+
+    /// Repeats one.
+    pub const fn only(round: u64) -> Self {
+        Self {
+            first: round,
+            step: 0,
+        }
+    }
+
+    /// Returns the number of the round that is run after `before` others.
+    pub fn number(self, before: u64) -> u64 {
+        self.first + before * self.step
+    }
 }
 
 /// What was done so far.
@@ -117,48 +171,91 @@ pub fn run(
     validate(candidate, settings)?;
     let begun = Instant::now();
     let mut scenarios = Scenarios::new(candidate, settings.threads, settings.seed)?;
-    let mut totals = Totals::default();
-    let mut found = None;
-    while found.is_none() && begun.elapsed() < settings.time && !stop.load(Ordering::Relaxed) {
-        let round = settings.round.unwrap_or(totals.rounds);
-        let scenario = scenarios.of_round(round)?;
-        let run_begun = Instant::now();
-        // A repetition is disturbed differently.
-        let seed = scenario::mixed(scenario::mixed(settings.seed, round), totals.rounds);
-        let disturbance = settings.perturb.then_some(seed);
-        let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
-        let run = AssertUnwindSafe(|| {
-            #[cfg(feature = "simulation")]
-            if settings.simulate {
-                return simulated::run_scenario(candidate, &scenario, seed);
-            }
-            run_scenario(candidate, &scenario, disturbance, &is_over)
+    let (mut totals, mut found) = (Totals::default(), None);
+    let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
+    while found.is_none() && !is_over() {
+        let round = Round {
+            number: settings.rounds.number(totals.rounds),
+            before: totals.rounds,
+            candidate,
+            settings,
+            is_over: &is_over,
+        };
+        let run = AssertUnwindSafe(|| match settings.check {
+            Check::History => round.of_history(&mut scenarios),
+            Check::Answers => answers::run(&round),
         });
-        let calls = panic::catch_unwind(run)
-            .map_err(|_| anyhow!("{:?} panicked in round {round}", candidate.name))??;
-        totals.running += run_begun.elapsed();
-
-        let check_begun = Instant::now();
-        match judge(
-            &scenario,
-            (!candidate.grows).then_some(candidate.stash),
-            &calls,
-        ) {
-            Judgement::Explained { undecided } => totals.undecided += undecided as u64,
-            Judgement::Violation(history) => {
-                found = Some(Found {
-                    round,
-                    scenario: describe(&scenario),
-                    history,
-                });
-            }
-        }
-        totals.checking += check_begun.elapsed();
-        totals.rounds += 1;
-        calls.iter().for_each(|call| totals += call.event.1);
+        let made;
+        (made, found) = panic::catch_unwind(run).map_err(|_| {
+            let number = round.number;
+            anyhow!("{:?} panicked in round {number}", candidate.name)
+        })??;
+        totals += made;
         observer(&totals);
     }
     Ok(Report { totals, found })
+}
+
+/// One round.
+struct Round<'a> {
+    number: u64,
+    /// Number of rounds before it.
+    before: u64,
+    candidate: &'a Candidate,
+    settings: &'a Settings,
+    is_over: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Round<'_> {
+    /// Returns the seed by which it is disturbed. A repetition is disturbed differently.
+    fn disturbance(&self) -> u64 {
+        scenario::mixed(
+            scenario::mixed(self.settings.seed, self.number),
+            self.before,
+        )
+    }
+
+    /// Runs a scenario, and checks the record of all calls.
+    fn of_history(&self, scenarios: &mut Scenarios) -> Result<(Totals, Option<Found>)> {
+        let candidate = self.candidate;
+        let scenario = scenarios.of_round(self.number)?;
+        let run_begun = Instant::now();
+        let calls = self.calls(&scenario)?;
+        let running = run_begun.elapsed();
+
+        let check_begun = Instant::now();
+        let stash = (!candidate.grows).then_some(candidate.stash);
+        let (undecided, found) = match judge(&scenario, stash, &calls) {
+            Judgement::Explained { undecided } => (undecided as u64, None),
+            Judgement::Violation(history) => {
+                let found = Found {
+                    round: self.number,
+                    scenario: describe(scenario.kind, scenario.buckets),
+                    history,
+                };
+                (0, Some(found))
+            }
+        };
+        let mut made = Totals {
+            rounds: 1,
+            undecided,
+            running,
+            checking: check_begun.elapsed(),
+            ..Totals::default()
+        };
+        calls.iter().for_each(|call| made += call.event.1);
+        Ok((made, found))
+    }
+
+    fn calls(&self, scenario: &Scenario) -> Result<Vec<Call<OfKey>>> {
+        let seed = self.disturbance();
+        #[cfg(feature = "simulation")]
+        if self.settings.simulate {
+            return simulated::run_scenario(self.candidate, scenario, seed);
+        }
+        let disturbance = self.settings.perturb.then_some(seed);
+        run_scenario(self.candidate, scenario, disturbance, self.is_over)
+    }
 }
 
 /// Checks that a subject can be checked with these settings.
@@ -189,14 +286,17 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
         "this build cannot simulate cores; build it with `--features simulation`"
     );
     ensure!(
+        settings.check == Check::History || !settings.simulate,
+        "simulated cores are checked by their histories only"
+    );
+    ensure!(
         perturbation::AVAILABLE || !settings.perturb,
         "this build has no steps to perturb; build it with `--features steps`"
     );
     Ok(())
 }
 
-fn describe(scenario: &Scenario) -> String {
-    let (kind, buckets) = (scenario.kind, scenario.buckets);
+fn describe(kind: impl fmt::Display, buckets: usize) -> String {
     format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots")
 }
 
@@ -204,6 +304,19 @@ impl Totals {
     /// Returns the number of all calls.
     pub fn calls(&self) -> u64 {
         self.inserts + self.lookups + self.removes
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.rounds += other.rounds;
+        self.inserts += other.inserts;
+        self.refused += other.refused;
+        self.lookups += other.lookups;
+        self.removes += other.removes;
+        self.undecided += other.undecided;
+        self.running += other.running;
+        self.checking += other.checking;
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use check::perturbation;
 use check::recorder;
-use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
+use check::{self, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
@@ -31,6 +31,11 @@ pub(super) struct Options {
     /// a call.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = threads)]
     threads: usize,
+    /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
+    /// churning table, copies that must add up, unique inserts of which one must succeed. Makes many
+    /// more calls per second, on larger tables.
+    #[arg(long, conflicts_with = "simulated")]
+    answers: bool,
     /// How long to search.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
@@ -55,7 +60,7 @@ pub(super) struct Options {
     simulated: bool,
 }
 
-fn threads(text: &str) -> Result<usize> {
+pub(super) fn threads(text: &str) -> Result<usize> {
     let threads = text.parse().context("that is not a number")?;
     if !(1..=MAX_THREADS).contains(&threads) {
         bail!("choose 1 to {MAX_THREADS}: the checker can handle this many calls at once");
@@ -66,11 +71,16 @@ fn threads(text: &str) -> Result<usize> {
 pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     let entry = registry.get(&options.subject)?;
     let settings = Settings {
+        check: if options.answers {
+            Check::Answers
+        } else {
+            Check::History
+        },
         threads: options.threads,
         time: options.seconds,
         // 32 bits, short enough to type.
         seed: options.seed.unwrap_or_else(|| rand::random::<u32>().into()),
-        round: options.round,
+        rounds: options.round.map_or(Rounds::ALL, Rounds::only),
         perturb: perturbation::AVAILABLE && !options.no_perturb && !options.simulated,
         simulate: options.simulated,
     };
@@ -97,7 +107,10 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     if let Some(found) = found {
         tell(&found, entry, &settings);
         show(&totals);
-        bail!("{} is not linearizable", entry.name);
+        bail!(match settings.check {
+            Check::History => format!("{} is not linearizable", entry.name),
+            Check::Answers => format!("{} gives wrong answers", entry.name),
+        });
     }
     show(&totals);
     if stop.load(Ordering::Relaxed) {
@@ -143,17 +156,22 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
              finds and refusals"
         );
     }
-    let overhead = recorder::overhead().as_nanos();
-    note!("  recording takes {overhead} ns a call");
+    if settings.check == Check::History {
+        let overhead = recorder::overhead().as_nanos();
+        note!("  recording takes {overhead} ns a call");
+    }
     Ok(())
 }
 
 /// Replaces the number of finished rounds when there will be no more.
-const OVER: u64 = u64::MAX;
+pub(super) const OVER: u64 = u64::MAX;
 
 /// Ends the process when the number of finished rounds, which the caller stores, has not changed
 /// for `patience`: a thread that is stuck in a call cannot be stopped in any other way.
-fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
+pub(super) fn watch(
+    patience: Duration,
+    again: impl Fn(u64) -> String + Send + 'static,
+) -> Arc<AtomicU64> {
     let ended = Arc::new(AtomicU64::new(0));
     let watched = Arc::clone(&ended);
     thread::spawn(move || {
@@ -177,13 +195,20 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
     ended
 }
 
-/// Returns a function that formats the command line repeating a round.
-fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
+/// Returns a function that formats the command line repeating the round after this many others.
+pub(super) fn again(
+    entry: &SubjectInfo,
+    settings: &Settings,
+) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
-    move |round| {
+    move |before| {
         let Settings { threads, seed, .. } = settings;
-        let round = settings.round.unwrap_or(round);
+        let round = settings.rounds.number(before);
+        let answers = match settings.check {
+            Check::History => "",
+            Check::Answers => " --answers",
+        };
         let simulated = if settings.simulate {
             " --simulated"
         } else {
@@ -191,25 +216,37 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
         };
         format!(
             "  {program} check --subject {name} --threads {threads} --seed {seed} --round {round} \
-             --seconds 60{simulated}"
+             --seconds 60{answers}{simulated}"
         )
     }
 }
 
 /// Prints a violation, for a person to read and repeat.
-fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
+pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     let Found {
         round,
         scenario,
         history,
     } = found;
     let threads = settings.threads;
-    say!("VIOLATION: no order of these calls explains their answers.");
+    say!(
+        "VIOLATION: {}",
+        match settings.check {
+            Check::History => "no order of these calls explains their answers.",
+            Check::Answers => "an answer is not as it must be.",
+        }
+    );
     say!("round {round}: {scenario}, {}", counted(threads, "thread"));
     say!("{}", history.to_string().trim_end());
-    say!("(thread {threads} fills the table before all others, and empties it after them)");
+    if settings.check == Check::History {
+        say!("(thread {threads} fills the table before all others, and empties it after them)");
+    }
     say!("To repeat the same calls, which may overlap differently:");
-    say!("{}\n", again(entry, settings)(*round));
+    let settings = Settings {
+        rounds: Rounds::only(*round),
+        ..*settings
+    };
+    say!("{}\n", again(entry, &settings)(0));
 }
 
 fn rounds_and_calls(totals: &Totals) -> String {
@@ -286,7 +323,7 @@ impl Progress {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::hash::Hash;
 
     use subject::Subject;
@@ -308,7 +345,7 @@ mod tests {
     }
 
     /// Claims to accept every key, and stores none.
-    struct Forgetful(LockFree);
+    pub(in crate::cli) struct Forgetful(LockFree);
 
     impl Subject for Forgetful {
         const NAME: &'static str = "forgetful";
@@ -332,6 +369,7 @@ mod tests {
         registry.add::<Forgetful>();
         let options = Options {
             subject: "forgetful".into(),
+            answers: false,
             threads: 2,
             seconds: Duration::from_secs(20),
             seed: None,

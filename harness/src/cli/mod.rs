@@ -20,6 +20,7 @@ mod numbers;
 mod plot;
 mod report;
 mod reproduce;
+mod soak;
 
 /// The experiments that `targets` runs.
 const SPEED: &[&str] = &["speed.toml"];
@@ -82,7 +83,7 @@ enum Command {
     /// Redraw the figure of a CSV file.
     Plot {
         /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
-        /// `cuckoo-hashing` or `growth`; theory.csv and describe.csv have no figure. Title and
+        /// `cuckoo-hashing` or `growth`; theory.csv, soak.csv and describe.csv have no figure. Title and
         /// caption come from NAME.machine.toml beside it.
         csv: PathBuf,
         /// The figure to write; by default NAME.svg beside the CSV file.
@@ -147,6 +148,18 @@ enum Command {
     /// If a subject does not reveal which keys it treats as equal (`Subject::class`), it is checked
     /// for missed keys only.
     Check(check::Options),
+    /// Check our filters for hours, in pieces, and keep a tally of what was checked.
+    ///
+    /// Goes round our filters, the scenarios of `check` and numbers of threads, one piece of a minute
+    /// after another, each with a seed of its own. Each piece is a row of soak.csv: what was checked,
+    /// how many operations, the seed, the commit, and whether an answer could not be explained. An
+    /// existing soak.csv is continued: the command ends when all rows together have the operations
+    /// asked for. Ctrl-C keeps what was done; run the command again to continue.
+    ///
+    /// After a violation, it prints the calls and the command that repeats them, and the exit code is
+    /// 1. A build with `--features steps` stops threads in the middle of their calls, which makes
+    /// each operation find more, and slower.
+    Soak(soak::Options),
     #[command(flatten)]
     Study(studies::Command),
     /// One measurement of `memory`, which starts this command itself.
@@ -206,7 +219,7 @@ impl Command {
     fn leaves_files(&self) -> bool {
         match self {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
-            Self::Simulate { .. } | Self::Calibrate(_) => true,
+            Self::Simulate { .. } | Self::Calibrate(_) | Self::Soak(_) => true,
             Self::Study(study) => study.leaves_files(),
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
@@ -276,6 +289,7 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
             options,
         } => sweep_named(registry, SPEED, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
+        Command::Soak(options) => soak::soak(registry, &options),
         Command::Study(study) => study.run(registry),
         Command::MemoryOfOne(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Describe(options) => describe::describe(&options),

@@ -1,7 +1,10 @@
-//! The CSV file of a sweep: written row by row, continued after an interruption, and read again.
+//! CSV files that are written row by row and continued after an interruption; and those of a sweep,
+//! read again.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::fs::{self, File};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -36,12 +39,13 @@ impl Row {
 /// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run
 /// keeps all that it has done.
 #[derive(Debug)]
-pub struct Writer {
+pub struct Writer<Row> {
     path: PathBuf,
     csv: csv::Writer<File>,
+    rows: PhantomData<Row>,
 }
 
-impl Writer {
+impl<Row: Record + Debug> Writer<Row> {
     /// Starts a new file with the header. An existing file is an error and is never overwritten.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::create_new(path)
@@ -51,7 +55,7 @@ impl Writer {
         let mut csv = csv::WriterBuilder::new()
             .has_headers(false)
             .from_writer(file);
-        (csv.write_record(COLUMNS.iter().map(|(name, _)| name)))
+        (csv.write_record(Row::COLUMNS.iter().map(|(name, _)| name)))
             .map_err(anyhow::Error::from)
             .and_then(|()| Ok(csv.flush()?))
             // Half a header is of no use.
@@ -60,6 +64,7 @@ impl Writer {
         Ok(Self {
             path: path.to_owned(),
             csv,
+            rows: PhantomData,
         })
     }
 
@@ -81,6 +86,7 @@ impl Writer {
             csv: csv::WriterBuilder::new()
                 .has_headers(false)
                 .from_writer(file),
+            rows: PhantomData,
         };
         Ok((writer, String::from_utf8_lossy(&text[whole..]).into()))
     }
@@ -93,7 +99,21 @@ impl Writer {
             .serialize(row)
             .map_err(anyhow::Error::from)
             .and_then(|()| Ok(self.csv.flush()?))
-            .with_context(|| format!("cannot write to {}", self.path.display()))
+            .with_context(|| self.cannot_write())
+    }
+
+    /// Waits until all rows are on the disk, where they survive a crash of the machine.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk does not take them.
+    pub fn sync(&self) -> Result<()> {
+        let synced = self.csv.get_ref().sync_all();
+        synced.with_context(|| self.cannot_write())
+    }
+
+    fn cannot_write(&self) -> String {
+        format!("cannot write to {}", self.path.display())
     }
 }
 
@@ -263,7 +283,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.csv");
         Writer::create(&path).unwrap().write(&row()).unwrap();
-        assert!(Writer::create(&path).is_err());
+        assert!(Writer::<Row>::create(&path).is_err());
         assert_eq!(read(&path).unwrap(), [row()]);
     }
 

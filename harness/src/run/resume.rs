@@ -30,7 +30,7 @@ pub struct Earlier {
     /// The rows it made.
     pub rows: Vec<Row>,
     /// Where further rows go.
-    pub writer: Writer,
+    pub writer: Writer<Row>,
     /// Half a row that was cut off at the end, empty if there was none.
     pub torn: String,
 }
@@ -200,7 +200,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files = Outputs::named(directory.path(), "tiny");
         assert!(earlier(&files, &sidecar()).unwrap().is_none());
-        Writer::create(&files.csv).unwrap();
+        Writer::<Row>::create(&files.csv).unwrap();
         let error = format!("{:#}", earlier(&files, &sidecar()).unwrap_err());
         assert!(error.contains("tiny.machine.toml"), "{error}");
         sidecar().write(&files.sidecar).unwrap();

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -52,4 +53,18 @@ pub(crate) fn bar_of_bytes(bytes: Option<u64>) -> ProgressBar {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Formats a time, such as `3 min 5 s`.
+pub(crate) fn minutes(time: Duration) -> String {
+    // To announce "0 s" for a tiny run would say nothing.
+    if time < Duration::from_secs(10) {
+        return format!("{:.1} s", time.as_secs_f64().max(0.1));
+    }
+    let seconds = time.as_secs_f64().round() as u64;
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
 }

@@ -9,6 +9,7 @@ pub mod kinds;
 pub mod layouts;
 pub mod memory;
 pub mod report;
+pub mod soak;
 pub mod study;
 pub mod sweep;
 pub mod theory;
@@ -59,7 +60,7 @@ macro_rules! studies {
         }
 
         /// The kinds of rows of these studies.
-        const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>()),+];
+        const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>(),)+ Kind::of::<soak::Row>()];
     };
 }
 

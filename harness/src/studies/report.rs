@@ -16,7 +16,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 23] = [
     "quick",
     "full",
     "full-large",
@@ -36,6 +36,7 @@ const ORDER: [&str; 22] = [
     "layouts",
     "memory",
     "theory",
+    "soak",
     "cuckoo-hashing",
     "growth",
     "simulated-machines",

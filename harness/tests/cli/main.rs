@@ -13,5 +13,6 @@ mod place;
 mod plot;
 mod reproduce;
 mod simulate;
+mod soak;
 mod sweep;
 mod theory;

@@ -62,6 +62,22 @@ impl Kind {
 }
 
 impl Kind {
+    /// Returns the kinds of scenarios that a subject can be put through, in the order in which its
+    /// rounds rotate through them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the subject cannot be built.
+    pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
+        let named = candidate.names_classes()?;
+        let mut kinds = Self::ALL.to_vec();
+        // Without classes it is unknown which keys have which buckets.
+        let by_buckets = |kind: Self| kind.is_of_two_buckets() || kind == Self::Tosses;
+        // The same holds if the table grows.
+        kinds.retain(|&kind| named && !candidate.grows || !by_buckets(kind));
+        Ok(kinds)
+    }
+
     /// Returns the calls that it is designed to mislead, if any.
     pub fn misleads(self) -> Option<Operation> {
         match self {
@@ -199,17 +215,11 @@ impl<'a> Scenarios<'a> {
     ///
     /// Fails if the subject cannot be built.
     pub fn new(candidate: &'a Candidate, threads: usize, seed: u64) -> Result<Self> {
-        let named = candidate.names_classes()?;
-        let mut kinds = Kind::ALL.to_vec();
-        // Without classes it is unknown which keys have which buckets.
-        let by_buckets = |kind: Kind| kind.is_of_two_buckets() || kind == Kind::Tosses;
-        // The same holds if the table grows.
-        kinds.retain(|&kind| named && !candidate.grows || !by_buckets(kind));
         Ok(Self {
             candidate,
             threads,
             seed,
-            kinds,
+            kinds: Kind::suiting(candidate)?,
             pools: HashMap::new(),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
@@ -20,7 +20,7 @@ use crate::run::runner::{self, Event, Sweep};
 use crate::show::files;
 use crate::show::outputs::{self, Outputs, Written};
 use crate::show::print::{note, say};
-use crate::show::progress;
+use crate::show::progress::{self, minutes};
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::Shown;
 use crate::subjects::registry::Registry;
@@ -34,19 +34,6 @@ pub(super) fn show(Estimate { least, most }: Estimate) -> String {
         format!("about {}", minutes(least))
     } else {
         format!("about {} to {}", minutes(least), minutes(most))
-    }
-}
-
-fn minutes(time: Duration) -> String {
-    // To announce "0 s" for a tiny run would say nothing.
-    if time < Duration::from_secs(10) {
-        return format!("{:.1} s", time.as_secs_f64().max(0.1));
-    }
-    let seconds = time.as_secs_f64().round() as u64;
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 
@@ -137,7 +124,7 @@ pub(super) fn run(
 fn measure(
     sweep: &Sweep,
     stop: &AtomicBool,
-    mut writer: Writer,
+    mut writer: Writer<Row>,
     sidecar: &mut Sidecar,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
@@ -194,7 +181,7 @@ fn begin(
     files: &Outputs,
     directory: &Path,
     name: &str,
-) -> Result<(Sidecar, Writer, Vec<Row>)> {
+) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
     outputs::reserve(directory, name)?;
     sidecar.write(&files.sidecar)?;
     Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
@@ -206,7 +193,7 @@ fn go_on(
     files: &Outputs,
     plan: &Plan,
     rounds: usize,
-) -> Result<(Sidecar, Writer, Vec<Row>)> {
+) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
     let missing = earlier.missing(plan, rounds);
     let Earlier {
         mut sidecar,
