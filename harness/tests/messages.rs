@@ -256,7 +256,7 @@ fn one_round_is_no_claim_in_any_table() {
         for cell in cells.filter(|cell| cell.contains('[')) {
             assert!(cell.trim_end().ends_with("] #"), "{cell} in {told}");
         }
-        assert!(told.contains("# no claim: fewer than 5 rounds"), "{told}");
+        assert!(told.contains("# no claim: fewer than 9 rounds"), "{told}");
         assert!(
             !told.contains("quartile") && !told.contains("reached"),
             "{told}"

@@ -7,6 +7,7 @@ use check::Check;
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns, possible};
+use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -105,7 +106,7 @@ fn violations(rows: &[&Row]) -> String {
 impl Shown for Row {
     const AGAIN: &'static str = "`harness soak` continues it";
 
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
         let line = |key: &(String, String, String, bool)| {
             let of: Vec<_> = rows.iter().filter(|row| row.key() == *key).collect();
             let sum = |count: fn(&Row) -> u64| grouped(of.iter().map(|row| count(row)).sum());
@@ -151,7 +152,7 @@ impl Shown for Row {
         Ok(None)
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>) -> Story {
+    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
         let all: Vec<_> = rows.iter().collect();
         let sentence = format!(
             "{} were checked, of {} in {}, at {} ({}); violations: {}.",
@@ -215,7 +216,7 @@ mod tests {
             ..sample()
         };
         let rows = [sample(), broken, other];
-        let sheet = Row::sheet(&rows).unwrap();
+        let sheet = Row::printed(&rows).unwrap();
         let lines: Vec<_> = sheet.lines.iter().map(|line| line.join(" ")).collect();
         assert_eq!(
             lines,
@@ -224,7 +225,8 @@ mod tests {
                 "lock-free history chains yes 8 1 100 1,000,000 none"
             ]
         );
-        let story = Row::story(&rows, None).sentences.concat();
+        let story = Judge::of_page(|judge| Row::story(&rows, None, judge));
+        let story = story.sentences.concat();
         assert_eq!(
             story,
             "3,000,000 operations were checked, of 1 subject in 3 pieces, at 1 commit (0123456789); violations: 1."

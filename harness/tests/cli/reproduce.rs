@@ -45,7 +45,7 @@ fn a_missing_experiment_of_reproduce_is_an_error_before_anything_runs() {
 /// filter reaches and one that none does.
 fn speed() -> String {
     let tables = TINY.replace("[[workload]]", "[[experiment.workload]]");
-    let tables = tables.replace("rounds = 2", "rounds = 5");
+    let tables = tables.replace("rounds = 2", "rounds = 9");
     let first = tables.replace("\"tiny\"", "\"first\"");
     let second = tables.replace("\"tiny\"", "\"second\"");
     let target = |over, ratio| {
@@ -72,7 +72,7 @@ fn targets_measures_all_experiments_of_its_file_and_tells_what_falls_short() {
         .stdout(contains("| segment-lock |").and(contains("FALLS SHORT")));
     for name in ["first", "second"] {
         let csv = place.text(&format!("results/{name}.csv"));
-        assert_eq!(rows(&csv), TINY_ROWS / 2 * 5);
+        assert_eq!(rows(&csv), TINY_ROWS / 2 * 9);
     }
 }
 
