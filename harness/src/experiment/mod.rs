@@ -64,8 +64,8 @@ pub struct Experiment {
     /// throughput is counted from outside, as the measured threads may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
-    /// If operations are timed one by one, the rates at which they arrive. All workloads must then
-    /// be time-bounded.
+    /// If operations are timed one by one, how, and the rates at which they are due besides the
+    /// closed loop. All workloads must then be time-bounded.
     #[serde(default)]
     pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000. If one of the next three fields is set, this
@@ -129,13 +129,11 @@ impl Experiment {
         Ok(())
     }
 
-    /// Returns the rates at which operations arrive, in millions per second; 0 means as soon as the
-    /// last one is done.
-    pub fn offered_mops(&self) -> &[f64] {
-        match &self.latency {
-            Some(latency) => &latency.offered_mops,
-            None => &[0.0],
-        }
+    /// Returns the rates at which operations are due, as shares of each subject's throughput in the
+    /// closed loop; 0 is that loop itself, which comes first.
+    pub fn offered(&self) -> impl Iterator<Item = f64> {
+        let shares = self.latency.iter().flat_map(|latency| &latency.offered);
+        [0.0].into_iter().chain(shares.copied())
     }
 
     /// Returns whether any measurement has frozen threads.

@@ -38,7 +38,7 @@ pub trait Rows {
     fn missing(&self, sidecar: &Sidecar) -> Option<String>;
 
     /// See [`Shown::sheet`].
-    fn sheet(&self) -> Option<Sheet>;
+    fn sheet(&self, sidecar: Option<&Sidecar>) -> Option<Sheet>;
 
     /// See [`Shown::figure`].
     ///
@@ -66,8 +66,8 @@ impl<R: Shown> Rows for Vec<R> {
         Some(format!("{what}; {}", R::AGAIN))
     }
 
-    fn sheet(&self) -> Option<Sheet> {
-        R::sheet(self)
+    fn sheet(&self, sidecar: Option<&Sidecar>) -> Option<Sheet> {
+        R::sheet(self, sidecar)
     }
 
     fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {

@@ -148,7 +148,7 @@ fn section(csv: &Path) -> Result<Section> {
         figure: figure(&*rows, &outputs, described)?,
         missing: described.and_then(|sidecar| rows.missing(sidecar)),
         story: rows.story(described),
-        sheet: rows.sheet(),
+        sheet: rows.sheet(described),
         files: names.collect(),
         name,
         sidecar,

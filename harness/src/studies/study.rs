@@ -55,7 +55,7 @@ pub trait Shown: Record {
     const AGAIN: &'static str = "a new run measures them";
 
     /// Returns the table; `None` if there is nothing to compare.
-    fn sheet(rows: &[Self]) -> Option<Sheet>;
+    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>) -> Option<Sheet>;
 
     /// Draws the figure of one row or more. Returns `None` for rows that have no figure.
     ///
@@ -237,7 +237,7 @@ fn end<R: Shown>(
         say!("Nothing was measured.");
         return measured.map(|()| Ending::Interrupted);
     }
-    if let Some(sheet) = R::sheet(rows) {
+    if let Some(sheet) = R::sheet(rows, Some(&sidecar)) {
         say!("{sheet}");
     }
     let is_stopped = stop.load(Ordering::Relaxed);

@@ -327,7 +327,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>) -> Option<Sheet> {
         sheet::of(rows)
     }
 

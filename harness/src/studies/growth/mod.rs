@@ -47,7 +47,7 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
-use crate::workload::latency;
+use crate::workload::clock::Cost;
 
 use contenders::ContenderInfo;
 use run::GrowthRun;
@@ -225,7 +225,7 @@ impl Study for Growth {
             pinning: Cores::detect().describe(),
             latency: Some(format!(
                 "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
-                latency::describe_cost()
+                Cost::measure().describe()
             )),
             subjects: all
                 .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
@@ -294,7 +294,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>) -> Option<Sheet> {
         sheet::of(rows)
     }
 

@@ -245,7 +245,7 @@ impl Study for Kcas {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>) -> Option<Sheet> {
         sheet::of(rows)
     }
 

@@ -247,7 +247,7 @@ fn confidence(hits: u64, trials: u64) -> (f64, f64) {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>) -> Option<Sheet> {
         let first = rows.first()?;
         let header = [
             "layout",

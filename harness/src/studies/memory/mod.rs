@@ -335,7 +335,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>) -> Option<Sheet> {
         let line = |row: &Row| {
             vec![
                 row.subject.clone(),

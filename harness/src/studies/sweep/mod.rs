@@ -28,8 +28,8 @@ use crate::show::sidecar::Sidecar;
 impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";
 
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
-        assumed::sheet(rows).or_else(|| table::summary(rows))
+    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>) -> Option<Sheet> {
+        assumed::sheet(rows).or_else(|| table::summary(rows, sidecar))
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
@@ -44,6 +44,8 @@ impl Shown for Row {
             return Story::default();
         }
         let results = Results::of(rows);
-        findings::story(rows, |case| figure::panel_title(&results, case, sidecar))
+        findings::story(rows, sidecar, |case| {
+            figure::panel_title(&results, case, sidecar)
+        })
     }
 }

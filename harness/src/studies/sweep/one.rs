@@ -102,7 +102,7 @@ pub(super) fn run(
     let result = measure(&sweep, stop, writer, &mut sidecar, rows);
     if rows.is_empty() {
         say!("Nothing was measured.");
-    } else if let Some(table) = Row::sheet(rows) {
+    } else if let Some(table) = Row::sheet(rows, Some(&sidecar)) {
         say!("\n{table}");
     }
     let interrupted = stop.load(Ordering::Relaxed);

@@ -357,7 +357,7 @@ mod simulating {
             say!("Nothing was simulated.");
             return simulated;
         }
-        if let Some(table) = Row::sheet(rows) {
+        if let Some(table) = Row::sheet(rows, Some(sidecar)) {
             say!("\n{table}");
         }
         let figure = Row::figure(rows, Some(sidecar)).and_then(|figure| {

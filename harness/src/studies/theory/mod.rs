@@ -181,7 +181,7 @@ impl Study for Theory {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self]) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>) -> Option<Sheet> {
         let line = |row: &Row| {
             let allowed = if row.least == row.most {
                 number(row.least)
