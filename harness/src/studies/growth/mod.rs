@@ -97,7 +97,7 @@ pub struct Growth {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=MOST_SLICES as u64))]
     pub slices: usize,
     /// Number of rounds; with fewer than 5, no interval can be given.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1..1 << 32))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys and lookups.
     #[arg(long, default_value_t = 1)]
