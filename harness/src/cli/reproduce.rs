@@ -42,13 +42,13 @@ const SIMULATED: &str = "simulated-machines";
 /// The machines that are simulated.
 const MACHINES: &str = "ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3";
 
-/// Number of rounds that are simulated: the fewest that give an interval.
-const SIMULATED_ROUNDS: &str = "5";
+/// Number of rounds that are simulated, as of those that are measured.
+const SIMULATED_ROUNDS: &str = "9";
 /// Operations of a row: with ten times as many, throughputs differ by 2 %.
 const SIMULATED_OPERATIONS: &str = "20000";
 
-/// Number of rounds for K-CAS: the fewest that give an interval.
-const KCAS_ROUNDS: &str = "5";
+/// Number of rounds for K-CAS, as of experiments.
+const KCAS_ROUNDS: &str = "9";
 
 /// A command that `--full` runs in a process of its own, so that nothing it leaves behind, such as
 /// threads of an engine that never end, disturbs another.

@@ -220,7 +220,7 @@ impl Tally {
 
     /// Prints the table, and completes the description.
     fn close(mut self, is_complete: bool) -> Result<()> {
-        if let Some(sheet) = Row::printed(&self.rows) {
+        if let Some(sheet) = Row::printed(&self.rows, Some(&self.sidecar)) {
             say!("{sheet}");
         }
         self.sidecar.run.rows = Some(self.rows.len());

@@ -39,6 +39,7 @@ use crate::experiment::target::Target;
 use crate::experiment::threads::Threads;
 use crate::machine::topology::Policy;
 use crate::subjects::registry::Registry;
+use crate::wording::grouped;
 use crate::workload::Workload;
 use crate::workload::latency::Latency;
 
@@ -64,8 +65,8 @@ pub struct Experiment {
     /// throughput is counted from outside, as the measured threads may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
-    /// If operations are timed one by one, the rates at which they arrive. All workloads must then
-    /// be time-bounded.
+    /// If operations are timed one by one, how, and the rates at which they are due besides the
+    /// closed loop. All workloads must then be time-bounded.
     #[serde(default)]
     pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000. If one of the next three fields is set, this
@@ -112,6 +113,9 @@ fn none_frozen() -> Vec<usize> {
 /// The fewest keys an experiment may ask for: with fewer, a measurement shows little but its own
 /// overhead.
 pub const MIN_KEYS: usize = 1_000;
+/// Keys of a fill that takes threads long enough for some to be interrupted, where there are more of
+/// them than cores.
+pub const INTERRUPTED_KEYS: usize = 1_000_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_MINUTES: f64 = 10_080.0;
 const MAX_SECONDS: f64 = 600.0;
@@ -129,18 +133,39 @@ impl Experiment {
         Ok(())
     }
 
-    /// Returns the rates at which operations arrive, in millions per second; 0 means as soon as the
-    /// last one is done.
-    pub fn offered_mops(&self) -> &[f64] {
-        match &self.latency {
-            Some(latency) => &latency.offered_mops,
-            None => &[0.0],
-        }
+    /// Returns the rates at which operations are due, as shares of each subject's throughput in the
+    /// closed loop; 0 is that loop itself, which comes first.
+    pub fn offered(&self) -> impl Iterator<Item = f64> {
+        let shares = self.latency.iter().flat_map(|latency| &latency.offered);
+        [0.0].into_iter().chain(shares.copied())
     }
 
     /// Returns whether any measurement has frozen threads.
     pub fn freezes(&self) -> bool {
         self.frozen.iter().any(|&frozen| frozen > 0)
+    }
+
+    /// Returns what is to be said of fills that are too short for their threads to be interrupted; `None`
+    /// if there are none on so many cores.
+    pub fn warning(&self, cores: usize) -> Option<String> {
+        let fills = self.workloads.iter().filter(|of| !of.is_time_bounded());
+        let fills: Vec<_> = fills.map(Workload::label).collect();
+        let threads = self.threads.counts(cores).into_iter();
+        let beyond: Vec<_> = threads
+            .filter(|&of| of > cores)
+            .map(|of| of.to_string())
+            .collect();
+        if fills.is_empty() || beyond.is_empty() || self.keys >= INTERRUPTED_KEYS {
+            return None;
+        }
+        Some(format!(
+            "{} of {} keys on more threads than cores ({}): each thread is done before it is interrupted, so this does \
+             not show what a lock costs whose holder is; for that, take {} keys or more",
+            fills.join(", "),
+            grouped(self.keys as u64),
+            beyond.join(", "),
+            grouped(INTERRUPTED_KEYS as u64)
+        ))
     }
 
     /// Checks that this build can freeze threads, if any are to be frozen.
@@ -250,6 +275,22 @@ mod tests {
         let timed = rule("minutes = 1.5");
         assert_eq!((timed.least, timed.most), (2, MAX_ROUNDS));
         assert_eq!(timed.budget, Some(Duration::from_secs(90)));
+    }
+
+    #[test]
+    fn short_fills_on_more_threads_than_cores_are_warned_of() {
+        let warning = |text: &str, cores| Experiment::parse(text).unwrap().warning(cores);
+        let fill = GOOD.to_owned() + "\n[[workload]]\nkind = 'insert'\nload = 0.9";
+        let told = warning(&fill, 1).unwrap();
+        let expected = "insert of 1,000 keys on more threads than cores (2): ";
+        assert!(
+            told.starts_with(expected) && told.ends_with("1,000,000 keys or more"),
+            "{told}"
+        );
+        assert_eq!(warning(&fill, 2), None, "no more threads than cores");
+        assert_eq!(warning(GOOD, 1), None, "no fill");
+        assert_eq!(warning(&fill.replace("1000", "1000000"), 1), None);
+        assert!(warning(&fill.replace("1000", "999999"), 1).is_some());
     }
 
     #[test]

@@ -281,7 +281,7 @@ mod tests {
             ),
             (
                 "seed ",
-                "latency = { offered_mops = [0] }\nminutes = 1\nprecision = 0.1\nseed ",
+                "latency = {}\nminutes = 1\nprecision = 0.1\nseed ",
                 "`precision`: operations that are timed",
             ),
             ("rounds   = 2", "rounds = 2\nminutes = 0.0", "`minutes`"),
@@ -318,10 +318,10 @@ mod tests {
 
     #[test]
     fn latencies_are_of_operations_that_end_and_do_not_end_the_measurement() {
-        let timed = GOOD.replace("seed ", "latency = { offered_mops = [0, 1] }\nseed ");
+        let timed = GOOD.replace("seed ", "latency = { offered = [0.5] }\nseed ");
         let experiment = Experiment::parse(&timed).unwrap();
-        assert_eq!(experiment.offered_mops(), [0.0, 1.0]);
-        assert_eq!(Experiment::parse(GOOD).unwrap().offered_mops(), [0.0]);
+        assert!(experiment.offered().eq([0.0, 0.5]));
+        assert!(Experiment::parse(GOOD).unwrap().offered().eq([0.0]));
         let insert = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
         let target = "\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\n\
                       over = 'roofline'\nat_least = 0.5\naim = 0.5\n";
@@ -332,10 +332,7 @@ mod tests {
                 timed.replace("seed ", "frozen = [1]\nseed "),
                 "leave out `frozen`",
             ),
-            (
-                timed.replace("[0, 1]", "[-1]"),
-                "`latency.offered_mops`: -1",
-            ),
+            (timed.replace("[0.5]", "[-1]"), "`latency.offered`: -1"),
         ] {
             let error = Experiment::parse(&text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

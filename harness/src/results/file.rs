@@ -11,10 +11,11 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::results::record::{COLUMNS, Row};
 use crate::results::rows::Record;
+use crate::results::statistics::Axis;
 use crate::wording::counted;
 
 /// Columns that older files lack; a missing value is read as 0, or as no text.
-const LATER_COLUMNS: [&str; 9] = [
+const LATER_COLUMNS: [&str; 20] = [
     "frozen",
     "hit",
     "skew",
@@ -23,14 +24,26 @@ const LATER_COLUMNS: [&str; 9] = [
     "p99_ns",
     "p999_ns",
     "max_ns",
+    "offered",
+    "chained_ns",
+    "lookup_p50_ns",
+    "lookup_p99_ns",
+    "lookup_p999_ns",
+    "insert_p50_ns",
+    "insert_p99_ns",
+    "insert_p999_ns",
+    "remove_p50_ns",
+    "remove_p99_ns",
+    "remove_p999_ns",
     "simulated",
 ];
 
 impl Row {
     /// Returns the values that distinguish this measurement from all others of its run.
-    fn measurement(&self) -> ([String; 3], [u64; 3], [usize; 4]) {
+    fn measurement(&self) -> ([String; 3], [u64; 4], [usize; 4]) {
         let names = [&self.subject, &self.workload, &self.simulated].map(String::clone);
-        let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
+        let rate = Axis::Rate.place(self);
+        let shares = [self.load_factor, self.skew, rate, self.offered].map(f64::to_bits);
         let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
         (names, shares, counts)
     }
@@ -358,7 +371,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0,";
+        let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,";
         let header = header();
         assert_eq!(read_text(&format!("{header}\n{good}\n")).unwrap(), [row()]);
         for (bad, expected) in [
@@ -383,8 +396,12 @@ mod tests {
                 "column `skew` is -1",
             ),
             (
-                good.replace(",0,0,0,0,0,0,0,", ",0,0,0,0,9,8,9,"),
+                good.replace(",5.0,0,0,0,0,0,0,0,", ",5.0,0,0,0,0,9,8,9,"),
                 "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are [0, 9, 8, 9]",
+            ),
+            (
+                format!("{}0,2,1,", good.strip_suffix("0,0,0,").unwrap()),
+                "columns `remove_p50_ns`, `remove_p99_ns` and `remove_p999_ns` are [0, 2, 1]",
             ),
             (
                 good.to_owned(),
@@ -396,7 +413,7 @@ mod tests {
             ),
             (
                 good.replace(",5.0", ""),
-                "line 3: 23 values where the header has 24",
+                "line 3: 34 values where the header has 35",
             ),
         ] {
             let error = complaint(&format!("{header}\n{good}\n{bad}\n"));

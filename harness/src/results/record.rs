@@ -75,6 +75,46 @@ columns! {
     /// Longest latency in ns.
     #[serde(default)]
     max_ns: u64,
+    /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of
+    /// the same round; 0 in that loop, and in older files, in which all subjects had the same rate.
+    #[serde(default)]
+    offered: f64,
+    /// Time of a lookup in ns, in chains in which the answer of one lookup chooses the key of the
+    /// next: the median over chains of the time of a chain, divided by its lookups. 0 if there were
+    /// no chains, which follow the closed loop where threads do nothing but look keys up.
+    #[serde(default)]
+    chained_ns: f64,
+    /// Latency in ns that half of the lookups stayed within; 0 if there were none, or none were timed,
+    /// here and in the next two columns. An update or a slide of a window is one operation, which is
+    /// neither lookup nor insert nor remove.
+    #[serde(default)]
+    lookup_p50_ns: u64,
+    /// Latency in ns that 99 of 100 lookups stayed within.
+    #[serde(default)]
+    lookup_p99_ns: u64,
+    /// Latency in ns that 999 of 1,000 lookups stayed within.
+    #[serde(default)]
+    lookup_p999_ns: u64,
+    /// Latency in ns that half of the inserts stayed within; 0 if there were none, or none were timed,
+    /// here and in the next two columns.
+    #[serde(default)]
+    insert_p50_ns: u64,
+    /// Latency in ns that 99 of 100 inserts stayed within.
+    #[serde(default)]
+    insert_p99_ns: u64,
+    /// Latency in ns that 999 of 1,000 inserts stayed within.
+    #[serde(default)]
+    insert_p999_ns: u64,
+    /// Latency in ns that half of the removes stayed within; 0 if there were none, or none were timed,
+    /// here and in the next two columns.
+    #[serde(default)]
+    remove_p50_ns: u64,
+    /// Latency in ns that 99 of 100 removes stayed within.
+    #[serde(default)]
+    remove_p99_ns: u64,
+    /// Latency in ns that 999 of 1,000 removes stayed within.
+    #[serde(default)]
+    remove_p999_ns: u64,
     /// Name of the machine model by which this was predicted; empty if it was measured.
     #[serde(default)]
     simulated: String,
@@ -106,7 +146,12 @@ impl Record for Row {
                 "column `{name}` is {value}, but must be a finite number above 0"
             );
         }
-        for (name, value) in [("skew", self.skew), ("offered_mops", self.offered_mops)] {
+        for (name, value) in [
+            ("skew", self.skew),
+            ("offered_mops", self.offered_mops),
+            ("offered", self.offered),
+            ("chained_ns", self.chained_ns),
+        ] {
             ensure!(
                 value.is_finite() && value >= 0.0,
                 "column `{name}` is {value}, but must be a finite number of 0 or more"
@@ -122,12 +167,39 @@ impl Record for Row {
             latencies.is_sorted(),
             "columns `p50_ns`, `p99_ns`, `p999_ns` and `max_ns` are {latencies:?}, but must ascend"
         );
+        for (kind, latencies) in self.by_kind() {
+            ensure!(
+                latencies.is_sorted(),
+                "columns `{kind}_p50_ns`, `{kind}_p99_ns` and `{kind}_p999_ns` are {latencies:?}, but must ascend"
+            );
+        }
         ensure!(
             self.load_factor <= 1.0,
             "column `load_factor` is {}, but is at most 1",
             self.load_factor
         );
         Ok(())
+    }
+}
+
+impl Row {
+    /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed
+    /// within, after the name of the operation.
+    pub fn by_kind(&self) -> [(&'static str, [u64; 3]); 3] {
+        [
+            (
+                "lookup",
+                [self.lookup_p50_ns, self.lookup_p99_ns, self.lookup_p999_ns],
+            ),
+            (
+                "insert",
+                [self.insert_p50_ns, self.insert_p99_ns, self.insert_p999_ns],
+            ),
+            (
+                "remove",
+                [self.remove_p50_ns, self.remove_p99_ns, self.remove_p999_ns],
+            ),
+        ]
     }
 }
 
@@ -145,7 +217,6 @@ pub(crate) fn sample(
         subject: subject.into(),
         workload: workload.into(),
         threads,
-        frozen: 0,
         round,
         oversubscribed: threads > 2,
         pinned: true,
@@ -157,13 +228,6 @@ pub(crate) fn sample(
         refused: 0,
         seconds: 0.1,
         mops,
-        hit: 0,
-        skew: 0.0,
-        offered_mops: 0.0,
-        p50_ns: 0,
-        p99_ns: 0,
-        p999_ns: 0,
-        max_ns: 0,
-        simulated: String::new(),
+        ..Row::default()
     }
 }

@@ -18,7 +18,7 @@ macro_rules! columns {
     ($(#[doc = $what:literal])+ Row:
      $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
         $(#[doc = $what])+
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Row {
             $($(#[doc = $line])+ $(#[serde($absent)])? pub $name: $kind,)+

@@ -15,8 +15,12 @@ pub enum Axis {
     Threads,
     /// Number of threads frozen meanwhile.
     Frozen,
-    /// The rate at which operations are due, in million operations per second.
+    /// The rate at which operations are due, as a share of each subject's throughput in the closed
+    /// loop.
     Offered,
+    /// The rate at which operations are due, in million operations per second, in older files: the
+    /// same for all subjects.
+    Rate,
     /// The load factor.
     Load,
     /// The percentage of lookups for a key that is present.
@@ -27,10 +31,11 @@ pub enum Axis {
 
 impl Axis {
     /// All axes, in the order in which the axis of a figure is chosen: the first that differs.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Frozen,
         Self::Threads,
         Self::Offered,
+        Self::Rate,
         Self::Load,
         Self::Hit,
         Self::Skew,
@@ -41,7 +46,9 @@ impl Axis {
         match self {
             Self::Threads => row.threads as f64,
             Self::Frozen => row.frozen as f64,
-            Self::Offered => row.offered_mops,
+            Self::Offered => row.offered,
+            Self::Rate if row.offered > 0.0 => 0.0,
+            Self::Rate => row.offered_mops,
             Self::Load => row.load_factor,
             Self::Hit => f64::from(row.hit),
             Self::Skew => row.skew,

@@ -17,6 +17,7 @@ use crate::run::bench::WARM_UP;
 use crate::run::plan::{Measurement, Part};
 use crate::run::runner::{self, Rehearsal, Sweep};
 use crate::workload::keys::KeySource;
+use crate::workload::latency::CHAINS;
 
 /// Maximum number of keys in a rehearsal; more are extrapolated.
 const SAMPLE: usize = 1_000_000;
@@ -99,7 +100,7 @@ fn cost(sweep: &Sweep, part: &Part, subject: &str, stop: &AtomicBool) -> Result<
         workload: part.workload.clone(),
         threads: 1,
         frozen: 0,
-        offered_mops: 0.0,
+        offered: 0.0,
         round: 1,
     };
     let scale = experiment.keys as f64 / keys.residents() as f64;
@@ -123,7 +124,13 @@ fn extrapolate(experiment: &Experiment, part: &Part, rehearsal: &Rehearsal, scal
             each: whole * (seconds / timed).ceil().max(1.0),
         };
     }
-    let timed = seconds * (1.0 + WARM_UP);
+    // Chains of lookups follow one of the points of each number of threads: the closed loop.
+    let chains = if experiment.latency.is_some() && part.workload.only_looks_up() {
+        CHAINS / experiment.offered().count() as f64
+    } else {
+        0.0
+    };
+    let timed = seconds * (1.0 + WARM_UP + chains);
     if part.workload.changes_the_table() || experiment.freezes() {
         Cost {
             drawn,
@@ -176,6 +183,12 @@ mod tests {
         assert_eq!((lookups.before, lookups.each), (20.0, 11.0));
         let mix = extrapolated("", "kind = 'mix'\nlookup = 80\ninsert = 10\nremove = 10");
         assert_eq!((mix.before, mix.each), (0.0, 31.0));
+        // The closed loop, which chains follow for half of its time, and three rates.
+        let timed = extrapolated(
+            "latency = { offered = [0.3, 0.6, 0.9] }",
+            "kind = 'lookup-hit'",
+        );
+        assert_eq!((timed.before, timed.each), (20.0, 12.25));
         // One whole fill takes the 10 seconds; warm-up is at two numbers of threads.
         let insert = extrapolated("", "kind = 'insert'");
         assert_eq!((insert.before, insert.each), (60.0, 30.0));

@@ -43,9 +43,9 @@ pub struct Point {
     pub threads: usize,
     /// Number of threads frozen meanwhile.
     pub frozen: usize,
-    /// Rate at which operations are due, of all threads together, in million per second; 0 if each
-    /// thread starts one as soon as it has done the last.
-    pub offered_mops: f64,
+    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; 0
+    /// in that loop, where each thread starts one as soon as it has done the last.
+    pub offered: f64,
 }
 
 /// One measurement, which becomes one row.
@@ -60,7 +60,7 @@ pub struct Measurement {
     /// Number of threads frozen meanwhile.
     pub frozen: usize,
     /// Rate at which operations are due, as in [`Point`].
-    pub offered_mops: f64,
+    pub offered: f64,
     /// Number of the round, from 1.
     pub round: usize,
 }
@@ -99,10 +99,10 @@ impl Plan {
                 workload.check_keys(experiment.keys, threads)?;
             }
             for &frozen in &experiment.frozen {
-                points.extend(experiment.offered_mops().iter().map(|&offered_mops| Point {
+                points.extend(experiment.offered().map(|offered| Point {
                     threads,
                     frozen,
-                    offered_mops,
+                    offered,
                 }));
             }
         }
@@ -165,14 +165,14 @@ impl Part {
             let Point {
                 threads,
                 frozen,
-                offered_mops,
+                offered,
             } = *point;
             subjects.into_iter().map(move |subject| Measurement {
                 subject,
                 workload: self.workload.clone(),
                 threads,
                 frozen,
-                offered_mops,
+                offered,
                 round,
             })
         };
@@ -190,7 +190,7 @@ impl Measurement {
     pub fn made(&self, row: &Row) -> bool {
         is_of(&self.workload, row)
             && row.subject == self.subject
-            && row.offered_mops == self.offered_mops
+            && row.offered == self.offered
             && (row.threads, row.frozen, row.round) == (self.threads, self.frozen, self.round)
     }
 }
@@ -316,7 +316,7 @@ mod tests {
             |row| row.skew = 1.0,
             |row| row.threads = 1,
             |row| row.round = 1,
-            |row| row.offered_mops = 1.0,
+            |row| row.offered = 0.5,
         ];
         for change in others {
             let mut other = row.clone();
@@ -340,7 +340,7 @@ mod tests {
         for (workload, most) in [
             ("kind = 'mix'\nlookup = 0\ninsert = 50\nremove = 50", 500),
             ("kind = 'window'\nlookup = 50", 1_000),
-            ("kind = 'ycsb'\nmix = 'a'", 1_000),
+            ("kind = 'ycsb'\nmix = 'd'", 1_000),
         ] {
             assert!(plan(workload, most).is_ok(), "{workload}");
             let error = plan(workload, most + 1).unwrap_err().to_string();
@@ -350,7 +350,7 @@ mod tests {
         for workload in [
             "kind = 'lookup-hit'",
             "kind = 'insert'",
-            "kind = 'ycsb'\nmix = 'c'",
+            "kind = 'ycsb'\nmix = 'a'",
         ] {
             assert!(plan(workload, 1_001).is_ok(), "{workload}");
         }

@@ -10,12 +10,13 @@ use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
 
 /// The fields of a sidecar that may differ between the parts of one run.
-const MAY_DIFFER: [&str; 8] = [
+const MAY_DIFFER: [&str; 9] = [
     "run.started",
     "run.command",
     "run.load_average",
     // The cost of timing is measured each time; what is timed is part of the experiment.
     "run.latency",
+    "run.timing_ns",
     "run.resumed",
     "run.rounds",
     "run.rows",
@@ -163,6 +164,7 @@ mod tests {
             now.run.command += " --resume";
             now.run.load_average = vec![9.0];
             now.run.latency = Some("every 10th, at 21 ns".into());
+            now.run.timing_ns = Some(21);
             now.run.resumed.push("tomorrow".into());
             now.run.ended = Some("then".into());
         });

@@ -15,7 +15,7 @@ use crate::run::plan::{Measurement, Part};
 use crate::subjects::SIMULATED;
 use crate::workload::Workload;
 use crate::workload::keys::{KeySource, Keys};
-use crate::workload::phase::{Phase, Tally, Watch};
+use crate::workload::phase::{Phase, Tally, Watch, pools};
 
 /// Distinct keys in the tables of which `calibrate` takes the times of one thread.
 pub const ALONE_KEYS: usize = 60_000;
@@ -157,9 +157,10 @@ impl<'a> Simulated<'a> {
                 tally: RefCell::default(),
             });
             let mut bodies = Vec::new();
+            let pools = pools(measurement.threads);
             for core in 0..measurement.threads {
                 let subject = &*shared.table.subject;
-                let (phase, more) = self.bench.prepare(core, subject, measurement);
+                let (phase, more) = self.bench.prepare(core, subject, measurement, &pools);
                 refused += more;
                 bodies.push(body(Rc::clone(&shared), phase, warms_up));
             }

@@ -82,6 +82,10 @@ pub struct Run {
     /// Which operations were timed one by one, if any, and what the timing cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
+    /// What an operation that takes no time would show, in ns, if operations were timed one by one.
+    /// Absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub simulated: Vec<String>,
@@ -123,6 +127,7 @@ impl Run {
             keys,
             pinning,
             latency: None,
+            timing_ns: None,
             simulated: Vec::new(),
             load_average: load.unwrap_or_default(),
             resumed: Vec::new(),
@@ -134,6 +139,12 @@ impl Run {
 }
 
 impl Sidecar {
+    /// Returns the shortest latency of a single operation that is told from none, in ns: twice what
+    /// one that takes no time would show. 0 if nothing is known.
+    pub fn shortest_ns(&self) -> f64 {
+        2.0 * self.run.timing_ns.unwrap_or_default() as f64
+    }
+
     /// Describes a run of this program on this machine, with these columns, without subjects and
     /// workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {

@@ -39,7 +39,7 @@ pub trait Rows {
     fn missing(&self, sidecar: &Sidecar) -> Option<String>;
 
     /// See [`Shown::sheet`].
-    fn sheet(&self, judge: &Judge) -> Option<Sheet>;
+    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet>;
 
     /// See [`Shown::figure`].
     ///
@@ -67,8 +67,8 @@ impl<R: Shown> Rows for Vec<R> {
         Some(format!("{what}; {}", R::AGAIN))
     }
 
-    fn sheet(&self, judge: &Judge) -> Option<Sheet> {
-        R::sheet(self, judge)
+    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        R::sheet(self, sidecar, judge)
     }
 
     fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {

@@ -104,7 +104,7 @@ pub fn write(directory: &Path) -> Result<Written> {
         let of = |(rows, section): &(Box<dyn Rows>, Section)| {
             (
                 rows.story(section.sidecar.as_ref(), judge),
-                rows.sheet(judge),
+                rows.sheet(section.sidecar.as_ref(), judge),
             )
         };
         read.iter().map(of).collect::<Vec<_>>()

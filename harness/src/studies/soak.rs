@@ -106,7 +106,7 @@ fn violations(rows: &[&Row]) -> String {
 impl Shown for Row {
     const AGAIN: &'static str = "`harness soak` continues it";
 
-    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
         let line = |key: &(String, String, String, bool)| {
             let of: Vec<_> = rows.iter().filter(|row| row.key() == *key).collect();
             let sum = |count: fn(&Row) -> u64| grouped(of.iter().map(|row| count(row)).sum());
@@ -216,7 +216,7 @@ mod tests {
             ..sample()
         };
         let rows = [sample(), broken, other];
-        let sheet = Row::printed(&rows).unwrap();
+        let sheet = Row::printed(&rows, None).unwrap();
         let lines: Vec<_> = sheet.lines.iter().map(|line| line.join(" ")).collect();
         assert_eq!(
             lines,

@@ -56,11 +56,11 @@ pub trait Shown: Record {
     const AGAIN: &'static str = "a new run measures them";
 
     /// Returns the table; `None` if there is nothing to compare.
-    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet>;
+    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet>;
 
     /// Returns the table as a page of its own, as commands print it.
-    fn printed(rows: &[Self]) -> Option<Sheet> {
-        Judge::of_page(|judge| Self::sheet(rows, judge))
+    fn printed(rows: &[Self], sidecar: Option<&Sidecar>) -> Option<Sheet> {
+        Judge::of_page(|judge| Self::sheet(rows, sidecar, judge))
     }
 
     /// Draws the figure of one row or more. Returns `None` for rows that have no figure.
@@ -243,7 +243,7 @@ fn end<R: Shown>(
         say!("Nothing was measured.");
         return measured.map(|()| Ending::Interrupted);
     }
-    if let Some(sheet) = R::printed(rows) {
+    if let Some(sheet) = R::printed(rows, Some(&sidecar)) {
         say!("{sheet}");
     }
     let is_stopped = stop.load(Ordering::Relaxed);

@@ -1,31 +1,47 @@
 //! The latency of single operations: what an experiment may ask for, and how the results are kept.
 //!
+//! In a *closed loop* a thread starts an operation when its last one is done. A thread that is held
+//! up issues none meanwhile, so long waits are rarer than for callers with a schedule of their own
+//! (*coordinated omission*). Without a schedule there is nothing to correct this by, so it is not
+//! corrected: the closed loop shows what operations cost, and how many of them a subject sustains
+//! while each is timed, its *saturation*.
+//!
 //! In an *open loop* operations are due at times of their own
-//! ([`arrivals`](crate::workload::arrivals)), and latency counts from the time at which an
-//! operation was due. An operation held up by a stopped thread delays all those behind it, and each
-//! of them is counted with its wait: nothing is omitted. In a *closed loop* a thread starts an
-//! operation when its last one is done. A thread that is held up issues none meanwhile, so long
-//! waits are rarer than for callers with a schedule of their own (*coordinated omission*). Without
-//! a schedule there is nothing to correct this by, so it is not corrected: the closed loop shows
-//! what operations cost, the open loop how long callers wait.
-
-use std::hint::black_box;
-use std::time::Instant;
+//! ([`arrivals`](crate::workload::arrivals)), at a share of the subject's own saturation, which the
+//! same round has measured, and latency counts from the time at which an operation was due. An
+//! operation held up by a stopped thread delays all those behind it, and each of them is counted
+//! with its wait: nothing is omitted. So the open loop shows how long callers wait. A share makes
+//! subjects comparable: at one rate for all, some would idle and others be overloaded.
+//!
+//! A single lookup may take less time than the clock needs to be read. So, where threads only look
+//! keys up, *chains* of [`CHAIN`] lookups follow the closed loop, each timed as a whole: the answer
+//! of one lookup chooses the key of the next, as in a benchmark that chases pointers. A processor
+//! that predicts an answer goes on with the next lookup before the answer is known, as it does in an
+//! application; where answers cannot be predicted, it waits for each.
 
 use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 
+use super::clock::Cost;
+
 /// The longest distinguishable latency: as long as the longest possible measurement.
 const LONGEST_NS: u64 = 600_000_000_000;
 
-/// The field `latency` of an experiment.
+/// Lookups in a chain: so many that reading the clock takes next to nothing of its time.
+pub const CHAIN: usize = 1_000;
+
+/// How long chains are measured, as a share of the closed loop's time.
+pub const CHAINS: f64 = 0.5;
+
+/// The field `latency` of an experiment. The closed loop is always measured.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
-    /// Rates at which operations are due, over all threads, in million operations per second. A
-    /// rate of 0 means the closed loop.
-    pub offered_mops: Vec<f64>,
+    /// Rates at which operations are due in the open loop, as shares of the throughput of the same
+    /// subject in the closed loop.
+    #[serde(default)]
+    pub offered: Vec<f64>,
     /// Operations that are due at the same moment.
     #[serde(default = "one")]
     pub burst: u32,
@@ -39,107 +55,115 @@ fn one() -> u32 {
 }
 
 impl Latency {
-    const MAX_MOPS: f64 = 1_000.0;
+    const LEAST_SHARE: f64 = 0.001;
+    const MOST_SHARE: f64 = 10.0;
     const MAX_BURST: u32 = 10_000;
     const MAX_EVERY: u32 = 1_000;
 
     /// Checks every value. Errors name the field and say what is allowed.
     pub fn validate(&self) -> Result<()> {
-        let rates = &self.offered_mops;
-        ensure!(
-            !rates.is_empty(),
-            "field `latency.offered_mops`: name at least one rate; 0 is the closed loop"
-        );
-        for (index, rate) in rates.iter().enumerate() {
+        let shares = &self.offered;
+        for (index, share) in shares.iter().enumerate() {
             ensure!(
-                *rate == 0.0 || (1e-6..=Self::MAX_MOPS).contains(rate),
-                "field `latency.offered_mops`: {rate} must be 0, for the closed loop, or from 0.000001 to {}",
-                Self::MAX_MOPS
+                (Self::LEAST_SHARE..=Self::MOST_SHARE).contains(share),
+                "field `latency.offered`: {share} must be from {} to {}: it is a share of the closed loop's \
+                 throughput, which is always measured",
+                Self::LEAST_SHARE,
+                Self::MOST_SHARE
             );
             ensure!(
-                !rates[..index].contains(rate),
-                "field `latency.offered_mops`: {rate} appears twice"
+                !shares[..index].contains(share),
+                "field `latency.offered`: {share} appears twice"
             );
         }
-        for (field, value, most, applies, needed) in [
-            (
-                "burst",
-                self.burst,
-                Self::MAX_BURST,
-                rates.iter().any(|&rate| rate > 0.0),
-                "a rate above 0",
-            ),
-            (
-                "every",
-                self.every,
-                Self::MAX_EVERY,
-                rates.contains(&0.0),
-                "the closed loop, which is a rate of 0",
-            ),
+        for (field, value, most) in [
+            ("burst", self.burst, Self::MAX_BURST),
+            ("every", self.every, Self::MAX_EVERY),
         ] {
             ensure!(
                 (1..=most).contains(&value),
                 "field `latency.{field}`: {value} is not between 1 and {most}"
             );
-            ensure!(
-                value == 1 || applies,
-                "field `latency.{field}`: {value} has an effect only with {needed}, in `offered_mops`"
-            );
         }
+        ensure!(
+            self.burst == 1 || !shares.is_empty(),
+            "field `latency.burst`: {} has an effect only in the open loop: name a share in `offered`",
+            self.burst
+        );
         Ok(())
     }
 
-    /// Returns what was timed and how, in one line, with the cost of timing on this machine,
-    /// measured now.
-    pub fn describe(&self) -> String {
-        let mut loops = Vec::new();
-        for rate in &self.offered_mops {
-            loops.push(match (*rate == 0.0, self.every, self.burst) {
-                (true, 1, _) => "closed loop, every operation timed".to_owned(),
-                (true, every, _) => format!("closed loop, one of {every} operations timed"),
-                (false, _, 1) => format!("open loop, Poisson arrivals at {rate} Mops/s"),
-                (false, _, burst) => {
-                    format!("open loop, Poisson arrivals of {burst} at a time at {rate} Mops/s")
-                }
-            });
+    /// Returns what was timed and how, in one line, with the cost of timing.
+    pub fn describe(&self, cost: &Cost) -> String {
+        let mut loops = vec![match self.every {
+            1 => "closed loop, every operation timed".to_owned(),
+            every => format!("closed loop, one of {every} operations timed"),
+        }];
+        for share in &self.offered {
+            let of = match self.burst {
+                1 => String::new(),
+                burst => format!(" of {burst} at a time"),
+            };
+            let percent = percent(*share);
+            loops.push(format!(
+                "open loop, Poisson arrivals{of} at {percent} % of the closed loop's throughput"
+            ));
         }
-        format!("{}; {}", loops.join("; "), describe_cost())
+        format!("{}; {}", loops.join("; "), cost.describe())
     }
 }
 
-/// Returns what timing an operation costs on this machine, measured now, in one line.
-pub fn describe_cost() -> String {
-    let Cost { spent, shown } = Cost::measure();
-    format!(
-        "timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; neither is \
-         subtracted"
-    )
+/// Returns a share as a percentage, without digits that are an artefact of its representation.
+pub fn percent(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
 }
 
-/// The cost of timing an operation.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    /// Nanoseconds taken by two readings of the clock and by recording the time between them.
-    spent: f64,
-    /// Nanoseconds shown between two consecutive readings of the clock: their median.
-    shown: u64,
+/// What an operation does, as far as latencies are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Looks a key up.
+    Lookup,
+    /// Inserts a key.
+    Insert,
+    /// Removes a key.
+    Remove,
+    /// Several of these as one operation: an update, or a slide of a window.
+    Update,
 }
 
-impl Cost {
-    fn measure() -> Self {
-        const TIMINGS: u32 = 1_000_000;
-        let clock = quanta::Clock::new();
-        let mut latencies = Latencies::new();
-        let start = Instant::now();
-        for _ in 0..TIMINGS {
-            let before = clock.raw();
-            let after = black_box(clock.raw());
-            latencies.record(clock.delta_as_nanos(before, after));
+/// The latencies of operations of all kinds, and of chains of lookups.
+#[derive(Clone, Debug, Default)]
+pub struct Timings {
+    kinds: [Latencies; 4],
+    /// Of whole chains.
+    pub chains: Latencies,
+}
+
+impl Timings {
+    /// Adds the latency of an operation.
+    #[inline]
+    pub fn record(&mut self, kind: Kind, ns: u64) {
+        self.kinds[kind as usize].record(ns);
+    }
+
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Self) {
+        for (all, more) in self.kinds.iter_mut().zip(&other.kinds) {
+            all.add(more);
         }
-        Self {
-            spent: start.elapsed().as_nanos() as f64 / f64::from(TIMINGS),
-            shown: latencies.within(0.5),
-        }
+        self.chains.add(&other.chains);
+    }
+
+    /// Returns the latencies of operations of one kind.
+    pub fn of(&self, kind: Kind) -> &Latencies {
+        &self.kinds[kind as usize]
+    }
+
+    /// Returns the latencies of operations of all kinds together.
+    pub fn all(&self) -> Latencies {
+        let mut all = Latencies::new();
+        self.kinds.iter().for_each(|of| all.add(of));
+        all
     }
 }
 
@@ -196,45 +220,48 @@ mod tests {
     #[test]
     fn what_is_left_out_has_a_default() {
         let expected = Latency {
-            offered_mops: vec![0.0, 2.5],
+            offered: vec![0.3, 2.5],
             burst: 1,
             every: 1,
         };
-        assert_eq!(latency("offered_mops = [0, 2.5]").unwrap(), expected);
+        assert_eq!(latency("offered = [0.3, 2.5]").unwrap(), expected);
+        assert!(latency("").unwrap().offered.is_empty());
     }
 
     #[test]
     fn impossible_values_name_their_field() {
         for (text, expected) in [
-            ("burst = 2", "offered_mops"),
-            ("offered_mops = []", "`latency.offered_mops`: name"),
-            (
-                "offered_mops = [-1]",
-                "`latency.offered_mops`: -1 must be 0",
-            ),
-            ("offered_mops = [nan]", "`latency.offered_mops`: NaN must"),
-            ("offered_mops = [1001]", "`latency.offered_mops`: 1001 must"),
-            ("offered_mops = [1, 1.0]", "1 appears twice"),
-            ("offered_mops = [1]\nburst = 0", "`latency.burst`: 0"),
-            (
-                "offered_mops = [1]\nburst = 10001",
-                "`latency.burst`: 10001",
-            ),
-            (
-                "offered_mops = [0]\nburst = 2",
-                "`latency.burst`: 2 has an effect only",
-            ),
-            ("offered_mops = [0]\nevery = 0", "`latency.every`: 0"),
-            ("offered_mops = [0]\nevery = 1001", "`latency.every`: 1001"),
-            (
-                "offered_mops = [1]\nevery = 2",
-                "`latency.every`: 2 has an effect only",
-            ),
-            ("offered_mops = [1]\nrate = 2", "unknown field `rate`"),
+            ("offered = [0]", "`latency.offered`: 0 must be from 0.001"),
+            ("offered = [-1]", "`latency.offered`: -1 must be"),
+            ("offered = [nan]", "`latency.offered`: NaN must"),
+            ("offered = [30]", "`latency.offered`: 30 must"),
+            ("offered = [1, 1.0]", "1 appears twice"),
+            ("offered = [1]\nburst = 0", "`latency.burst`: 0"),
+            ("offered = [1]\nburst = 10001", "`latency.burst`: 10001"),
+            ("burst = 2", "`latency.burst`: 2 has an effect only"),
+            ("every = 0", "`latency.every`: 0"),
+            ("every = 1001", "`latency.every`: 1001"),
+            ("offered_mops = [2]", "unknown field `offered_mops`"),
         ] {
             let error = format!("{:#}", latency(text).unwrap_err());
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn kinds_are_told_apart_and_together_they_are_all() {
+        let (mut one, mut other) = (Timings::default(), Timings::default());
+        one.record(Kind::Lookup, 10);
+        one.record(Kind::Update, 40);
+        other.record(Kind::Insert, 20);
+        other.record(Kind::Remove, 30);
+        other.chains.record(1_000);
+        one.add(&other);
+        let kinds = [Kind::Lookup, Kind::Insert, Kind::Remove, Kind::Update];
+        let longest = kinds.map(|kind| one.of(kind).within(1.0));
+        assert_eq!(longest, [10, 20, 30, 40]);
+        assert_eq!((one.all().count(), one.all().within(1.0)), (4, 40));
+        assert_eq!(one.chains.count(), 1);
     }
 
     #[test]
@@ -263,9 +290,18 @@ mod tests {
 
     #[test]
     fn the_description_tells_loops_and_cost() {
-        let text = latency("offered_mops = [0, 2]\nburst = 8\nevery = 4");
-        let text = text.unwrap().describe();
-        for part in ["one of 4", "of 8 at a time at 2 Mops/s", "timing costs"] {
+        let text = latency("offered = [0.6]\nburst = 8\nevery = 4");
+        let cost = Cost {
+            spent: 50.4,
+            shown: 21,
+        };
+        let text = text.unwrap().describe(&cost);
+        for part in [
+            "one of 4",
+            "of 8 at a time at 60 % of",
+            "costs 50 ns",
+            "show 21 ns",
+        ] {
             assert!(text.contains(part), "{text}");
         }
     }

@@ -1,6 +1,7 @@
 //! Workloads: what the threads of a measurement do, as an experiment may ask for it.
 
 pub mod arrivals;
+pub mod clock;
 pub mod draw;
 pub mod keys;
 pub mod latency;
@@ -117,11 +118,13 @@ pub enum Workload {
 /// The workloads of the Yahoo! Cloud Serving Benchmark. E, which scans ranges, has no counterpart.
 ///
 /// An *update* gives a key another value; here it removes the key and inserts it again, as one
-/// operation. All threads look up all keys, but each key is updated by one thread, its owner.
-/// During an update, lookups by other threads may miss the key. So a thread checks its removes and
-/// its lookups of its own keys, and the runner checks that every key is present when all threads
-/// are done. An *insert* (D) must not let the filter grow, so the new key replaces the oldest: a
-/// [window](Workload::Window), in which newer keys are looked up more often.
+/// operation. All threads look up and update the same keys, as often as the law says, so that they
+/// meet at the likeliest. During an update the key is absent: meanwhile others may miss it, and
+/// their updates find nothing to remove and insert nothing. So a thread checks every answer only if
+/// it works alone, and the runner checks that every key is present as often as before when all
+/// threads are done. An *insert* (D) must not let the filter grow, so the new key replaces the
+/// oldest: a [window](Workload::Window) for each thread, in all of which every thread looks up
+/// newer keys more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ycsb {
@@ -145,6 +148,11 @@ impl Ycsb {
             Self::B | Self::D => 95,
             Self::C => 100,
         }
+    }
+
+    /// Returns whether keys are updated, by all threads.
+    pub fn updates(self) -> bool {
+        matches!(self, Self::A | Self::B | Self::F)
     }
 }
 
@@ -202,9 +210,17 @@ impl Workload {
 
     /// Returns whether keys are inserted or removed, so that every measurement needs its own table.
     pub fn changes_the_table(&self) -> bool {
-        !matches!(
+        !self.only_looks_up()
+    }
+
+    /// Returns whether threads do nothing but look keys up.
+    pub fn only_looks_up(&self) -> bool {
+        matches!(
             self,
-            Self::LookupHit { .. } | Self::LookupMiss { .. } | Self::Lookup { .. }
+            Self::LookupHit { .. }
+                | Self::LookupMiss { .. }
+                | Self::Lookup { .. }
+                | Self::Ycsb { mix: Ycsb::C, .. }
         )
     }
 

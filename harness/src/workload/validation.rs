@@ -83,8 +83,7 @@ impl Workload {
         // Half of the keys of a mix stay in the table.
         let each = match self {
             Self::Mix { insert: 1.., .. } => 2,
-            Self::Ycsb { mix, .. } if *mix != Ycsb::C => 1,
-            Self::Window { .. } => 1,
+            Self::Ycsb { mix: Ycsb::D, .. } | Self::Window { .. } => 1,
             _ => return Ok(()),
         };
         let enough = threads * each;

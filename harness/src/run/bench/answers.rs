@@ -6,7 +6,7 @@ use subject::Operations;
 use super::{Bench, Table, complaint};
 use crate::run::plan::Measurement;
 use crate::subjects::registry::SubjectInfo;
-use crate::workload::phase::Tally;
+use crate::workload::phase::{Phase, Tally, Watch};
 use crate::workload::{Workload, Ycsb};
 
 /// The largest share of absent keys that may be found: far above that of a sensible filter, far
@@ -29,24 +29,30 @@ impl Bench<'_> {
         if !entry.holds_keys || entry.operations.missing(Operations::INSERT).is_some() {
             return Ok(());
         }
-        self.check_answers(tally, table, refused, &measurement.workload)
+        self.check_answers(tally, table, refused, measurement)
             .with_context(|| complaint(measurement))
     }
 
     /// Checks the answers against what is known: all accepted keys are there, and hardly any other.
+    /// Where threads have updated the same keys, each must be there as often as before: once. So
+    /// all are removed, and must be found before, and not after.
     fn check_answers(
         &self,
         tally: &Tally,
         table: &Table,
         refused: u64,
-        workload: &Workload,
+        measurement: &Measurement,
     ) -> Result<()> {
+        let workload = &measurement.workload;
         let residents = self.keys.residents() as u64;
         let found = || {
             table
                 .subject
                 .count_found(self.keys.keys(), self.keys.resident()) as u64
         };
+        let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());
+        // A thread that works alone knows every answer, unless keys were refused.
+        let is_foreseen = measurement.threads == 1 && refused + tally.refused == 0;
         // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
             Workload::LookupHit { .. } | Workload::Lookup { .. } if refused == 0 => {
@@ -55,8 +61,11 @@ impl Bench<'_> {
             Workload::LookupHit { .. } | Workload::Lookup { .. } => (residents - found(), refused),
             Workload::Insert { .. } => (residents - found(), tally.refused),
             Workload::Remove { .. } => (tally.missing, refused),
-            Workload::Ycsb { mix, .. } if *mix != Ycsb::D && tally.missing == 0 => {
-                (residents - found(), tally.left_out)
+            Workload::Ycsb { .. } if are_updated && !(is_foreseen && tally.missing > 0) => {
+                (self.remove_all(table), refused + tally.left_out)
+            }
+            Workload::Ycsb { mix: Ycsb::C, .. } if refused > 0 || tally.missing == 0 => {
+                (residents - found(), refused)
             }
             Workload::Grow { .. } if tally.missing == 0 => {
                 (residents - found(), refused + tally.refused)
@@ -74,6 +83,7 @@ impl Bench<'_> {
         );
         let (false_positives, absent) = match workload {
             Workload::Remove { .. } => (found(), residents),
+            _ if are_updated => (found(), residents),
             _ => (tally.false_positives, tally.absent),
         };
         ensure!(
@@ -83,5 +93,17 @@ impl Bench<'_> {
             MAX_FALSE_POSITIVE_RATE * 100.0
         );
         Ok(())
+    }
+
+    /// Removes each resident key once. Returns how many were not there.
+    fn remove_all(&self, table: &Table) -> u64 {
+        let watch = Watch {
+            deadline: None,
+            stop: self.stop,
+            progress: None,
+        };
+        let mut remove = Phase::Remove(self.keys.resident());
+        let tally = (table.subject).perform(self.keys.keys(), &mut remove, &watch);
+        tally.missing
     }
 }

@@ -5,7 +5,7 @@
 //! mixes last for the experiment's `seconds`. Fills and drains always run to completion, each by
 //! all threads together on a table of its own; they are repeated until they add up to `seconds`. If
 //! an experiment asks for [latencies](crate::workload::latency), the operations in that time are
-//! also timed one by one.
+//! also timed one by one, and after a closed loop of lookups alone come chains of them.
 //!
 //! If an experiment has frozen threads, they are frozen in the middle of an insert or remove once
 //! all others are ready. The others then run for `seconds`, and what they have done by then is what
@@ -38,6 +38,7 @@ use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::{KeySource, Keys};
+use crate::workload::latency::{CHAIN, Kind, Latencies, percent};
 use crate::workload::phase::{Measured, Tally};
 
 /// The share of a time-bounded measurement that precedes it as untimed warm-up.
@@ -69,11 +70,14 @@ pub(in crate::run) struct Bench<'a> {
     stop: &'a AtomicBool,
     /// The keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
-    /// Copies of these keys in their order, if threads do nothing else.
+    /// Copies of these keys in their order, if there are any.
     pub(in crate::run) looked_up: Option<Keys>,
     /// Filled tables that serve every measurement, by subject, if the workload does not change
     /// them.
     tables: HashMap<&'a str, Table>,
+    /// The latest throughput in the closed loop, in million operations per second, and its round, by
+    /// subject and number of threads.
+    saturation: HashMap<(String, usize), (usize, f64)>,
 }
 
 /// A subject with the keys that a workload starts from.
@@ -90,10 +94,7 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let drawn = phases::draw_lookups(workload, sweep.keys, sweep.experiment.seed);
-        let looked_up = match workload {
-            Workload::Lookup { .. } => Some(sweep.keys.keys().copied(&drawn)),
-            _ => None,
-        };
+        let looked_up = (!drawn.is_empty()).then(|| sweep.keys.keys().copied(&drawn));
         Self {
             experiment: sweep.experiment,
             registry: sweep.registry,
@@ -103,6 +104,7 @@ impl<'a> Bench<'a> {
             looked_up,
             drawn,
             tables: HashMap::new(),
+            saturation: HashMap::new(),
         }
     }
 
@@ -127,7 +129,21 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures, and returns the result as a row; `None` if the run was stopped meanwhile.
-    pub(in crate::run) fn measure(&self, measurement: &Measurement) -> Result<Option<Row>> {
+    pub(in crate::run) fn measure(&mut self, measurement: &Measurement) -> Result<Option<Row>> {
+        let place = (measurement.subject.clone(), measurement.threads);
+        let saturation = self.saturation.get(&place);
+        if measurement.offered > 0.0
+            && saturation.is_none_or(|&(round, _)| round != measurement.round)
+        {
+            // An earlier run has measured it, and was interrupted.
+            let closed = Measurement {
+                offered: 0.0,
+                ..measurement.clone()
+            };
+            if self.measure(&closed)?.is_none() {
+                return Ok(None);
+            }
+        }
         let Some(mut row) = self.measure_once(measurement)? else {
             return Ok(None);
         };
@@ -141,7 +157,18 @@ impl<'a> Bench<'a> {
             row.seconds += again.seconds;
         }
         row.mops = row.operations as f64 / row.seconds / 1e6;
+        if measurement.offered == 0.0 {
+            self.saturation.insert(place, (row.round, row.mops));
+        }
         Ok(Some(row))
+    }
+
+    /// Returns the rate at which operations are due, of all threads together, in million per second;
+    /// 0 in the closed loop.
+    fn due_mops(&self, measurement: &Measurement) -> f64 {
+        let place = (measurement.subject.clone(), measurement.threads);
+        let saturation = self.saturation.get(&place);
+        measurement.offered * saturation.map_or(0.0, |&(_, mops)| mops)
     }
 
     /// Measures once: for a fixed time, or one fill or drain.
@@ -171,12 +198,15 @@ impl<'a> Bench<'a> {
                 outcome.end.duration_since(outcome.start).as_secs_f64(),
             )
         };
-        if let Some(latencies) = outcome.latencies {
-            let within = |share| latencies.within(share);
-            row.p50_ns = within(0.5);
-            row.p99_ns = within(0.99);
-            row.p999_ns = within(0.999);
-            row.max_ns = within(1.0);
+        if let Some(timings) = outcome.timings {
+            let all = timings.all();
+            [row.p50_ns, row.p99_ns, row.p999_ns] = percentiles(&all);
+            row.max_ns = all.within(1.0);
+            row.chained_ns = timings.chains.within(0.5) as f64 / CHAIN as f64;
+            let of = |kind| percentiles(timings.of(kind));
+            [row.lookup_p50_ns, row.lookup_p99_ns, row.lookup_p999_ns] = of(Kind::Lookup);
+            [row.insert_p50_ns, row.insert_p99_ns, row.insert_p999_ns] = of(Kind::Insert);
+            [row.remove_p50_ns, row.remove_p99_ns, row.remove_p999_ns] = of(Kind::Remove);
         }
         Ok(Some(row))
     }
@@ -209,12 +239,9 @@ impl<'a> Bench<'a> {
             mops: tally.operations as f64 / seconds / 1e6,
             hit: workload.hit(),
             skew: workload.skew(),
-            offered_mops: measurement.offered_mops,
-            p50_ns: 0,
-            p99_ns: 0,
-            p999_ns: 0,
-            max_ns: 0,
-            simulated: String::new(),
+            offered: measurement.offered,
+            offered_mops: self.due_mops(measurement),
+            ..Row::default()
         }
     }
 
@@ -285,22 +312,27 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// Returns what 50, 99 and 99.9 % of operations did not exceed; 0 if there are none.
+fn percentiles(latencies: &Latencies) -> [u64; 3] {
+    [0.5, 0.99, 0.999].map(|share| latencies.within(share))
+}
+
 fn complaint(measurement: &Measurement) -> String {
     let Measurement {
         subject,
         workload,
         threads,
         frozen,
-        offered_mops,
+        offered,
         round,
     } = measurement;
     let frozen = match frozen {
         0 => String::new(),
         frozen => format!(", {frozen} frozen"),
     };
-    let offered = match offered_mops {
+    let offered = match offered {
         0.0 => String::new(),
-        offered => format!(", {offered} Mops/s due"),
+        offered => format!(", {} % of its throughput due", percent(*offered)),
     };
     format!(
         "subject {subject:?} failed under {} at load factor {} ({}{frozen}{offered}, round {round})",

@@ -11,7 +11,7 @@ use crate::run::plan::Measurement;
 use crate::workload::draw;
 use crate::workload::keys::KeySource;
 use crate::workload::phase::{
-    Cycle, Growth, Lookups, Measured, Mix, Phase, Pool, Update, Updates, Window,
+    Cycle, Growth, Lookups, Measured, Mix, Phase, Pool, Pools, Update, Updates, Window, pools,
 };
 use crate::workload::{Workload, Ycsb};
 
@@ -29,16 +29,18 @@ pub(super) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> 
 
 impl Bench<'_> {
     /// Prepares a thread's part of the table. Returns what the thread is to do, and how many keys
-    /// were refused.
+    /// were refused. All threads of a measurement get the same `pools`, one for each of them.
     pub(in crate::run) fn prepare(
         &self,
         thread: usize,
         subject: &dyn Measured,
         measurement: &Measurement,
+        pools: &Pools,
     ) -> (Phase, u64) {
         let mut part = Part {
             bench: self,
             subject,
+            pools,
             thread,
             threads: measurement.threads,
             random: self.random(thread),
@@ -53,6 +55,7 @@ impl Bench<'_> {
 struct Part<'a> {
     bench: &'a Bench<'a>,
     subject: &'a dyn Measured,
+    pools: &'a Pools,
     thread: usize,
     threads: usize,
     random: SmallRng,
@@ -73,16 +76,22 @@ impl Part<'_> {
                 Phase::Remove(mine)
             }
             Workload::Mix { lookup, hit, .. } => Phase::Mix(self.mix((lookup, hit))),
-            Workload::Lookup { .. } => {
-                let (drawn, start) = self.drawn();
+            Workload::Lookup { .. } | Workload::Ycsb { mix: Ycsb::C, .. } => {
+                let drawn = Arc::clone(&self.bench.drawn);
+                let start = self.share(0..drawn.len()).start;
                 Phase::Lookup(Lookups::new(drawn, start, keys.residents()))
             }
-            Workload::Window { lookup, skew, .. } => Phase::Window(self.window(lookup, skew)),
+            Workload::Window { lookup, skew, .. } => {
+                Phase::Window(self.window((lookup, skew), (pools(1), 0)))
+            }
             Workload::Ycsb {
                 mix: mix @ Ycsb::D,
                 skew,
                 ..
-            } => Phase::Window(self.window(mix.lookup(), skew)),
+            } => {
+                let shared = (Arc::clone(self.pools), self.thread);
+                Phase::Window(self.window((mix.lookup(), skew), shared))
+            }
             Workload::Ycsb { mix, .. } => Phase::Update(self.updates(mix)),
             Workload::Grow {
                 insert,
@@ -106,28 +115,24 @@ impl Part<'_> {
         Mix::new(lookup_and_hit, stable, absent, pool, &mut self.random)
     }
 
-    /// Prepares a window over all keys of the thread that are ever inserted.
-    fn window(&mut self, lookup: u8, skew: f64) -> Window {
+    /// Prepares a window over all keys of the thread that are ever inserted, and lookups in the
+    /// windows of all these pools, of which one will be the thread's own.
+    fn window(&mut self, (lookup, skew): (u8, f64), pools: (Pools, usize)) -> Window {
         let inside = self.fill(self.share(self.bench.keys.resident()));
-        let live = inside.len();
+        let in_all = inside.len() * pools.0.len();
         let pool = self.pool(inside);
-        let ages = draw::ages(live, skew, &mut self.random);
-        Window::new(lookup, pool, ages, &mut self.random)
+        let ages = draw::ages(in_all, skew, &mut self.random);
+        Window::new(lookup, pools, pool, &ages, &mut self.random)
     }
 
     fn updates(&mut self, mix: Ycsb) -> Updates {
-        let mine = self.share(self.bench.keys.resident());
-        let accepted = self.fill(mine.clone());
+        self.fill(self.share(self.bench.keys.resident()));
         let update = match mix {
             Ycsb::F => Update::ReadFirst,
             _ => Update::Blind,
         };
-        Updates::new(
-            (mix.lookup(), update),
-            self.drawn(),
-            (mine, &accepted),
-            &mut self.random,
-        )
+        let cycle = self.cycle(0..self.bench.drawn.len());
+        Updates::new((mix.lookup(), update), cycle, &mut self.random)
     }
 
     /// Prepares a phase that fills the table from one load factor to another.
@@ -159,13 +164,6 @@ impl Part<'_> {
     fn cycle(&self, range: Range<usize>) -> Cycle {
         let start = self.share(0..range.len()).start;
         Cycle::new(range, start)
-    }
-
-    /// Returns the drawn keys, and where the thread starts in them.
-    fn drawn(&self) -> (Arc<[usize]>, usize) {
-        let drawn = Arc::clone(&self.bench.drawn);
-        let start = self.share(0..drawn.len()).start;
-        (drawn, start)
     }
 
     fn share(&self, range: Range<usize>) -> Range<usize> {

@@ -15,8 +15,8 @@ use crate::run::gate::{Arrival, Gate};
 use crate::run::plan::Measurement;
 use crate::run::stall::{self, Observed, Site};
 use crate::workload::arrivals::Arrivals;
-use crate::workload::latency::Latencies;
-use crate::workload::phase::{Tally, Timer, Waiting, Watch};
+use crate::workload::latency::{CHAINS, Timings};
+use crate::workload::phase::{Pools, Tally, Timer, Waiting, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ pub(super) struct Outcome {
     pub(super) end: Instant,
     pub(super) pinned: bool,
     /// Latencies, if operations were timed one by one.
-    pub(super) latencies: Option<Latencies>,
+    pub(super) timings: Option<Timings>,
 }
 
 impl Outcome {
@@ -45,7 +45,7 @@ impl Outcome {
         self.start = self.start.min(other.start);
         self.end = self.end.max(other.end);
         self.pinned &= other.pinned;
-        if let (Some(all), Some(more)) = (&mut self.latencies, &other.latencies) {
+        if let (Some(all), Some(more)) = (&mut self.timings, &other.timings) {
             all.add(more);
         }
     }
@@ -62,12 +62,13 @@ impl Bench<'_> {
         let observed = (self.experiment.freezes()).then(|| Observed::new(measurement.threads));
         let observed = observed.as_ref();
         let gate = Gate::new(measurement.threads + usize::from(observed.is_some()));
+        let pools = &pools(measurement.threads);
         let (results, seen) = thread::scope(|scope| {
             let threads: Vec<_> = (0..measurement.threads)
                 .map(|thread| {
                     let arrival = Arrival(&gate);
                     scope.spawn(move || {
-                        self.run_thread(thread, table, measurement, arrival, observed)
+                        self.run_thread(thread, (table, pools), measurement, arrival, observed)
                     })
                 })
                 .collect();
@@ -143,14 +144,14 @@ impl Bench<'_> {
     fn run_thread(
         &self,
         thread: usize,
-        table: &Table,
+        (table, pools): (&Table, &Pools),
         measurement: &Measurement,
         arrival: Arrival,
         observed: Option<&Observed>,
     ) -> (Outcome, u64) {
         let pinned = self.cores.pin(thread);
         let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
-        let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement);
+        let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
         let mut watch = Watch {
             deadline: None,
@@ -182,17 +183,32 @@ impl Bench<'_> {
         };
         let end = Instant::now();
 
+        let mut timings = timer.map(Timer::into_timings);
+        let mut untimed = vec![warm_up];
+        if let Some(timings) = &mut timings
+            && measurement.offered == 0.0
+            && measurement.workload.only_looks_up()
+        {
+            watch.deadline = Some(opened + seconds.mul_f64(1.0 + CHAINS));
+            let mut chains = Timer::chained();
+            untimed.push((table.subject).perform_timed(keys, &mut phase, &watch, &mut chains));
+            timings.add(&chains.into_timings());
+        }
         // Wrong answers always count, operations only while timed.
-        warm_up.operations = 0;
-        warm_up.refused = 0;
-        warm_up.left_out = 0;
-        tally.add(&warm_up);
+        for of in &untimed {
+            tally.add(&Tally {
+                operations: 0,
+                refused: 0,
+                left_out: 0,
+                ..*of
+            });
+        }
         let outcome = Outcome {
             tally,
             start,
             end,
             pinned,
-            latencies: timer.map(Timer::into_latencies),
+            timings,
         };
         (outcome, refused)
     }
@@ -200,10 +216,10 @@ impl Bench<'_> {
     /// Returns the timer for single operations of a thread, if latencies are requested.
     fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
         let latency = self.experiment.latency.as_ref()?;
-        if measurement.offered_mops == 0.0 {
+        if measurement.offered == 0.0 {
             return Some(Timer::closed(latency.every));
         }
-        let per_second = measurement.offered_mops * 1e6 / measurement.threads as f64;
+        let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, latency.burst, &mut self.random(thread));
         let waiting = if measurement.threads > self.cores.count() {
             Waiting::Yield
@@ -217,6 +233,7 @@ impl Bench<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::latency::Kind;
 
     #[test]
     fn what_threads_did_together_is_of_all_of_them() {
@@ -229,10 +246,10 @@ mod tests {
             start: start + Duration::from_secs(from),
             end: start + Duration::from_secs(to),
             pinned: ns < 3_000,
-            latencies: Some({
-                let mut latencies = Latencies::new();
-                latencies.record(ns);
-                latencies
+            timings: Some({
+                let mut timings = Timings::default();
+                timings.record(Kind::Lookup, ns);
+                timings
             }),
         };
         let mut together = outcome(10, 2, 5, 1_000);
@@ -241,7 +258,7 @@ mod tests {
         assert_eq!(together.tally.operations, 20);
         assert_eq!((together.end - together.start).as_secs(), 5);
         assert!(!together.pinned);
-        let latencies = together.latencies.unwrap();
+        let latencies = together.timings.unwrap().all();
         assert_eq!(latencies.count(), 3);
         assert!(latencies.within(1.0) >= 3_000);
     }

@@ -76,7 +76,7 @@ pub struct CuckooHashing {
     )]
     pub loads: Vec<f64>,
     /// Number of rounds; with fewer than 5, no interval can be given.
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Kicks after which the plain table gives up and undoes them.
     #[arg(long, value_name = "N", default_value_t = PlainCuckoo::MOST_KICKS, value_parser = value_parser!(u64).range(1..1 << 32))]
@@ -328,7 +328,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         sheet::of(rows, judge)
     }
 

@@ -49,7 +49,7 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
-use crate::workload::latency;
+use crate::workload::clock::Cost;
 
 use contenders::ContenderInfo;
 use run::GrowthRun;
@@ -99,7 +99,7 @@ pub struct Growth {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=MOST_SLICES as u64))]
     pub slices: usize,
     /// Number of rounds; with fewer than 5, no interval can be given.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = within(1..1 << 32))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys and lookups.
     #[arg(long, default_value_t = 1)]
@@ -227,7 +227,7 @@ impl Study for Growth {
             pinning: Cores::detect().describe(),
             latency: Some(format!(
                 "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
-                latency::describe_cost()
+                Cost::measure().describe()
             )),
             subjects: all
                 .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
@@ -295,7 +295,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         sheet::of(rows, judge)
     }
 

@@ -250,7 +250,7 @@ impl Study for Kcas {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         sheet::of(rows, judge)
     }
 

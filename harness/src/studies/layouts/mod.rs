@@ -248,7 +248,7 @@ fn confidence(hits: u64, trials: u64) -> (f64, f64) {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
         let first = rows.first()?;
         let header = [
             "layout",

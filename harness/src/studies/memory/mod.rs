@@ -336,7 +336,7 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
         let line = |row: &Row| {
             vec![
                 row.subject.clone(),

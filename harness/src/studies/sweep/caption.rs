@@ -3,14 +3,38 @@
 use super::panel::far_apart;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
-use crate::show::chart::machine_line;
 use crate::show::chart::parts::BARS;
+use crate::show::chart::{duration, machine_line};
 use crate::show::sidecar::Sidecar;
 use crate::wording::{grouped, noun};
 
 /// What must be said of simulated rows wherever they are shown.
 pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machine that is named, which runs the real code on \
      simulated cores; not measured.";
+
+/// What must be said of rates that are shares.
+pub(super) const DUE: &str = "Rates that are due are shares of each subject's own throughput in the closed loop of the same round, with as many \
+     threads, every operation timed.";
+
+/// Formats a latency of single operations, unless it is shorter than the clock can tell.
+pub(super) fn told(ns: f64, sidecar: Option<&Sidecar>) -> String {
+    let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
+    if ns < shortest {
+        format!("< {}", duration(shortest))
+    } else {
+        duration(ns)
+    }
+}
+
+/// Explains latencies that are not told; `None` if all are.
+pub(super) fn untold(sidecar: &Sidecar) -> Option<String> {
+    let ns = sidecar.run.timing_ns?;
+    let shortest = told(0.0, Some(sidecar));
+    Some(format!(
+        "{shortest}: not told from nothing, as an operation that takes no time would show {ns} ns; what timing costs is \
+         in all latencies but those of chains."
+    ))
+}
 
 /// Returns the lines under the panels.
 pub(super) fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
@@ -24,6 +48,7 @@ pub(super) fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<Strin
                     .into(),
             );
         }
+        lines.extend(untold(sidecar).filter(|_| results.timed()));
         lines.extend(described(results, sidecar));
         lines.push(machine_line(sidecar));
     }
@@ -107,6 +132,7 @@ fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
              not the thread was still busy with earlier ones (no coordinated omission); in a closed loop, from its start. \
              The cost of looking at the clock is in it.",
         ),
+        (rows.iter().any(|row| row.offered > 0.0), DUE),
         (
             rows.iter().any(|row| row.frozen > 0),
             "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \

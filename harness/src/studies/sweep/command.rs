@@ -25,8 +25,8 @@ use crate::show::sidecar::{Panel, Run, Sidecar};
 use crate::show::targets;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
+use crate::workload::clock::Cost;
 use crate::workload::keys::KeySource;
-use crate::workload::latency::Latency;
 
 /// Checks all experiments before the first is run, then runs one after another.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
@@ -168,8 +168,11 @@ pub(super) fn describe(
         keys.describe().to_owned(),
         cores.describe(),
     );
+    let cost = experiment.latency.as_ref().map(|_| Cost::measure());
+    let latency = experiment.latency.as_ref().zip(cost.as_ref());
     let run = Run {
-        latency: experiment.latency.as_ref().map(Latency::describe),
+        latency: latency.map(|(latency, cost)| latency.describe(cost)),
+        timing_ns: cost.map(|cost| cost.shown),
         ..begun
     };
     Ok(Sidecar {

@@ -11,6 +11,7 @@ use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::show::chart::Figure;
 use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
+use crate::workload::latency::percent;
 
 /// Width and height of a panel, without the names of subjects beside it.
 const PANEL: (u32, u32) = (370, 330);
@@ -75,9 +76,11 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
         fixed.extend(case.value(Axis::Hit).map(|hit| format!("{hit} % present")));
     }
     fixed.extend(value(Axis::Skew).map(|skew| format!("Zipf {skew}")));
-    if let Some(offered) = value(Axis::Offered) {
-        fixed.push(format!("{offered} M/s due"));
-    } else if results.timed() && results.axis() != Axis::Offered {
+    if let Some(share) = value(Axis::Offered) {
+        fixed.push(format!("{} % due", percent(share)));
+    } else if let Some(rate) = value(Axis::Rate) {
+        fixed.push(format!("{rate} M/s due"));
+    } else if results.timed() && !matches!(results.axis(), Axis::Offered | Axis::Rate) {
         fixed.push("closed loop".into());
     }
     if !matches!(results.axis(), Axis::Threads | Axis::Frozen) {

@@ -1,24 +1,36 @@
 //! Turns the rows of a sweep into sentences.
 
+use subject::Subject;
+
+use super::caption::told;
 use super::headlines::{OURS, headlines};
 use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
+use crate::results::series::Series;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::chart::duration;
 use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;
-use crate::subjects::BOUNDS;
+use crate::show::sidecar::Sidecar;
 use crate::subjects::registry::original;
+use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
+use crate::workload::latency::percent;
 
 /// Returns what the rows say. `title` names a case.
-pub(super) fn story(rows: &[Row], judge: &Judge, title: impl Fn(&Case) -> String) -> Story {
+pub(super) fn story(
+    rows: &[Row],
+    sidecar: Option<&Sidecar>,
+    judge: &Judge,
+    title: impl Fn(&Case) -> String,
+) -> Story {
     let results = &Results::of(rows);
     let mut story = Story::default();
     if results.timed() {
-        story.sentences = of_latency(results, title);
+        story.sentences = of_latency(results, sidecar, &title);
+        story.sentences.extend(of_chains(results, title));
     } else if of_copies(results) {
         story.sentences = vec![of_itself(results, judge)];
     } else if rows.iter().any(|row| row.frozen > 0) {
@@ -68,6 +80,20 @@ fn of_itself(results: &Results, judge: &Judge) -> String {
     )
 }
 
+/// The least share of the filter's throughput that the control of its ablations must have. With less,
+/// a difference from the control may be due to what the control is made of.
+const CONTROL_HOLDS: f64 = 0.95;
+
+/// Returns whether the first subject can be compared with this other one: the control of ablations
+/// only where it is about as fast as the filter, but always with that.
+fn is_comparable(results: &Results, case: &Case, place: f64, first: &str, other: &str) -> bool {
+    if first != AblationControl::NAME || other == OURS {
+        return true;
+    }
+    let control = results.ratio(case, place, first, OURS);
+    control.is_none_or(|ratio| ratio.median >= CONTROL_HOLDS)
+}
+
 /// Compares the throughput of the first subject with that of each other one, bounds excepted.
 /// `title` names a case.
 fn of_throughput(
@@ -87,6 +113,7 @@ fn of_throughput(
         };
         for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
             let judged = |place| {
+                is_comparable(results, &case, place, first, other).then_some(())?;
                 let comparison = results.comparison(&case, place, first, other)?;
                 Some(Judged::at(place, &comparison, judge))
             };
@@ -129,7 +156,17 @@ fn named(axis: Axis, places: &[f64]) -> String {
     match axis {
         Axis::Threads => format!("{list} {}", noun(last, "thread")),
         Axis::Frozen => format!("{list} frozen {}", noun(last, "thread")),
-        Axis::Offered => format!("{list} million operations per second due"),
+        Axis::Offered => {
+            let percent: Vec<_> = places
+                .iter()
+                .map(|&share| percent(share).to_string())
+                .collect();
+            format!(
+                "{} % of the closed loop's throughput due",
+                percent.join(", ")
+            )
+        }
+        Axis::Rate => format!("{list} million operations per second due"),
         Axis::Load => format!("load factor {list}"),
         Axis::Hit => format!("{list} % present"),
         Axis::Skew => format!("skew {list}"),
@@ -138,31 +175,61 @@ fn named(axis: Axis, places: &[f64]) -> String {
 
 /// Says for each case how long 999 of 1,000 operations take at most at the case's last place, where
 /// the load on the subjects is highest; the shortest time comes first.
-fn of_latency(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
+fn of_latency(
+    results: &Results,
+    sidecar: Option<&Sidecar>,
+    title: impl Fn(&Case) -> String,
+) -> Vec<String> {
     let sentence = |case: Case| {
         let place = *results.places(&case).last()?;
-        let subjects = results.subjects().into_iter();
-        let mut fewest = usize::MAX;
-        let mut waits: Vec<(f64, &str)> = subjects
-            .filter_map(|subject| {
-                let wait = results.summary(&case, place, subject, Quantity::P999)?;
-                fewest = fewest.min(wait.count);
-                Some((wait.median, subject))
-            })
-            .collect();
-        waits.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let waits: Vec<_> = (waits.into_iter())
-            .map(|(wait, subject)| format!("{} with {subject}", duration(wait)))
-            .collect();
+        let wait = |subject: &str| results.summary(&case, place, subject, Quantity::P999);
+        let (waits, reservation) = ascending(results, wait, |wait| told(wait, sidecar))?;
         Some(format!(
-            "{}, at {}: 999 of 1,000 operations end within {}{}.",
+            "{}, at {}: 999 of 1,000 operations end within {waits}{reservation}.",
             title(&case),
             named(results.axis(), &[place]),
-            waits.join(", "),
-            reservation(fewest)
         ))
     };
     results.cases().into_iter().filter_map(sentence).collect()
+}
+
+/// Says for each case how long a lookup in a chain takes at the case's first place, where the fewest
+/// threads are in each other's way; the shortest time comes first.
+fn of_chains(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
+    let sentence = |case: Case| {
+        let place = *results.places(&case).first()?;
+        let chained = |row: &Row| (row.chained_ns > 0.0).then_some(row.chained_ns);
+        let of = |subject: &str| {
+            let rounds = results.rounds(&case, place, subject);
+            Series::of(rounds, chained).summary()
+        };
+        let (times, reservation) = ascending(results, of, duration)?;
+        Some(format!(
+            "{}, at {}: where the answer of each lookup chooses the next key, a lookup takes {times}{reservation}.",
+            title(&case),
+            named(results.axis(), &[place]),
+        ))
+    };
+    results.cases().into_iter().filter_map(sentence).collect()
+}
+
+/// Lists the median times of all subjects, the shortest first, and returns what a sentence must add;
+/// `None` if there are none.
+fn ascending(
+    results: &Results,
+    of: impl Fn(&str) -> Option<Summary>,
+    shown: impl Fn(f64) -> String,
+) -> Option<(String, &'static str)> {
+    let subjects = results.subjects().into_iter();
+    let mut times: Vec<(Summary, &str)> = subjects
+        .filter_map(|subject| Some((of(subject)?, subject)))
+        .collect();
+    let fewest = times.iter().map(|(time, _)| time.count).min()?;
+    times.sort_by(|a, b| a.0.median.total_cmp(&b.0.median));
+    let list: Vec<_> = (times.into_iter())
+        .map(|(time, subject)| format!("{} with {subject}", shown(time.median)))
+        .collect();
+    Some((list.join(", "), reservation(fewest)))
 }
 
 /// Says for each case what is left of every subject's throughput with the most frozen threads.
@@ -207,10 +274,13 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
     let mut overloaded: Vec<String> = Vec::new();
     for row in rows.iter().filter(|row| is_overloaded(row)) {
         let (subject, workload) = (&row.subject, &row.workload);
-        let (threads, offered) = (row.threads, row.offered_mops);
+        let due = match row.offered {
+            0.0 => format!("{} Mops/s", row.offered_mops),
+            share => format!("{} % due", percent(share)),
+        };
         let case = format!(
-            "{subject} under {workload}, {}, {offered} Mops/s",
-            counted(threads, "thread")
+            "{subject} under {workload}, {}, {due}",
+            counted(row.threads, "thread")
         );
         if !overloaded.contains(&case) {
             overloaded.push(case);
@@ -230,6 +300,10 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::results::record::sample;
+
+    fn story(rows: &[Row], sidecar: Option<&Sidecar>) -> Story {
+        Judge::of_page(|judge| super::story(rows, sidecar, judge, case))
+    }
 
     fn case(case: &Case) -> String {
         case.workload.clone()
@@ -254,7 +328,7 @@ mod tests {
     fn a_finding_says_where_and_by_how_much() {
         let all = |ratios, spread| {
             let rows = rows(ratios, spread);
-            Judge::of_page(|judge| story(&rows, judge, case)).findings
+            story(&rows, None).findings
         };
         let won = all([2.0, 3.0], 0.01);
         assert_eq!(won.len(), 1, "nothing is said of the bound");
@@ -284,11 +358,75 @@ mod tests {
             timed("fast", 4, 200),
         ];
         assert_eq!(
-            of_latency(&Results::of(&rows), case),
+            of_latency(&Results::of(&rows), None, case),
             [
                 "mix, at 4 threads: 999 of 1,000 operations end within 200 ns with fast, 9 µs with slow, from too few \
                  rounds for a claim."
             ]
+        );
+    }
+
+    #[test]
+    fn sentences_tell_nothing_below_the_clock_but_lookups_in_chains() {
+        let timed = |subject, threads, p999_ns, chained_ns| Row {
+            p999_ns,
+            max_ns: p999_ns,
+            chained_ns,
+            ..sample(subject, "lookup-hit", threads, 1, 1.0)
+        };
+        let rows = [
+            timed("slow", 1, 40, 12.0),
+            timed("fast", 1, 20, 9.5),
+            timed("fast", 4, 20, 10.5),
+        ];
+        let mut sidecar = crate::show::sidecar::sample();
+        sidecar.run.timing_ns = Some(15);
+        let sentences = story(&rows, Some(&sidecar)).sentences;
+        let few = "from too few rounds for a claim.";
+        assert_eq!(
+            sentences,
+            [
+                format!(
+                    "lookup-hit, at 4 threads: 999 of 1,000 operations end within < 30 ns with fast, {few}"
+                ),
+                format!(
+                    "lookup-hit, at 1 thread: where the answer of each lookup chooses the next key, a lookup takes \
+                     9.5 ns with fast, 12 ns with slow, {few}"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn ablations_say_nothing_where_the_control_is_slower_than_the_filter() {
+        let told = |control: f64| {
+            let mut rows = Vec::new();
+            for round in 1..=9 {
+                for (threads, share) in [(1, control), (2, 1.0)] {
+                    let of = |subject, mops| sample(subject, "insert", threads, round, mops);
+                    rows.extend([
+                        of(AblationControl::NAME, 10.0 * share),
+                        of(OURS, 10.0),
+                        of("ablation-dcss", 5.0),
+                    ]);
+                }
+            }
+            let findings = story(&rows, None).findings;
+            findings
+                .into_iter()
+                .map(|finding| finding.text)
+                .collect::<Vec<_>>()
+        };
+        let [filter, dcss] = told(0.96).try_into().unwrap();
+        assert!(
+            filter.contains("at 1 thread") && dcss.contains("at 1, 2 threads"),
+            "{dcss}"
+        );
+        let [filter, dcss] = told(0.94).try_into().unwrap();
+        assert!(filter.contains("at 1 thread"), "{filter}");
+        assert!(
+            dcss.contains("at 2 threads") && !dcss.contains('1'),
+            "{dcss}"
         );
     }
 
@@ -331,6 +469,12 @@ mod tests {
         let warning = overload_warning(&rows).unwrap();
         let case = "a under mix-90-5-5, 8 threads, 1 Mops/s";
         assert_eq!(warning.matches(case).count(), 1, "{warning}");
+        let share = [0.9, 1.1].map(|rate| Row {
+            offered: 0.6,
+            ..row("a", 0.5, rate)
+        });
+        let shares = overload_warning(&share).unwrap();
+        assert_eq!(shares.matches("8 threads, 60 % due").count(), 1, "{shares}");
         assert!(!warning.contains("b under"), "{warning}");
     }
 }

@@ -29,8 +29,8 @@ use crate::show::sidecar::Sidecar;
 impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";
 
-    fn sheet(rows: &[Self], judge: &Judge) -> Option<Sheet> {
-        assumed::sheet(rows).or_else(|| table::summary(rows, judge))
+    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        assumed::sheet(rows).or_else(|| table::summary(rows, sidecar, judge))
     }
 
     fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
@@ -45,7 +45,7 @@ impl Shown for Row {
             return Story::default();
         }
         let results = Results::of(rows);
-        findings::story(rows, judge, |case| {
+        findings::story(rows, sidecar, judge, |case| {
             figure::panel_title(&results, case, sidecar)
         })
     }

@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use super::options::{Options, Prepared};
 use super::{figure, findings};
 use crate::experiment::Experiment;
+use crate::machine::pinning::Cores;
 use crate::machine::{self, Source};
 use crate::results::file::Writer;
 use crate::results::record::Row;
@@ -66,7 +67,7 @@ pub(super) fn run(
         return Ok(());
     }
     let keys = options.keys(&experiment)?;
-    announce(&experiment, &keys, &plan, estimate);
+    announce(&experiment, &keys, (&plan, &cores), estimate);
     let begun = match earlier {
         Some(earlier) => go_on(earlier, &files, &plan, experiment.rounds),
         None => begin(sidecar, &files, &options.out, &experiment.name),
@@ -89,7 +90,7 @@ pub(super) fn run(
     let result = measure(&sweep, stop, writer, &mut sidecar, rows);
     if rows.is_empty() {
         say!("Nothing was measured.");
-    } else if let Some(table) = Row::printed(rows) {
+    } else if let Some(table) = Row::printed(rows, Some(&sidecar)) {
         say!("\n{table}");
     }
     let interrupted = stop.load(Ordering::Relaxed);
@@ -223,7 +224,12 @@ fn go_on(
 }
 
 /// Prints what is about to be done, and how long that takes.
-fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Estimate) {
+fn announce(
+    experiment: &Experiment,
+    keys: &KeySource,
+    (plan, cores): (&Plan, &Cores),
+    estimate: Estimate,
+) {
     note!("{}: {}", experiment.name, experiment.title);
     note!("  keys: {}", keys.describe());
     if let Some(asked) = keys.scaled_down_from() {
@@ -237,6 +243,9 @@ fn announce(experiment: &Experiment, keys: &KeySource, plan: &Plan, estimate: Es
     }
     for skipped in &plan.skipped {
         note!("  {skipped}");
+    }
+    if let Some(warning) = experiment.warning(cores.count()) {
+        note!("  {warning}");
     }
     let measurements = plan.measurements(experiment.rounds).count();
     let at_least = if experiment.stopping_rule().adapts() {

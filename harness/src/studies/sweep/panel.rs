@@ -215,7 +215,8 @@ fn axis_label(axis: Axis, case: &Case) -> String {
             let running = other(Axis::Threads).unwrap_or_default();
             format!("frozen threads (besides {running} running)")
         }
-        Axis::Offered => "operations due, in million per second".into(),
+        Axis::Offered => "operations due, as a share of those in the closed loop".into(),
+        Axis::Rate => "operations due, in million per second".into(),
         Axis::Load => "load factor".into(),
         Axis::Hit => "percentage of lookups of present keys".into(),
         Axis::Skew => "skew: exponent of Zipf's law".into(),

@@ -38,7 +38,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Rounds, each with another order of events.
-    #[arg(long, default_value_t = 3, value_parser = crate::studies::study::within(1..=1_000))]
+    #[arg(long, default_value_t = 9, value_parser = crate::studies::study::within(1..=1_000))]
     rounds: usize,
     /// Operations of all cores together in one row, unless its workload ends by itself, as fills do.
     ///
@@ -357,7 +357,7 @@ mod simulating {
             say!("Nothing was simulated.");
             return simulated;
         }
-        if let Some(table) = Row::printed(rows) {
+        if let Some(table) = Row::printed(rows, Some(sidecar)) {
             say!("\n{table}");
         }
         let figure = Row::figure(rows, Some(sidecar)).and_then(|figure| {

@@ -2,21 +2,24 @@
 //! each other subject. Where threads were frozen, it shows the throughput that each subject has
 //! left instead, and where operations were timed one by one, latencies.
 
-use super::caption::SIMULATED;
+use super::caption::{DUE, SIMULATED, told, untold};
 use super::headlines::{headlines, named};
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::series::Series;
+use crate::results::statistics::{Axis, Case, Results};
 use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::chart::duration;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
+use crate::workload::latency::CHAIN;
 
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
-pub(super) fn summary(rows: &[Row], judge: &Judge) -> Option<Sheet> {
+pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
     let results = Results::of(rows);
     let mut sheet = match results.axis() {
-        _ if results.timed() => Some(latencies(&results)),
+        _ if results.timed() => Some(latencies(&results, sidecar)),
         Axis::Frozen => Some(throughputs(&results)),
         _ => ratios(&results, judge),
     };
@@ -31,7 +34,7 @@ pub(super) fn summary(rows: &[Row], judge: &Judge) -> Option<Sheet> {
 fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
     let mut marks = Marks::default();
-    let mut sheet = by_subject(results, lead, |case, place, subject| {
+    let mut sheet = by_subject(results, lead, &[], |_, case, place, subject| {
         let throughput = results.throughput(case, place, subject)?;
         Some(marks.value(&throughput, throughput_of_any_size))
     });
@@ -42,42 +45,110 @@ fn throughputs(results: &Results) -> Sheet {
     sheet
 }
 
+/// The lines of latencies that there may be at each place.
+const OPERATIONS: [&str; 5] = ["any", "lookup", "insert", "remove", "lookup in a chain"];
+
 /// Shows latencies of each subject. No ratios: what matters is how long a caller waits.
-fn latencies(results: &Results) -> Sheet {
+fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
     let lead =
         "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
-    by_subject(results, lead, |case, place, subject| {
-        let of = |&quantity: &Quantity| results.summary(case, place, subject, quantity);
-        let medians: Option<Vec<_>> = Quantity::LATENCIES.iter().map(of).collect();
-        let shown = medians?.into_iter().map(|summary| duration(summary.median));
-        Some(shown.collect::<Vec<_>>().join(" / "))
-    })
+    let mut sheet = by_subject(
+        results,
+        lead,
+        &OPERATIONS,
+        |operation, case, place, subject| {
+            let times = |row: &Row| times(row, operation);
+            let count = results
+                .rounds(case, place, subject)
+                .map(|row| times(row).len());
+            let medians = (0..count.max()?).map(|at| {
+                let rounds = results.rounds(case, place, subject);
+                let of = Series::of(rounds, |row| times(row).get(at).copied()).summary()?;
+                Some(match operation {
+                    // Shorter than the clock can tell, but not a thousand of them.
+                    CHAINED => duration(of.median),
+                    _ => told(of.median, sidecar),
+                })
+            });
+            let medians: Vec<_> = medians.collect::<Option<_>>()?;
+            (!medians.is_empty()).then(|| medians.join(" / "))
+        },
+    );
+    let rows = results.all();
+    if rows.iter().any(|row| row.chained_ns > 0.0) {
+        sheet.notes.push(format!(
+            "{CHAINED}: the time of a chain of {CHAIN} lookups, in which the answer of one chooses the key of the next, \
+             over {CHAIN}; the median over chains."
+        ));
+    }
+    if rows.iter().any(|row| row.offered > 0.0) {
+        sheet.notes.push(DUE.to_owned());
+    }
+    sheet.notes.extend(sidecar.and_then(untold));
+    sheet
 }
 
-/// Makes a table with a line for each place of each case, and a column for each subject.
+/// The operations of chains.
+const CHAINED: &str = OPERATIONS[4];
+
+/// Returns the latencies of an operation in a row; none if there were none, or if it is the only one
+/// there was, so that they are those of any.
+fn times(row: &Row, operation: &str) -> Vec<f64> {
+    let any = [row.p50_ns, row.p99_ns, row.p999_ns];
+    let ns: Vec<u64> = match operation {
+        "any" => [&any[..], &[row.max_ns]].concat(),
+        CHAINED if row.chained_ns > 0.0 => return vec![row.chained_ns],
+        _ => (row.by_kind().into_iter())
+            .filter(|(kind, of)| *kind == operation && *of != any && of[2] > 0)
+            .flat_map(|(_, of)| of)
+            .collect(),
+    };
+    ns.into_iter().map(|ns| ns as f64).collect()
+}
+
+/// Makes a table with a line for each place of each case, and a column for each subject. With
+/// `operations`, each has a line of its own where a subject has a cell.
 fn by_subject(
     results: &Results,
     lead: &str,
-    mut cell: impl FnMut(&Case, f64, &str) -> Option<String>,
+    operations: &[&str],
+    mut cell: impl FnMut(&str, &Case, f64, &str) -> Option<String>,
 ) -> Sheet {
     let subjects = results.subjects();
     let axes = shown(results);
     let mut lines = Vec::new();
     for case in results.cases() {
         for place in results.places(&case) {
-            let cells = subjects.iter();
-            let cells = cells.map(|subject| cell(&case, place, subject).unwrap_or("–".into()));
-            lines.push(
-                location_cells(&axes, &case, &place.to_string())
-                    .chain(cells)
-                    .collect(),
-            );
+            let mut line = |operation: Option<&&str>| {
+                let name = operation.copied().unwrap_or_default();
+                let cells = subjects
+                    .iter()
+                    .map(|subject| cell(name, &case, place, subject));
+                let cells: Vec<_> = cells.collect();
+                if operation.is_some() && cells.iter().all(Option::is_none) {
+                    return;
+                }
+                let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".into()));
+                lines.push(
+                    location_cells(&axes, &case, &place.to_string())
+                        .chain(operation.map(|name| (*name).to_owned()))
+                        .chain(cells)
+                        .collect(),
+                );
+            };
+            match operations {
+                [] => line(None),
+                _ => operations
+                    .iter()
+                    .for_each(|operation| line(Some(operation))),
+            }
         }
     }
+    let operation = (!operations.is_empty()).then(|| "operation".to_owned());
     let subjects = subjects.iter().map(|&subject| subject.to_owned());
     Sheet {
         lead: lead.to_owned(),
-        header: columns(&axes).chain(subjects).collect(),
+        header: columns(&axes).chain(operation).chain(subjects).collect(),
         lines,
         notes: Vec::new(),
     }
@@ -93,7 +164,14 @@ fn shown(results: &Results) -> Vec<Axis> {
     };
     let always = [Axis::Load, Axis::Threads];
     // A hit ratio that only distinguishes kinds of lookups is in their names.
-    let others = [Axis::Frozen, Axis::Offered, Axis::Hit, Axis::Skew].into_iter();
+    let others = [
+        Axis::Frozen,
+        Axis::Offered,
+        Axis::Rate,
+        Axis::Hit,
+        Axis::Skew,
+    ]
+    .into_iter();
     let needed = others.filter(|&axis| match axis {
         Axis::Hit => results.axis() == Axis::Hit,
         _ => differs(axis),
@@ -111,7 +189,8 @@ fn column(axis: Axis) -> &'static str {
     match axis {
         Axis::Threads => "threads",
         Axis::Frozen => "frozen",
-        Axis::Offered => "M/s due",
+        Axis::Offered => "share due",
+        Axis::Rate => "M/s due",
         Axis::Load => "load",
         Axis::Hit => "% present",
         Axis::Skew => "skew",
@@ -221,8 +300,8 @@ mod tests {
     use super::*;
     use crate::results::record::sample as row;
 
-    fn summary(rows: &[Row]) -> Option<Sheet> {
-        Judge::of_page(|judge| super::summary(rows, judge))
+    fn summary(rows: &[Row], sidecar: Option<&Sidecar>) -> Option<Sheet> {
+        Judge::of_page(|judge| super::summary(rows, sidecar, judge))
     }
 
     /// Returns the cells of the line that starts with this workload and this number of threads.
@@ -248,7 +327,7 @@ mod tests {
             row("lock-free", "insert", 1, 1, 8.0),
             row("segment-lock", "insert", 1, 1, 4.0),
         ];
-        let table = summary(&rows).unwrap().to_string();
+        let table = summary(&rows, None).unwrap().to_string();
         assert_eq!(
             line(&table, "lookup-hit", "1"),
             [
@@ -288,7 +367,7 @@ mod tests {
             ]
         };
         let rows: Vec<Row> = (1..=9).flat_map(of_round).collect();
-        let table = summary(&rows).unwrap().to_string();
+        let table = summary(&rows, None).unwrap().to_string();
         let best = "lookup-hit (load factor 0.92), over the best lock, word-lock: 2.33 [2.13–2.53] at 1 thread; 1.02";
         assert!(table.contains(best), "{table}");
         assert!(
@@ -312,7 +391,7 @@ mod tests {
             row("lock-free", "insert", 1, 1, 8.0),
             row("global-lock", "insert", 1, 1, 4.0),
         ];
-        let table = summary(&rows).unwrap().to_string();
+        let table = summary(&rows, None).unwrap().to_string();
         for absent in [
             "paper",
             "roofline",
@@ -338,7 +417,7 @@ mod tests {
             row("global-lock", "insert", 1, 1, 4.0),
             full,
         ];
-        let table = summary(&rows).unwrap().to_string();
+        let table = summary(&rows, None).unwrap().to_string();
         assert!(
             table.contains(
                 "global-lock refused 25 inserts under insert (load factor 0.92), 2000 operations"
@@ -360,7 +439,7 @@ mod tests {
             frozen("global-lock", 4, 0.0),
             frozen("mine", 4, 0.0002),
         ];
-        let table = summary(&rows).unwrap().to_string();
+        let table = summary(&rows, None).unwrap().to_string();
         let cells: Vec<Vec<&str>> = (table.lines().filter(|line| line.contains("insert")))
             .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
             .collect();
@@ -388,14 +467,66 @@ mod tests {
     }
 
     #[test]
+    fn latencies_are_told_by_operation_and_not_below_what_the_clock_tells() {
+        let timed = Row {
+            p50_ns: 30,
+            p99_ns: 200,
+            p999_ns: 300,
+            max_ns: 4_000,
+            lookup_p50_ns: 25,
+            lookup_p99_ns: 100,
+            lookup_p999_ns: 150,
+            ..row("lock-free", "mix", 1, 1, 8.0)
+        };
+        let alone = Row {
+            workload: "lookup-hit".into(),
+            chained_ns: 12.345,
+            lookup_p50_ns: 30,
+            lookup_p99_ns: 200,
+            lookup_p999_ns: 300,
+            ..timed.clone()
+        };
+        let mut sidecar = crate::show::sidecar::sample();
+        let told = |rows: &[Row], sidecar: &Sidecar| {
+            let sheet = summary(rows, Some(sidecar)).unwrap();
+            let last = |line: &Vec<String>| line[line.len() - 2..].join(": ");
+            (
+                sheet.lines.iter().map(last).collect::<Vec<_>>(),
+                sheet.notes,
+            )
+        };
+        let (lines, notes) = told(&[timed.clone(), alone.clone()], &sidecar);
+        let expected = [
+            "any: 30 ns / 200 ns / 300 ns / 4 µs",
+            "lookup: 25 ns / 100 ns / 150 ns",
+            "any: 30 ns / 200 ns / 300 ns / 4 µs",
+            "lookup in a chain: 12.35 ns",
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        sidecar.run.timing_ns = Some(14);
+        let (lines, notes) = told(&[timed, alone], &sidecar);
+        assert_eq!(lines[0], expected[0]);
+        assert_eq!(lines[1], "lookup: < 28 ns / 100 ns / 150 ns");
+        assert_eq!(lines[3], expected[3]);
+        assert!(notes[1].starts_with("< 28 ns: "), "{notes:?}");
+    }
+
+    #[test]
     fn without_two_sides_there_is_no_table() {
-        assert_eq!(summary(&[]), None);
-        assert_eq!(summary(&[row("lock-free", "insert", 1, 1, 1.0)]), None);
+        assert_eq!(summary(&[], None), None);
+        assert_eq!(
+            summary(&[row("lock-free", "insert", 1, 1, 1.0)], None),
+            None
+        );
         let others = [
             row("global-lock", "insert", 1, 1, 1.0),
             row("segment-lock", "insert", 1, 1, 1.0),
         ];
         let lead = "Throughput of global-lock over that of each other subject.";
-        assert_eq!(summary(&others).map(|sheet| sheet.lead), Some(lead.into()));
+        assert_eq!(
+            summary(&others, None).map(|sheet| sheet.lead),
+            Some(lead.into())
+        );
     }
 }

@@ -182,7 +182,7 @@ impl Study for Theory {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], _: &Judge) -> Option<Sheet> {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
         let line = |row: &Row| {
             let allowed = if row.least == row.most {
                 number(row.least)

@@ -8,6 +8,7 @@ use subject::Subject;
 use super::schedule::Schedule;
 use super::{Cycle, Tally, after};
 use crate::workload::keys::KeyList;
+use crate::workload::latency;
 
 /// Inserts and lookups in a fixed, shuffled order, repeated until all keys are in.
 ///
@@ -54,6 +55,14 @@ impl Growth {
             inside,
             next_inside: 0,
             absent,
+        }
+    }
+
+    /// Returns what the operation does that is this many places after the next.
+    pub(super) fn coming(&self, ahead: usize) -> latency::Kind {
+        match self.schedule.coming(ahead) {
+            Kind::Insert => latency::Kind::Insert,
+            Kind::LookupResident | Kind::LookupAbsent => latency::Kind::Lookup,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use subject::Subject;
 
-use super::Tally;
+use super::{Cycle, Tally};
 use crate::workload::keys::KeyList;
 
 /// A list of keys to look up, cyclically.
@@ -17,7 +17,7 @@ use crate::workload::keys::KeyList;
 pub struct Lookups {
     /// For each key in the list, its index among all keys.
     drawn: Arc<[usize]>,
-    next: usize,
+    cycle: Cycle,
     /// Smaller indices are those of keys in the filter, all others those of absent keys.
     residents: usize,
 }
@@ -27,10 +27,9 @@ impl Lookups {
     /// list. They must run over [copies](crate::workload::keys::Keys::copied) of these keys. The
     /// first `residents` of all keys must be in the filter, and no others.
     pub fn new(drawn: Arc<[usize]>, offset: usize, residents: usize) -> Self {
-        let next = offset % drawn.len();
         Self {
+            cycle: Cycle::new(0..drawn.len(), offset),
             drawn,
-            next,
             residents,
         }
     }
@@ -42,17 +41,25 @@ impl Lookups {
         length: usize,
         tally: &mut Tally,
     ) {
-        let end = self.drawn.len().min(self.next + length);
-        let batch = &self.drawn[self.next..end];
-        let mut indices = batch.iter();
-        subject.look_up(keys.iter(self.next..end), |found| {
-            let present = indices.next().is_some_and(|&index| index < self.residents);
-            tally.missing += u64::from(present & !found);
-            tally.absent += u64::from(!present);
-            tally.false_positives += u64::from(!present & found);
-        });
+        let batch = self.cycle.next_batch(length);
+        let mut indices = self.drawn[batch.clone()].iter();
         tally.operations += batch.len() as u64;
-        self.next = end % self.drawn.len();
+        subject.look_up(keys.iter(batch), |found| {
+            let present = indices.next().is_some_and(|&index| index < self.residents);
+            tally.note_lookup(present, found);
+        });
+    }
+
+    /// Looks up a [chain](Cycle::look_up_chain) of the keys.
+    pub(super) fn perform_chain<S: Subject, L: KeyList + ?Sized>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        length: usize,
+        tally: &mut Tally,
+    ) {
+        let is_present = |at: usize| self.drawn[at] < self.residents;
+        (self.cycle).look_up_chain(subject, keys, length, is_present, tally);
     }
 }
 

@@ -6,6 +6,7 @@ use subject::Subject;
 use super::schedule::Schedule;
 use super::{Cycle, Pool, Tally, after};
 use crate::workload::keys::KeyList;
+use crate::workload::latency;
 
 /// Operations in a fixed, shuffled order, repeated cyclically.
 ///
@@ -66,6 +67,15 @@ impl Mix {
             next_stable: 0,
             absent,
             pool,
+        }
+    }
+
+    /// Returns what the operation does that is this many places after the next.
+    pub(super) fn coming(&self, ahead: usize) -> latency::Kind {
+        match self.schedule.coming(ahead) {
+            Kind::LookupResident | Kind::LookupAbsent => latency::Kind::Lookup,
+            Kind::Insert => latency::Kind::Insert,
+            Kind::Remove => latency::Kind::Remove,
         }
     }
 

@@ -14,6 +14,7 @@ mod window;
 #[cfg(test)]
 mod exact;
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -22,6 +23,7 @@ use subject::Subject;
 use subject::calls::Calls;
 
 use crate::workload::keys::{KeyList, Keys};
+use crate::workload::latency::Kind;
 
 pub use growth::Growth;
 pub use lookups::Lookups;
@@ -29,7 +31,7 @@ pub use mix::Mix;
 pub use pool::Pool;
 pub use timed::{Timer, Waiting};
 pub use updates::{Update, Updates};
-pub use window::Window;
+pub use window::{Pools, Window, pools};
 
 /// Operations between two checks of the clock and the request to stop.
 const BATCH: usize = 1_000;
@@ -78,7 +80,7 @@ pub enum Phase {
     Lookup(Lookups),
     /// Looks up, inserts and removes.
     Mix(Mix),
-    /// Looks up any keys, and updates the thread's own keys.
+    /// Looks up and updates keys that all threads share.
     Update(Updates),
     /// Replaces the oldest keys by new ones, and looks up keys in between.
     Window(Window),
@@ -112,13 +114,15 @@ pub struct Tally {
     pub operations: u64,
     /// Inserts among them that were refused.
     pub refused: u64,
-    /// Lookups and removes of a present key that reported it absent.
+    /// Lookups and removes of a present key that reported it absent. Where threads update the same
+    /// keys, one may rightly be absent for a moment.
     pub missing: u64,
     /// Lookups of a key that is not in the filter.
     pub absent: u64,
     /// Those among them that found it nevertheless.
     pub false_positives: u64,
-    /// Refused keys still missing at the end of the phase, where refused keys are tried again.
+    /// Keys that were removed and refused when they were to be inserted again, and are still missing
+    /// at the end of the phase.
     pub left_out: u64,
 }
 
@@ -194,6 +198,14 @@ impl Tally {
         self.false_positives += other.false_positives;
         self.left_out += other.left_out;
     }
+
+    /// Counts the answer to a lookup, without a branch.
+    #[inline]
+    fn note_lookup(&mut self, present: bool, found: bool) {
+        self.missing += u64::from(present & !found);
+        self.absent += u64::from(!present);
+        self.false_positives += u64::from(!present & found);
+    }
 }
 
 impl Phase {
@@ -257,8 +269,40 @@ impl Phase {
         true
     }
 
-    /// Counts this thread's keys that should be in the filter but are not, because it has refused
-    /// them.
+    /// Returns what the operation does that is this many places after the next.
+    fn coming(&self, ahead: usize) -> Kind {
+        match self {
+            Self::LookupResident(_) | Self::LookupAbsent(_) | Self::Lookup(_) => Kind::Lookup,
+            Self::Insert(_) => Kind::Insert,
+            Self::Remove(_) => Kind::Remove,
+            Self::Mix(mix) => mix.coming(ahead),
+            Self::Update(updates) => updates.coming(ahead),
+            Self::Window(window) => window.coming(ahead),
+            Self::Grow(growth) => growth.coming(ahead),
+        }
+    }
+
+    /// Looks up a [chain](Cycle::look_up_chain) of keys, if the phase does nothing but lookups.
+    fn perform_chain<S: Subject, L: KeyList + ?Sized>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        length: usize,
+        tally: &mut Tally,
+    ) {
+        match self {
+            Self::LookupResident(cycle) => {
+                cycle.look_up_chain(subject, keys, length, |_| true, tally);
+            }
+            Self::LookupAbsent(cycle) => {
+                cycle.look_up_chain(subject, keys, length, |_| false, tally);
+            }
+            Self::Lookup(lookups) => lookups.perform_chain(subject, keys, length, tally),
+            _ => {}
+        }
+    }
+
+    /// Counts the keys that should be in the filter but are not, because it has refused them.
     fn left_out(&self) -> u64 {
         match self {
             Self::Update(updates) => updates.left_out(),
@@ -294,6 +338,34 @@ impl Cycle {
             end
         };
         start..end
+    }
+
+    /// Returns the number of keys up to the end of the range.
+    fn left(&self) -> usize {
+        self.range.end - self.next
+    }
+
+    /// Looks up a chain of keys: the answer to one chooses the next. After a right answer that is
+    /// the following key, and otherwise the one after it, so that a lap of right answers asks for
+    /// every key; but the processor has to know the answer to find the key.
+    fn look_up_chain<S: Subject, L: KeyList + ?Sized>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        length: usize,
+        is_present: impl Fn(usize) -> bool,
+        tally: &mut Tally,
+    ) {
+        for _ in 0..length {
+            let found = black_box(subject.contains(keys.get(self.next)));
+            let present = is_present(self.next);
+            tally.note_lookup(present, found);
+            self.next += 1 + usize::from(found != present);
+            if self.next >= self.range.end {
+                self.next = self.range.start;
+            }
+        }
+        tally.operations += length as u64;
     }
 
     /// Returns the next key.
@@ -379,6 +451,43 @@ mod tests {
     }
 
     #[test]
+    fn each_answer_in_a_chain_chooses_the_next_key() {
+        let keys = Keys::Numbers((0..100).collect());
+        let Keys::Numbers(numbers) = &keys else {
+            unreachable!()
+        };
+        let subject = Exact::holding(100, &keys, 0..100);
+        subject.keys.lock().unwrap().clear();
+        // Every key is found, then every second of 0..50 is asked for, as none of them is.
+        let asked = |inside: Range<usize>| {
+            subject.hold(&keys, inside);
+            let mut tally = Tally::default();
+            let mut cycle = Cycle::new(0..50, 0);
+            cycle.look_up_chain(&subject, numbers.as_slice(), 50, |_| true, &mut tally);
+            (tally.missing, cycle.next)
+        };
+        assert_eq!(asked(0..50), (0, 0));
+        assert_eq!(asked(0..49), (1, 0));
+        assert_eq!(asked(0..0), (50, 0));
+        assert_eq!(asked(1..50), (2, 2));
+        let mut phases = [
+            Phase::LookupAbsent(Cycle::new(50..100, 0)),
+            Phase::Lookup(Lookups::new((0..100).collect(), 0, 50)),
+        ];
+        subject.hold(&keys, 0..50);
+        for (phase, absent) in phases.iter_mut().zip([200, 100]) {
+            let mut tally = Tally::default();
+            phase.perform_chain(&subject, numbers.as_slice(), 200, &mut tally);
+            let right = Tally {
+                operations: 200,
+                absent,
+                ..Tally::default()
+            };
+            assert_eq!(tally, right);
+        }
+    }
+
+    #[test]
     fn a_stop_ends_every_phase_within_a_batch() {
         let keys = Keys::Numbers((0..400).collect());
         let subject = Exact::holding(150, &keys, 0..100);
@@ -398,10 +507,10 @@ mod tests {
             Phase::Remove(0..400),
             Phase::LookupResident(cycle()),
             Phase::LookupAbsent(cycle()),
-            Phase::Lookup(Lookups::new(drawn.clone(), 0, 100)),
+            Phase::Lookup(Lookups::new(drawn, 0, 100)),
             Phase::Mix(Mix::new((90, 30), vec![1], cycle(), pool(), random)),
-            Phase::Update(Updates::new(update, (drawn, 0), (0..9, &[]), random)),
-            Phase::Window(Window::new(50, pool(), vec![0], random)),
+            Phase::Update(Updates::new(update, cycle(), random)),
+            Phase::Window(Window::new(50, (pools(1), 0), pool(), &[0], random)),
             Phase::Grow(Growth::new((1, 0), vec![], 0..400, cycle(), random)),
         ] {
             let tally = Measured::perform(&subject, &keys, &mut phase, watch);

@@ -1,67 +1,144 @@
 //! A pool of keys that are inserted and removed, first in, first out.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+
 use super::after;
 
-/// A ring of keys that no other thread touches. The filter holds `live` of them, from the oldest
-/// on, so every answer about them is known in advance.
+/// A ring of keys that one thread alone, its owner, inserts and removes. The filter holds `live` of
+/// them, from the oldest on, so the owner knows every answer about them in advance. Others may ask
+/// for a key, and [learn](Pool::taken) whether the owner has begun to remove keys meanwhile.
 #[derive(Debug)]
 pub struct Pool {
     keys: Vec<usize>,
-    oldest: usize,
-    live: usize,
+    now: CachePadded<Now>,
+}
+
+/// What the owner changes, on a line of its own.
+#[derive(Debug)]
+struct Now {
+    /// The place of the oldest key, and the number of those in the filter in the lower 32 bits.
+    held: AtomicU64,
+    /// How many keys were taken out so far.
+    taken: AtomicU64,
 }
 
 impl Pool {
-    /// Creates a ring of these keys, of which the first `live` must be in the filter.
+    /// Creates a ring of these keys, of which the first `live` must be in the filter. There are
+    /// fewer than 2^32.
     pub fn new(keys: Vec<usize>, live: usize) -> Self {
+        let now = Now {
+            held: AtomicU64::new(live as u64),
+            taken: AtomicU64::new(0),
+        };
         Self {
             keys,
-            oldest: 0,
-            live,
+            now: CachePadded::new(now),
         }
+    }
+
+    /// Returns the place of the oldest key, and the number of keys in the filter.
+    #[inline]
+    fn held(&self) -> (usize, usize) {
+        // Pairs with the store in `hold`: whoever reads that a key is held also sees it inserted.
+        let held = self.now.held.load(Ordering::Acquire);
+        ((held >> 32) as usize, (held as u32) as usize)
+    }
+
+    #[inline]
+    fn hold(&self, oldest: usize, live: usize) {
+        let held = (oldest as u64) << 32 | live as u64;
+        // Pairs with the load in `held`.
+        self.now.held.store(held, Ordering::Release);
     }
 
     /// Returns the number of keys in the filter.
     pub fn live(&self) -> usize {
-        self.live
+        self.held().1
     }
 
     /// Takes out the oldest key, if there is one. The caller must now remove it from the filter.
     #[inline]
-    pub(super) fn take_oldest(&mut self) -> Option<usize> {
-        if self.live == 0 {
+    pub(super) fn take_oldest(&self) -> Option<usize> {
+        let (oldest, live) = self.held();
+        if live == 0 {
             return None;
         }
-        let key = self.keys[self.oldest];
-        self.oldest = after(self.oldest, self.keys.len());
-        self.live -= 1;
-        Some(key)
+        self.hold(after(oldest, self.keys.len()), live - 1);
+        // Pairs with the load in `taken`. It comes after `hold`, so that whoever reads this number
+        // no longer finds the key held, and before the key is removed, so that whoever misses the
+        // key reads this number afterwards.
+        self.now.taken.store(self.taken() + 1, Ordering::Release);
+        Some(self.keys[oldest])
     }
 
     /// Returns the next key to insert, if any key is not in the filter.
     #[inline]
     pub(super) fn next_in(&self) -> Option<usize> {
-        (self.live < self.keys.len()).then(|| self.at(self.live))
+        let (oldest, live) = self.held();
+        (live < self.keys.len()).then(|| self.at(oldest + live))
     }
 
     /// Records that the [next](Self::next_in) key was inserted. If it was refused, do not call
     /// this; it stays next in line.
     #[inline]
-    pub(super) fn accept(&mut self) {
-        self.live += 1;
+    pub(super) fn accept(&self) {
+        let (oldest, live) = self.held();
+        self.hold(oldest, live + 1);
     }
 
     /// Returns the key after which `age` others were inserted, or the newest if none is that old.
     #[inline]
     pub(super) fn of_age(&self, age: usize) -> Option<usize> {
-        let newest = self.live.checked_sub(1)?;
-        Some(self.at(newest - if age < self.live { age } else { 0 }))
+        let (oldest, live) = self.held();
+        let newest = live.checked_sub(1)?;
+        Some(self.at(oldest + newest - if age < live { age } else { 0 }))
     }
 
-    /// Returns the key this many places after the oldest.
+    /// Returns how many keys were taken out so far. A key [found](Self::of_age) between two calls
+    /// that return the same was in the filter until the second.
+    #[inline]
+    pub(super) fn taken(&self) -> u64 {
+        // Pairs with the store in `take_oldest`.
+        self.now.taken.load(Ordering::Acquire)
+    }
+
+    /// Returns the key at a place, which may be one lap too far.
     #[inline]
     fn at(&self, place: usize) -> usize {
-        let place = self.oldest + place;
         self.keys[place.checked_sub(self.keys.len()).unwrap_or(place)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_in_is_the_first_out_and_ages_count_from_the_newest() {
+        let pool = Pool::new((10..14).collect(), 2);
+        let ages = || [0, 1, 2].map(|age| pool.of_age(age));
+        assert_eq!(ages(), [Some(11), Some(10), Some(11)]);
+        for lap in 0..3 {
+            for key in 0..4 {
+                let taken = pool.taken();
+                assert_eq!(taken, 4 * lap + key);
+                assert_eq!(pool.take_oldest(), Some(10 + key as usize));
+                assert_eq!(pool.taken(), taken + 1);
+                let coming = 10 + (key as usize + 2) % 4;
+                assert_eq!(pool.next_in(), Some(coming));
+                pool.accept();
+                assert_eq!(pool.of_age(0), Some(coming));
+            }
+        }
+        assert_eq!(
+            [pool.take_oldest(), pool.take_oldest()],
+            [Some(10), Some(11)]
+        );
+        assert_eq!(
+            (pool.take_oldest(), pool.of_age(0), pool.live()),
+            (None, None, 0)
+        );
     }
 }

@@ -39,6 +39,11 @@ impl<T: Copy> Schedule<T> {
         start..end
     }
 
+    /// Returns the operation that is this many places after the next.
+    pub(crate) fn coming(&self, ahead: usize) -> T {
+        self.kinds[(self.next + ahead) % self.kinds.len()]
+    }
+
     /// Returns the next operation alone.
     #[inline]
     pub(crate) fn next_kind(&mut self) -> T {

@@ -1,4 +1,4 @@
-//! Timing of single operations, in a closed or an open loop.
+//! Timing of single operations, in a closed or an open loop, and of chains of lookups.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,18 @@ use subject::Subject;
 
 use super::{Phase, Tally, Watch};
 use crate::workload::arrivals::Arrivals;
+use crate::workload::clock::Clock;
 use crate::workload::keys::KeyList;
-use crate::workload::latency::Latencies;
+use crate::workload::latency::{CHAIN, Kind, Timings};
 
 /// Times the operations of one thread.
 #[derive(Debug)]
 pub struct Timer {
-    clock: quanta::Clock,
+    clock: Clock,
     /// When all threads were released, and arrivals begin.
     opened: Instant,
     pace: Pace,
-    latencies: Latencies,
+    timings: Timings,
 }
 
 /// When operations start.
@@ -29,6 +30,8 @@ enum Pace {
     Closed(usize),
     /// When they are due.
     Open(Arrivals, Waiting),
+    /// When the answer of the last one is known. Chains of them are timed.
+    Chained,
 }
 
 /// What a thread does until its next operation is due.
@@ -54,12 +57,17 @@ impl Timer {
         Self::new(Pace::Open(arrivals, waiting))
     }
 
+    /// Times chains of [`CHAIN`] lookups, for a phase of nothing but lookups.
+    pub fn chained() -> Self {
+        Self::new(Pace::Chained)
+    }
+
     fn new(pace: Pace) -> Self {
         Self {
-            clock: quanta::Clock::new(),
+            clock: Clock::default(),
             opened: Instant::now(),
             pace,
-            latencies: Latencies::new(),
+            timings: Timings::default(),
         }
     }
 
@@ -69,8 +77,8 @@ impl Timer {
     }
 
     /// Returns the measured latencies.
-    pub fn into_latencies(self) -> Latencies {
-        self.latencies
+    pub fn into_timings(self) -> Timings {
+        self.timings
     }
 
     pub(super) fn perform<S: Subject, L: KeyList + ?Sized>(
@@ -80,60 +88,100 @@ impl Timer {
         phase: &mut Phase,
         watch: &Watch,
     ) -> Tally {
-        let mut tally = Tally::default();
-        let mut perform = |length| {
-            phase.perform_batch(subject, keys, length, &mut tally);
-            tally.operations
-        };
         let Self {
             clock,
             opened,
             pace,
-            latencies,
+            timings,
         } = self;
+        let mut work = OnSubject {
+            subject,
+            keys,
+            phase,
+            tally: Tally::default(),
+        };
         match pace {
-            Pace::Closed(every) => closed_loop(clock, *every, watch, latencies, &mut perform),
+            Pace::Closed(every) => closed_loop(clock, *every, watch, timings, &mut work),
             Pace::Open(arrivals, waiting) => {
                 let end = watch.deadline.map_or(u64::MAX, |deadline| {
                     deadline.saturating_duration_since(*opened).as_nanos() as u64
                 });
                 let now = now_since(clock, *opened);
                 let pace = (arrivals, *waiting);
-                open_loop((now, end), pace, watch.stop, latencies, &mut perform);
+                open_loop((now, end), pace, watch.stop, timings, &mut work);
             }
+            Pace::Chained => loop {
+                let start = clock.read();
+                work.phase
+                    .perform_chain(subject, keys, CHAIN, &mut work.tally);
+                let end = clock.read();
+                timings.chains.record(clock.ns_between(start, end));
+                if watch.is_over(work.tally.operations) {
+                    break;
+                }
+            },
         }
-        tally.left_out = phase.left_out();
-        tally
+        work.tally.left_out = work.phase.left_out();
+        work.tally
+    }
+}
+
+/// Operations that are timed.
+trait Work {
+    /// Returns the kind of the operation that is this many places after the next.
+    fn coming(&self, ahead: usize) -> Kind;
+
+    /// Performs at most so many operations, and returns how many it has performed in all.
+    fn perform(&mut self, length: usize) -> u64;
+}
+
+/// Those of a phase.
+struct OnSubject<'a, S, L: ?Sized> {
+    subject: &'a S,
+    keys: &'a L,
+    phase: &'a mut Phase,
+    tally: Tally,
+}
+
+impl<S: Subject, L: KeyList + ?Sized> Work for OnSubject<'_, S, L> {
+    fn coming(&self, ahead: usize) -> Kind {
+        self.phase.coming(ahead)
+    }
+
+    #[inline]
+    fn perform(&mut self, length: usize) -> u64 {
+        (self.phase).perform_batch(self.subject, self.keys, length, &mut self.tally);
+        self.tally.operations
     }
 }
 
 /// Returns a function that gives the nanoseconds since a past moment.
-fn now_since(clock: &quanta::Clock, opened: Instant) -> impl Fn() -> u64 {
+fn now_since(clock: &Clock, opened: Instant) -> impl Fn() -> u64 {
     let before = opened.elapsed().as_nanos() as u64;
-    let origin = clock.raw();
-    move || before + clock.delta_as_nanos(origin, clock.raw())
+    let origin = clock.read();
+    move || before + clock.ns_between(origin, clock.read())
 }
 
-/// Performs operations until the watch ends the phase. `perform` does at most the given number of
-/// operations, and returns how many it has done in all.
+/// Performs operations until the watch ends the phase.
 fn closed_loop(
-    clock: &quanta::Clock,
+    clock: &Clock,
     every: usize,
     watch: &Watch,
-    latencies: &mut Latencies,
-    perform: &mut impl FnMut(usize) -> u64,
+    timings: &mut Timings,
+    work: &mut impl Work,
 ) {
     let mut operations = 0;
     loop {
         for _ in 0..Timer::BATCH {
             if every > 1 {
-                operations = perform(every - 1);
+                operations = work.perform(every - 1);
             }
-            let start = clock.raw();
-            let done = perform(1);
-            let end = clock.raw();
+            let kind = work.coming(0);
+            let start = clock.read();
+            let done = work.perform(1);
+            let end = clock.read();
             if done > operations {
-                latencies.record(clock.delta_as_nanos(start, end));
+                timings.record(kind, clock.ns_between(start, end));
             }
             operations = done;
         }
@@ -149,13 +197,14 @@ fn open_loop(
     (now, end): (impl Fn() -> u64, u64),
     (arrivals, waiting): (&mut Arrivals, Waiting),
     stop: &AtomicBool,
-    latencies: &mut Latencies,
-    perform: &mut impl FnMut(usize) -> u64,
+    timings: &mut Timings,
+    work: &mut impl Work,
 ) {
     let mut operations = 0;
     let mut time = now();
     loop {
         let mut due = arrivals.next_ns();
+        let kind = work.coming(0);
         while time < due.min(end) {
             if stop.load(Ordering::Relaxed) {
                 return;
@@ -167,16 +216,18 @@ fn open_loop(
             time = now();
         }
         if time >= end {
-            while due < end {
-                latencies.record(end - due);
+            for ahead in 0.. {
+                if due >= end {
+                    return;
+                }
+                timings.record(work.coming(ahead), end - due);
                 due = arrivals.next_ns();
             }
-            return;
         }
-        let done = perform(1);
+        let done = work.perform(1);
         time = now();
         if done > operations {
-            latencies.record(time - due);
+            timings.record(kind, time - due);
         }
         operations = done;
     }
@@ -196,33 +247,51 @@ mod tests {
     const USUAL: u64 = 1_000;
     const LONG: u64 = 50 * MS;
 
+    /// Operations that do nothing but tell how many there have been; every fourth is an insert.
+    struct Counted<F>(u64, F);
+
+    impl<F: FnMut(u64)> Work for Counted<F> {
+        fn coming(&self, ahead: usize) -> Kind {
+            match (self.0 + ahead as u64) % 4 {
+                3 => Kind::Insert,
+                _ => Kind::Lookup,
+            }
+        }
+
+        fn perform(&mut self, length: usize) -> u64 {
+            for _ in 0..length {
+                self.0 += 1;
+                self.1(self.0);
+            }
+            self.0
+        }
+    }
+
     fn arrivals(per_second: f64) -> Arrivals {
         Arrivals::new(per_second, 1, &mut SmallRng::seed_from_u64(1))
     }
 
     /// Runs the open loop for one second of its own clock, with operations that take the given
     /// time.
-    fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Latencies) {
+    fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Timings) {
         let time = Cell::new(0);
         let pass = |ns| time.replace(time.get() + ns);
-        let mut operations = 0;
-        let mut perform = |length: usize| {
-            operations += length as u64;
+        let mut work = Counted(0, |operations| {
             pass(takes(operations));
-            operations
-        };
-        let mut latencies = Latencies::new();
+        });
+        let mut timings = Timings::default();
         let pace = (&mut arrivals(per_second), Waiting::Spin);
         let stop = AtomicBool::new(false);
         let now = (|| pass(20), 1_000 * MS);
-        open_loop(now, pace, &stop, &mut latencies, &mut perform);
-        (operations, latencies)
+        open_loop(now, pace, &stop, &mut timings, &mut work);
+        (work.0, timings)
     }
 
     #[test]
     fn in_the_open_loop_one_long_operation_delays_all_that_were_due_meanwhile() {
         let takes = |operation| if operation == 1_000 { LONG } else { USUAL };
-        let (operations, latencies) = in_the_open_loop(20_000.0, takes);
+        let (operations, timings) = in_the_open_loop(20_000.0, takes);
+        let latencies = timings.all();
         assert_eq!(latencies.count(), operations);
         assert!((19_500..20_500).contains(&operations), "{operations}");
         // What is due in these 50 of 1,000 ms waits for their end. Latencies of 0 to 50 ms are
@@ -238,8 +307,11 @@ mod tests {
 
     #[test]
     fn what_was_due_and_never_begun_is_counted_with_its_wait() {
-        let (operations, latencies) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
+        let (operations, timings) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
         assert_eq!(operations, 1);
+        let [lookups, inserts] = [Kind::Lookup, Kind::Insert].map(|kind| timings.of(kind).count());
+        assert!(lookups.abs_diff(3 * inserts) <= 3, "{lookups} {inserts}");
+        let latencies = timings.all();
         // About 10,000 were due; those that waited did so for half a second on average, until the
         // end.
         let due = latencies.count();
@@ -249,39 +321,43 @@ mod tests {
     }
 
     /// Runs the closed loop for 20,000 operations, with a clock of their own.
-    fn in_the_closed_loop(every: usize) -> (u64, Latencies) {
+    fn in_the_closed_loop(every: usize) -> (u64, Timings) {
         let (clock, time) = quanta::Clock::mock();
+        let clock = Clock::from(clock);
         let stop = AtomicBool::new(false);
         let watch = Watch {
             deadline: None,
             stop: &stop,
             progress: None,
         };
-        let mut operations = 0;
-        let mut perform = |length: usize| {
-            for _ in 0..length {
-                operations += 1;
-                time.increment(if operations == 1_000 { LONG } else { USUAL });
-            }
+        let mut work = Counted(0, |operations| {
+            time.increment(if operations == 1_000 { LONG } else { USUAL });
             stop.store(operations >= 20_000, Ordering::Relaxed);
-            operations
-        };
-        let mut latencies = Latencies::new();
-        closed_loop(&clock, every, &watch, &mut latencies, &mut perform);
-        (operations, latencies)
+        });
+        let mut timings = Timings::default();
+        closed_loop(&clock, every, &watch, &mut timings, &mut work);
+        (work.0, timings)
     }
 
     #[test]
     fn in_the_closed_loop_one_long_operation_is_one() {
-        let (operations, latencies) = in_the_closed_loop(1);
+        let (operations, timings) = in_the_closed_loop(1);
+        let latencies = timings.all();
         assert_eq!((operations, latencies.count()), (20_000, 20_000));
         assert!(latencies.within(1.0).abs_diff(LONG) < LONG / 100);
         assert!(latencies.within(0.999).abs_diff(USUAL) < 10);
+        // The long one is the 1,000th, and every fourth is an insert.
+        let inserts = timings.of(Kind::Insert);
+        assert_eq!(
+            (inserts.count(), inserts.within(1.0)),
+            (5_000, latencies.within(1.0))
+        );
+        assert!(timings.of(Kind::Lookup).within(1.0).abs_diff(USUAL) < 10);
     }
 
     #[test]
     fn the_closed_loop_times_one_of_so_many() {
-        let (operations, latencies) = in_the_closed_loop(4);
-        assert_eq!((operations, latencies.count()), (20_000, 5_000));
+        let (operations, timings) = in_the_closed_loop(4);
+        assert_eq!((operations, timings.all().count()), (20_000, 5_000));
     }
 }

@@ -1,14 +1,12 @@
-//! The phase that looks up any keys and updates the thread's own keys.
-
-use std::ops::Range;
-use std::sync::Arc;
+//! The phase that looks up and updates keys that all threads share.
 
 use rand::rngs::SmallRng;
 use subject::Subject;
 
 use super::schedule::Schedule;
-use super::{Tally, after};
+use super::{Cycle, Tally};
 use crate::workload::keys::KeyList;
+use crate::workload::latency;
 
 /// The steps of an update. Each update is one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,23 +20,22 @@ pub enum Update {
 
 /// Lookups and updates in a fixed, shuffled order, repeated cyclically.
 ///
-/// All threads draw from one list of keys, so that keys looked up often are also updated often.
-/// Only one thread updates a given key, so all of its removes must find it. During an update the
-/// key is absent for a moment: a lookup by another thread may rightly say so. So a thread checks
-/// its removes and its lookups of its own keys. When all threads are done every key must be
-/// present, which the caller checks.
+/// All threads look up and update the keys of one list, so that keys looked up often are also
+/// updated often, by all threads. The list that it runs over holds copies of the keys in the order
+/// of operations, as that of [lookups](super::Lookups) does, so that reaching a key costs as much.
+///
+/// During an update the key is absent for a moment: a lookup by another thread may rightly say so,
+/// and so may a remove, after which nothing is inserted: the other thread puts the key back. Each
+/// remove that succeeds is followed by one insert. So a thread that works alone misses no key, and
+/// when all threads are done each key must be there exactly as often as before, which the caller
+/// checks.
 #[derive(Debug)]
 pub struct Updates {
     schedule: Schedule<Kind>,
     update: Update,
-    drawn: Arc<[usize]>,
-    next_drawn: usize,
-    /// The drawn keys that belong to the thread, in order.
-    own: Vec<usize>,
-    next_own: usize,
-    mine: Range<usize>,
-    /// For each of the thread's own keys, whether it is in the filter.
-    inside: Vec<bool>,
+    cycle: Cycle,
+    /// The keys that were removed, and refused when they were to be inserted again.
+    owed: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,40 +45,29 @@ enum Kind {
 }
 
 impl Updates {
-    /// Creates the phase. Of 100 operations, `lookup` look up the next key drawn, starting at
-    /// `offset`, and the others update the next that is among `mine`. Of these, the `accepted` must
-    /// be in the filter. If no drawn key belongs to the thread, updates are omitted, and not
-    /// counted.
-    pub fn new(
-        (lookup, update): (u8, Update),
-        (drawn, offset): (Arc<[usize]>, usize),
-        (mine, accepted): (Range<usize>, &[usize]),
-        random: &mut SmallRng,
-    ) -> Self {
-        let mut inside = vec![false; mine.len()];
-        for &index in accepted {
-            inside[index - mine.start] = true;
-        }
-        let is_own = |index: &usize| mine.contains(index);
+    /// Creates the phase. Of 100 operations, `lookup` look up the next key of the cycle, and the
+    /// others update it.
+    pub fn new((lookup, update): (u8, Update), cycle: Cycle, random: &mut SmallRng) -> Self {
+        let lookups = usize::from(lookup) * 100;
         Self {
-            schedule: Schedule::shuffled(
-                &[(Kind::Lookup, usize::from(lookup) * 100)],
-                Kind::Update,
-                random,
-            ),
+            schedule: Schedule::shuffled(&[(Kind::Lookup, lookups)], Kind::Update, random),
             update,
-            next_drawn: offset % drawn.len(),
-            own: drawn.iter().copied().filter(is_own).collect(),
-            next_own: 0,
-            drawn,
-            mine,
-            inside,
+            cycle,
+            owed: Vec::new(),
         }
     }
 
-    /// Counts the thread's own keys that are not in the filter, for lack of room.
+    /// Counts the keys that the thread has removed and could not insert again, for lack of room.
     pub(super) fn left_out(&self) -> u64 {
-        self.inside.iter().filter(|&&inside| !inside).count() as u64
+        self.owed.len() as u64
+    }
+
+    /// Returns what the operation does that is this many places after the next.
+    pub(super) fn coming(&self, ahead: usize) -> latency::Kind {
+        match self.schedule.coming(ahead) {
+            Kind::Lookup => latency::Kind::Lookup,
+            Kind::Update => latency::Kind::Update,
+        }
     }
 
     pub(super) fn perform_batch<S: Subject, L: KeyList + ?Sized>(
@@ -91,34 +77,30 @@ impl Updates {
         length: usize,
         tally: &mut Tally,
     ) {
-        for at in self.schedule.next_batch(length) {
-            match self.schedule.kinds[at] {
-                Kind::Lookup => {
-                    let index = self.drawn[self.next_drawn];
-                    self.next_drawn = after(self.next_drawn, self.drawn.len());
-                    let found = subject.contains(keys.get(index));
-                    let own = self.inside.get(index.wrapping_sub(self.mine.start));
-                    tally.missing += u64::from(own.is_some_and(|&inside| inside & !found));
-                }
+        let places = self.schedule.next_batch(length.min(self.cycle.left()));
+        let batch = self.cycle.next_batch(places.len());
+        tally.operations += batch.len() as u64;
+        let kinds = &self.schedule.kinds[places];
+        for ((key, index), kind) in keys.iter(batch.clone()).zip(batch).zip(kinds) {
+            match kind {
+                Kind::Lookup => tally.missing += u64::from(!subject.contains(key)),
                 Kind::Update => {
-                    let Some(&index) = self.own.get(self.next_own) else {
-                        continue;
-                    };
-                    self.next_own = after(self.next_own, self.own.len());
-                    let key = keys.get(index);
-                    let inside = &mut self.inside[index - self.mine.start];
                     if self.update == Update::ReadFirst {
-                        let found = subject.contains(key);
-                        tally.missing += u64::from(*inside & !found);
+                        tally.missing += u64::from(!subject.contains(key));
                     }
-                    if *inside {
-                        tally.missing += u64::from(!subject.remove(key));
+                    if !subject.remove(key) {
+                        tally.missing += 1;
+                    } else if !subject.insert(key) {
+                        tally.refused += 1;
+                        self.owed.push(index);
                     }
-                    *inside = subject.insert(key);
-                    tally.refused += u64::from(!*inside);
+                    if let Some(&owed) = self.owed.last()
+                        && subject.insert(keys.get(owed))
+                    {
+                        self.owed.pop();
+                    }
                 }
             }
-            tally.operations += 1;
         }
     }
 }
@@ -136,20 +118,18 @@ mod tests {
         Keys::Numbers((0..100).collect())
     }
 
-    /// 70 % lookups of all 100 keys, and updates of 40..60.
-    fn updates(update: Update, accepted: &[usize]) -> Phase {
+    /// Operations on all 100 keys, of which so many per cent are lookups.
+    fn updates(lookup: u8, update: Update) -> Phase {
         let random = &mut SmallRng::seed_from_u64(1);
-        let drawn = (0..100).collect();
-        let own = (40..60, accepted);
-        Phase::Update(Updates::new((70, update), (drawn, 5), own, random))
+        let cycle = Cycle::new(0..100, 5);
+        Phase::Update(Updates::new((lookup, update), cycle, random))
     }
 
     #[test]
     fn updates_have_their_percentage_and_put_every_key_back() {
-        let mine: Vec<usize> = (40..60).collect();
         for (update, lookups) in [(Update::Blind, 21_000), (Update::ReadFirst, 30_000)] {
             let subject = Exact::holding(100, &keys(), 0..100);
-            let tally = subject.perform_exactly(30_000, &keys(), &mut updates(update, &mine));
+            let tally = subject.perform_exactly(30_000, &keys(), &mut updates(70, update));
             let right = Tally {
                 operations: 30_000,
                 ..Tally::default()
@@ -162,37 +142,31 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_refused_is_tried_again_and_not_missed_meanwhile() {
-        let mine: Vec<usize> = (40..50).collect();
-        let subject = Exact::holding(95, &keys(), 0..90);
-        let mut phase = updates(Update::ReadFirst, &mine);
-        assert_eq!(phase.left_out(), 10);
-        let tally = subject.perform_exactly(30_000, &keys(), &mut phase);
-        assert_eq!(tally.missing, 0, "50..60 are in at most one by one");
-        // 0..40, 50..60 and 60..90 occupy 80 of 95 places.
-        assert_eq!((tally.refused, phase.left_out()), (9_000 / 2, 10));
+    fn every_key_is_looked_up_and_updated() {
+        let subject = Exact::holding(100, &keys(), 0..50);
+        let tally = subject.perform_exactly(10_000, &keys(), &mut updates(100, Update::Blind));
+        assert_eq!(tally.missing, 5_000);
+        let tally = subject.perform_exactly(10_000, &keys(), &mut updates(0, Update::Blind));
+        assert_eq!(tally.missing, 5_000);
+        // What another thread has removed, that thread puts back.
+        let [inserts, _, removes] = *subject.calls.lock().unwrap();
+        assert_eq!((inserts, removes), (5_000, 10_000));
+        assert_eq!(subject.count_found(&keys(), 0..50), 50);
+        assert_eq!(subject.count_found(&keys(), 50..100), 0);
     }
 
     #[test]
-    fn removes_tell_which_keys_were_lost() {
-        let mine: Vec<usize> = (40..60).collect();
-        let subject = Exact::holding(100, &keys(), 50..100);
-        let random = &mut SmallRng::seed_from_u64(1);
-        let (drawn, own) = (((0..100).collect(), 0), (40..60, &mine[..]));
-        let mut phase = Phase::Update(Updates::new((0, Update::Blind), drawn, own, random));
-        let tally = subject.perform_exactly(10_000, &keys(), &mut phase);
-        assert_eq!(tally.missing, 10, "each of 40..50 is missed once");
-    }
-
-    #[test]
-    fn lookups_check_the_keys_of_the_thread_and_no_others() {
-        let mine: Vec<usize> = (40..60).collect();
-        let lost = Exact::holding(100, &keys(), 50..100);
-        let random = &mut SmallRng::seed_from_u64(1);
-        let own = (40..60, &mine[..]);
-        let lookups = ((100, Update::Blind), ((0..100).collect(), 0), own);
-        let mut phase = Phase::Update(Updates::new(lookups.0, lookups.1, lookups.2, random));
-        let tally = lost.perform_exactly(10_000, &keys(), &mut phase);
-        assert_eq!(tally.missing, 10_000 / 10);
+    fn a_key_that_was_refused_is_owed_until_there_is_room() {
+        let mut subject = Exact::holding(100, &keys(), 0..100);
+        subject.room = 90;
+        let mut phase = updates(0, Update::Blind);
+        let tally = subject.perform_exactly(1_000, &keys(), &mut phase);
+        // Ten are refused until so few are left; from then on each finds the room that it has left.
+        assert_eq!((tally.refused, phase.left_out()), (10, 10));
+        assert_eq!(subject.keys.lock().unwrap().len(), 90);
+        subject.room = 100;
+        subject.perform_exactly(1_000, &keys(), &mut phase);
+        assert_eq!(phase.left_out(), 0);
+        assert_eq!(subject.count_found(&keys(), 0..100), 100);
     }
 }

@@ -1,25 +1,41 @@
 //! The phase with a sliding window, in which new keys replace the oldest.
 
+use std::sync::{Arc, OnceLock};
+
 use rand::rngs::SmallRng;
 use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Pool, Tally, after};
 use crate::workload::keys::KeyList;
+use crate::workload::latency;
+
+/// The pools of threads that look each other's keys up. A thread sets its own as soon as it has
+/// filled its part of the table.
+pub type Pools = Arc<[OnceLock<Pool>]>;
+
+/// Returns room for the pools of so many threads.
+pub fn pools(threads: usize) -> Pools {
+    (0..threads).map(|_| OnceLock::new()).collect()
+}
 
 /// Lookups and slides of a window in a fixed, shuffled order, repeated cyclically.
 ///
-/// A *slide* removes the oldest key and inserts a new one, as one operation. Each thread has its
-/// own window, so the answer to every lookup and remove is known in advance. The load factor stays
-/// constant.
+/// A *slide* removes the oldest key and inserts a new one, as one operation. Each thread slides a
+/// window of its own, so that the load factor stays constant, and looks up keys in all windows that
+/// it knows, its own or those of all threads. A key must be found unless its owner has begun to
+/// remove keys since it was chosen.
 #[derive(Debug)]
 pub struct Window {
     schedule: Schedule<Kind>,
-    pool: Pool,
+    pools: Pools,
+    /// Which of the pools is the thread's own.
+    own: usize,
     /// Number of keys in the filter at first, and after every slide.
     size: usize,
-    /// For each lookup, the age of its key: how many keys were inserted after it.
-    ages: Vec<usize>,
+    /// For each lookup, whose key it asks for, and its age: how many keys that thread has inserted
+    /// after it.
+    ages: Vec<(usize, usize)>,
     next_age: usize,
 }
 
@@ -30,17 +46,38 @@ enum Kind {
 }
 
 impl Window {
-    /// Creates the phase. Of 100 operations, `lookup` look up the key of the pool whose age is the
-    /// next of `ages`, and the others slide the window. With an empty pool they are omitted, and
-    /// not counted.
-    pub fn new(lookup: u8, pool: Pool, ages: Vec<usize>, random: &mut SmallRng) -> Self {
+    /// Creates the phase, and sets the thread's own pool. Of 100 operations, `lookup` look up the
+    /// key whose age is the next of `ages`, and the others slide the window. An age counts the newer
+    /// keys of all threads, which are taken to slide in turns. With an empty pool operations are
+    /// omitted, and not counted.
+    pub fn new(
+        lookup: u8,
+        (pools, own): (Pools, usize),
+        pool: Pool,
+        ages: &[usize],
+        random: &mut SmallRng,
+    ) -> Self {
         let lookups = usize::from(lookup) * 100;
+        let threads = pools.len();
+        let size = pools[own].get_or_init(|| pool).live();
         Self {
             schedule: Schedule::shuffled(&[(Kind::Lookup, lookups)], Kind::Slide, random),
-            size: pool.live(),
-            pool,
-            ages,
+            ages: (ages
+                .iter()
+                .map(|age| ((own + age) % threads, age / threads)))
+            .collect(),
+            pools,
+            own,
+            size,
             next_age: 0,
+        }
+    }
+
+    /// Returns what the operation does that is this many places after the next.
+    pub(super) fn coming(&self, ahead: usize) -> latency::Kind {
+        match self.schedule.coming(ahead) {
+            Kind::Lookup => latency::Kind::Lookup,
+            Kind::Slide => latency::Kind::Update,
         }
     }
 
@@ -51,31 +88,39 @@ impl Window {
         length: usize,
         tally: &mut Tally,
     ) {
+        let Some(own) = self.pools[self.own].get() else {
+            return;
+        };
         for at in self.schedule.next_batch(length) {
             match self.schedule.kinds[at] {
                 Kind::Lookup => {
-                    let Some(index) = self.pool.of_age(self.ages[self.next_age]) else {
+                    let (thread, age) = self.ages[self.next_age];
+                    self.next_age = after(self.next_age, self.ages.len());
+                    // One that still fills its part has no window yet.
+                    let pool = self.pools[thread].get().unwrap_or(own);
+                    let taken = pool.taken();
+                    let Some(index) = pool.of_age(age) else {
                         continue;
                     };
-                    self.next_age = after(self.next_age, self.ages.len());
-                    tally.missing += u64::from(!subject.contains(keys.get(index)));
+                    let found = subject.contains(keys.get(index));
+                    tally.missing += u64::from(!found & (pool.taken() == taken));
                 }
                 Kind::Slide => {
                     if self.size == 0 {
                         continue;
                     }
-                    if let Some(index) = self.pool.take_oldest() {
+                    if let Some(index) = own.take_oldest() {
                         tally.missing += u64::from(!subject.remove(keys.get(index)));
                     }
                     // More than one if earlier ones were refused.
-                    while self.pool.live() < self.size
-                        && let Some(index) = self.pool.next_in()
+                    while own.live() < self.size
+                        && let Some(index) = own.next_in()
                     {
                         if !subject.insert(keys.get(index)) {
                             tally.refused += 1;
                             break;
                         }
-                        self.pool.accept();
+                        own.accept();
                     }
                 }
             }
@@ -100,8 +145,29 @@ mod tests {
         let subject = Exact::holding(room, &keys, 0..100);
         let pool = Pool::new((0..150).collect(), 100);
         let random = &mut SmallRng::seed_from_u64(1);
-        let phase = Phase::Window(Window::new(80, pool, ages, random));
+        let phase = Phase::Window(Window::new(80, (pools(1), 0), pool, &ages, random));
         (subject, keys, phase)
+    }
+
+    /// Two threads of 50 keys each; keys of even numbers are those of the first.
+    #[test]
+    fn the_newest_keys_are_those_of_all_threads() {
+        let keys = Keys::Numbers((0..150).collect());
+        let subject = Exact::holding(100, &keys, 0..100);
+        let pools = pools(2);
+        let ask = |own: usize, ages: &[usize]| {
+            let pool = Pool::new((own..150).step_by(2).collect(), 50);
+            let random = &mut SmallRng::seed_from_u64(1);
+            let window = Window::new(100, (Arc::clone(&pools), own), pool, ages, random);
+            (subject.perform_exactly(10, &keys, &mut Phase::Window(window))).missing
+        };
+        // The newest key of the other thread is 99, the newest of its own 98.
+        subject.hold(&keys, 0..99);
+        assert_eq!(ask(0, &[1]), 0, "the other has no window yet");
+        assert_eq!(ask(1, &[0]), 10);
+        assert_eq!((ask(0, &[0]), ask(0, &[1]), ask(0, &[2])), (0, 10, 0));
+        subject.hold(&keys, 0..97);
+        assert_eq!((ask(0, &[2]), ask(0, &[3])), (0, 10), "96 and 97");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Every measurement that was planned gives a row, and the row tells what was done.
 
 use std::io::Write;
+use std::sync::atomic::AtomicBool;
 
-use super::{all_workloads, experiment, mix, name, rows, ycsb};
+use super::{Event, all_workloads, experiment, mix, name, observe, rows, ycsb};
 use crate::machine::pinning::Cores;
 use crate::results::rows::Record;
 use crate::subjects::registry::Registry;
@@ -98,19 +99,62 @@ fn operations_are_timed_at_each_rate() {
     let mut experiment = experiment(&["segment-lock"], vec![mix(), ycsb(Ycsb::A)]);
     experiment.seconds = 0.1;
     experiment.latency = Some(Latency {
-        offered_mops: vec![0.0, 0.02],
+        offered: vec![0.02],
         burst: 1,
         every: 10,
     });
+    experiment.workloads.push(Workload::LookupHit { load: 0.9 });
     let keys = KeySource::generated(1_000, 1);
     let rows = rows(&experiment, &Registry::standard(), &keys).unwrap();
-    assert_eq!(rows.len(), 2 * 2 * 2 * 2);
-    for row in rows {
+    assert_eq!(rows.len(), 3 * 2 * 2 * 2);
+    for (at, row) in rows.iter().enumerate() {
         row.validate().unwrap();
         assert!(row.p50_ns > 0 && row.max_ns > row.p50_ns, "{row:?}");
-        // 2,000 operations are due at the rate, give or take some 45; on a busy machine, fewer
-        // are done.
-        let unhurried = row.offered_mops > 0.0;
-        assert_eq!(row.operations < 2_300, unhurried, "{row:?}");
+        let is_closed = row.offered == 0.0;
+        if is_closed {
+            assert_eq!(row.offered_mops, 0.0, "{row:?}");
+        } else {
+            // The one subject's closed loop comes right before.
+            let due = 0.02 * rows[at - 1].mops;
+            assert_eq!(row.offered_mops, due, "{row:?}");
+            // On a busy machine, fewer are done.
+            assert!(row.mops < 2.0 * due, "{row:?}");
+        }
+        let are_chained = is_closed && row.workload == "lookup-hit";
+        assert_eq!(row.chained_ns > 0.0, are_chained, "{row:?}");
+        let kinds = row.by_kind().map(|(_, of)| of[2] > 0);
+        assert!(kinds[0], "{row:?}");
+        // An update is neither an insert nor a remove.
+        assert_eq!(kinds[1..], [row.workload.starts_with("mix"); 2], "{row:?}");
     }
+}
+
+/// A round whose closed loop an earlier run has measured, and no more, is completed.
+#[test]
+fn a_rate_that_an_earlier_run_has_left_is_a_share_of_a_throughput() {
+    let mut experiment = experiment(&["segment-lock"], vec![mix()]);
+    experiment.latency = Some(Latency {
+        offered: vec![0.5],
+        burst: 1,
+        every: 1,
+    });
+    let (keys, registry) = (KeySource::generated(1_000, 1), Registry::standard());
+    let all = rows(&experiment, &registry, &keys).unwrap();
+    let mut again = Vec::new();
+    let stop = AtomicBool::new(false);
+    observe(
+        &experiment,
+        &registry,
+        (&keys, &all[..1]),
+        &stop,
+        &mut |event| {
+            if let Event::Made(row) = event {
+                again.push(row);
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    assert_eq!(again.len(), all.len() - 1);
+    assert!(again[0].offered == 0.5 && again[0].offered_mops > 0.0);
 }

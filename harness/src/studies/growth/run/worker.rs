@@ -10,6 +10,7 @@ use subject::Subject;
 
 use crate::studies::growth::Growth;
 use crate::wording::counted;
+use crate::workload::clock::Clock;
 use crate::workload::latency::Latencies;
 
 /// On average, one of this many lookups is timed.
@@ -76,7 +77,7 @@ pub(super) struct Worker<'a, C> {
     first: u64,
     keys: u64,
     random: SmallRng,
-    clock: quanta::Clock,
+    clock: Clock,
 }
 
 impl<'a, C: Subject> Worker<'a, C> {
@@ -96,7 +97,7 @@ impl<'a, C: Subject> Worker<'a, C> {
             first,
             keys,
             random: SmallRng::seed_from_u64(first ^ thread as u64),
-            clock: quanta::Clock::new(),
+            clock: Clock::default(),
         }
     }
 
@@ -156,9 +157,9 @@ impl<'a, C: Subject> Worker<'a, C> {
 
     #[inline]
     fn time(&self, operation: impl FnOnce(&C) -> bool) -> (bool, u64) {
-        let before = self.clock.raw();
+        let before = self.clock.read();
         let answer = black_box(operation(self.contender));
-        (answer, self.clock.delta_as_nanos(before, self.clock.raw()))
+        (answer, self.clock.ns_between(before, self.clock.read()))
     }
 
     fn key(&self, number: u64) -> u64 {

@@ -1,0 +1,95 @@
+//! The clock that times single operations, with fences around each reading.
+//!
+//! A processor executes instructions before earlier ones have ended. Left alone, it would read its
+//! time stamp counter while an operation is still under way, and begin an operation before it has
+//! read the counter, so that the time of an operation would be partly lost. On x86 a reading is
+//! `lfence; rdtsc; lfence`: the first fence waits until all before it has ended, and nothing after
+//! the second begins before the counter was read. The price is that operations no longer overlap
+//! each other, as they do where nothing is timed, and that the reading itself is in each time:
+//! [`Cost`] says how much. On other processors a reading stands between two fences of memory, which
+//! order the accesses of the operations, but not the counter itself.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use super::latency::Latencies;
+
+#[cfg(target_arch = "x86_64")]
+use x86::fence::lfence as fence;
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn fence() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+/// A fenced clock.
+#[derive(Clone, Debug)]
+pub struct Clock(quanta::Clock);
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self(quanta::Clock::new())
+    }
+}
+
+impl From<quanta::Clock> for Clock {
+    fn from(clock: quanta::Clock) -> Self {
+        Self(clock)
+    }
+}
+
+impl Clock {
+    /// Reads the clock, in a unit of its own: after all that comes before, and before all that comes
+    /// after.
+    #[inline]
+    pub fn read(&self) -> u64 {
+        fence();
+        let now = self.0.raw();
+        fence();
+        now
+    }
+
+    /// Returns the nanoseconds from one reading to a later one.
+    #[inline]
+    pub fn ns_between(&self, before: u64, after: u64) -> u64 {
+        self.0.delta_as_nanos(before, after)
+    }
+}
+
+/// What timing an operation costs on this machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds taken by two readings of the clock and by recording the time between them.
+    pub spent: f64,
+    /// Nanoseconds that an operation would show that took no time: the median.
+    pub shown: u64,
+}
+
+impl Cost {
+    /// Measures it, which takes a fraction of a second.
+    pub fn measure() -> Self {
+        const TIMINGS: u32 = 1_000_000;
+        let clock = Clock::default();
+        let mut latencies = Latencies::new();
+        let start = Instant::now();
+        for _ in 0..TIMINGS {
+            let before = clock.read();
+            let after = black_box(clock.read());
+            latencies.record(clock.ns_between(before, after));
+        }
+        Self {
+            spent: start.elapsed().as_nanos() as f64 / f64::from(TIMINGS),
+            shown: latencies.within(0.5),
+        }
+    }
+
+    /// Says it in one line.
+    pub fn describe(&self) -> String {
+        let Self { spent, shown } = self;
+        format!(
+            "timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; neither is \
+             subtracted"
+        )
+    }
+}
