@@ -28,11 +28,12 @@ const LATER_COLUMNS: [&str; 9] = [
 
 impl Row {
     /// Returns the values that distinguish this measurement from all others of its run.
-    fn measurement(&self) -> ([String; 3], [u64; 3], [usize; 4]) {
+    fn measurement(&self) -> ([String; 3], [u64; 4], [usize; 4]) {
         let names = [&self.subject, &self.workload, &self.simulated].map(String::clone);
-        let shares = [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
+        let [load, skew, offered] =
+            [self.load_factor, self.skew, self.offered_mops].map(f64::to_bits);
         let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
-        (names, shares, counts)
+        (names, [load, skew, offered, self.keys], counts)
     }
 }
 

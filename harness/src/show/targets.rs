@@ -71,7 +71,7 @@ impl Target {
                     work: workload.describe(),
                     keys: rows
                         .first()
-                        .map_or(experiment.keys, |row| row.keys as usize),
+                        .map_or(experiment.most_keys(), |row| row.keys as usize),
                     threads,
                     subject: self.subject.clone(),
                     against: match self.over_threads {

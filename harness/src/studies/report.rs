@@ -14,7 +14,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 25] = [
     "quick",
     "full",
     "full-large",
@@ -28,6 +28,8 @@ const ORDER: [&str; 23] = [
     "hits",
     "skew-cached",
     "skew-large",
+    "sizes-lookups",
+    "sizes-changes",
     "mixes",
     "ablations",
     "kcas",

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::one;
 pub use super::options::Options;
-use super::options::Prepared;
+use super::options::{Prepared, measurements};
 use crate::experiment::{self, Experiment};
 use crate::machine;
 use crate::machine::pinning::Cores;
@@ -81,13 +81,18 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
         // Generated keys have the same description, however many there are.
         None => KeySource::generated(0, experiment.seed),
         Some(_) => {
+            ensure!(
+                experiment.keys.len() == 1,
+                "{} has several sizes, and so generates its keys; leave out --keys",
+                experiment.name
+            );
             experiment.name += "-keys";
             options.keys(&experiment)?
         }
     };
     let plan = Plan::of(&experiment, registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
-    sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
+    sidecar.run.rows = Some(measurements(&experiment, &plan));
     let files = Outputs::named(&options.out, &experiment.name);
     let earlier = if options.resume {
         resume::earlier(&files, &sidecar)?
@@ -117,20 +122,23 @@ fn estimates(
     let none = KeySource::generated(0, 0);
     let mut estimates = Vec::new();
     for prepared in experiments {
-        let sweep = Sweep {
-            experiment: &prepared.experiment,
-            registry,
-            keys: &none,
-            plan: &prepared.plan,
-            cores: &prepared.cores,
-            made: prepared.made(),
-        };
-        let estimate = if prepared.is_complete() {
-            None
-        } else {
-            estimate(&sweep, stop)?
-        };
-        estimates.push(estimate.unwrap_or_default());
+        let mut of_all = Estimate::default();
+        if !prepared.is_complete() {
+            for size in prepared.experiment.sizes() {
+                let sweep = Sweep {
+                    experiment: &size,
+                    registry,
+                    keys: &none,
+                    plan: &prepared.plan,
+                    cores: &prepared.cores,
+                    made: &prepared.experiment.rows_of(&size, prepared.made()),
+                };
+                let of_size = estimate(&sweep, stop)?.unwrap_or_default();
+                of_all.least += of_size.least;
+                of_all.most += of_size.most;
+            }
+        }
+        estimates.push(of_all);
     }
     if let [_, _, ..] = experiments {
         let sum = |time: fn(&Estimate) -> Duration| estimates.iter().map(time).sum();

@@ -64,6 +64,7 @@ fn named(axis: Axis, places: &[f64]) -> String {
     match axis {
         Axis::Threads => format!("{list} {}", noun(last, "thread")),
         Axis::Frozen => format!("{list} frozen {}", noun(last, "thread")),
+        Axis::Keys => format!("{list} {}", noun(last, "key")),
         Axis::Offered => format!("{list} million operations per second due"),
         Axis::Load => format!("load factor {list}"),
         Axis::Hit => format!("{list} % present"),

@@ -94,7 +94,14 @@ fn shown(results: &Results) -> Vec<Axis> {
     };
     let always = [Axis::Load, Axis::Threads];
     // A hit ratio that only distinguishes kinds of lookups is in their names.
-    let others = [Axis::Frozen, Axis::Offered, Axis::Hit, Axis::Skew].into_iter();
+    let others = [
+        Axis::Frozen,
+        Axis::Keys,
+        Axis::Offered,
+        Axis::Hit,
+        Axis::Skew,
+    ]
+    .into_iter();
     let needed = others.filter(|&axis| match axis {
         Axis::Hit => results.axis() == Axis::Hit,
         _ => differs(axis),
@@ -112,6 +119,7 @@ fn column(axis: Axis) -> &'static str {
     match axis {
         Axis::Threads => "threads",
         Axis::Frozen => "frozen",
+        Axis::Keys => "keys",
         Axis::Offered => "M/s due",
         Axis::Load => "load",
         Axis::Hit => "% present",
