@@ -14,7 +14,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 26] = [
     "quick",
     "full",
     "full-large",
@@ -35,6 +35,7 @@ const ORDER: [&str; 25] = [
     "kcas",
     "layouts",
     "memory",
+    "targets",
     "theory",
     "soak",
     "cuckoo-hashing",

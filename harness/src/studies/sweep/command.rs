@@ -22,7 +22,8 @@ use crate::run::runner::Sweep;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::sidecar::{Panel, Run, Sidecar};
-use crate::show::targets;
+use crate::studies::study::Shown;
+use crate::studies::targets;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
@@ -30,6 +31,25 @@ use crate::workload::latency::Latency;
 
 /// Checks all experiments before the first is run, then runs one after another.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    run(registry, files, options).map(|(ending, _)| ending)
+}
+
+/// Does the same, and then writes how the ratios compare with the targets, unless it was
+/// interrupted.
+pub fn targets(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    let (ending, lines) = run(registry, files, options)?;
+    if ending == Ending::Complete {
+        targets::leave(&options.out, &lines)?;
+    }
+    Ok(ending)
+}
+
+/// Runs the experiments; returns their targets, with what was measured.
+fn run(
+    registry: &Registry,
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<(Ending, Vec<targets::Row>)> {
     if cfg!(debug_assertions) {
         note!("note: this build is not optimised; measure with `cargo run --release`");
     }
@@ -63,15 +83,16 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
-    if !lines.is_empty() {
-        say!("\n{}", targets::table(&lines));
+    if let Some(sheet) = targets::Row::sheet(&lines).filter(|sheet| !sheet.lines.is_empty()) {
+        say!("\n{sheet}");
     }
     ended_by?;
-    Ok(if stop.load(Ordering::Relaxed) {
+    let ending = if stop.load(Ordering::Relaxed) {
         Ending::Interrupted
     } else {
         Ending::Complete
-    })
+    };
+    Ok((ending, lines))
 }
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
