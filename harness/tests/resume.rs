@@ -198,6 +198,38 @@ fn whoever_shows_results_says_that_rows_are_missing() {
     place.run("plot results/tiny.csv").success().stderr(told);
 }
 
+/// Each size is measured like an experiment of its own, into the same file.
+#[test]
+fn tables_of_several_sizes_are_resumed_within_a_size() {
+    let place = Place::with(&TINY.replace("1000", "[2000, 1000, 4000]"));
+    let whole = place.csv();
+    assert_eq!(rows(&whole), 3 * TINY_ROWS);
+    let figure = place.text("results/tiny.svg");
+    for text in ["log2 of the slots", "\n12.1\n", "1 thread)"] {
+        assert!(figure.contains(text), "{text}");
+    }
+    // The second size has lost a row in its middle, and the last one is missing.
+    let cut = TINY_ROWS + 10;
+    let kept = lines(&whole, cut) + &lines(&whole[lines(&whole, cut + 1).len()..], 5);
+    place.cut_to(&kept);
+    let resumed = place.run("sweep tiny.toml --resume").success();
+    resumed.stderr(contains(format!(
+        "but {} of its rows",
+        3 * TINY_ROWS - rows(&kept)
+    )));
+    assert!(place.csv().starts_with(&kept));
+    assert_eq!(measurements(&place.csv()), measurements(&whole));
+    place
+        .run("sweep tiny.toml --resume")
+        .success()
+        .stderr(contains("complete"));
+    let keys = place.path("tiny.toml");
+    place
+        .run(&format!("sweep tiny.toml --keys {}", keys.display()))
+        .code(1)
+        .stderr(contains("several sizes"));
+}
+
 /// Commands that measure at once cannot be resumed.
 #[test]
 fn rows_that_a_study_has_lost_are_missing_in_its_figure() {

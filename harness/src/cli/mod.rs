@@ -23,7 +23,7 @@ mod reproduce;
 mod soak;
 
 /// The experiments that `targets` runs.
-const SPEED: &[&str] = &["speed.toml"];
+const SPEED: &str = "speed.toml";
 
 /// Measures concurrent filters against each other with pinned threads, draws the figures, and
 /// checks that the answers are right.
@@ -83,7 +83,7 @@ enum Command {
     /// Redraw the figure of a CSV file.
     Plot {
         /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
-        /// `cuckoo-hashing` or `growth`; theory.csv, soak.csv and describe.csv have no figure. Title and
+        /// `cuckoo-hashing` or `growth`; theory.csv, targets.csv, soak.csv and describe.csv have no figure. Title and
         /// caption come from NAME.machine.toml beside it.
         csv: PathBuf,
         /// The figure to write; by default NAME.svg beside the CSV file.
@@ -95,7 +95,7 @@ enum Command {
     ///
     /// Runs experiments/quick.toml, or with --full everything that the figures of a paper need:
     /// throughput against threads within and beyond the caches, oversubscription, latency, rivals,
-    /// load factor, hits, skew, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
+    /// load factor, hits, skew, sizes, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
     /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html.
     Reproduce {
         /// Run for a few minutes on two cores; the default.
@@ -118,7 +118,8 @@ enum Command {
     /// Runs experiments/speed.toml: lookups, batches, fills, drains and churn, against the bound of
     /// the machine, the best lock that we know, striped locks and two published crates. The table
     /// at the end has a line for every ratio: the least it should be, what is aimed at, its median
-    /// over interleaved rounds with an interval, and a verdict. A missed target is printed as
+    /// over interleaved rounds with an interval, and a verdict; so have the rows of targets.csv. A
+    /// missed target is printed as
     /// missed and is no error. Takes some fifteen minutes and 2 GB of memory on two cores, and
     /// needs the cores to itself. Files and Ctrl-C are as for `sweep`.
     Targets {
@@ -287,7 +288,7 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
         Command::Targets {
             experiments,
             options,
-        } => sweep_named(registry, SPEED, experiments, &options),
+        } => targets(registry, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
         Command::Soak(options) => soak::soak(registry, &options),
         Command::Study(study) => study.run(registry),
@@ -307,16 +308,13 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
     }
 }
 
-/// Sweeps these files of the directory of experiments.
-fn sweep_named(
+fn targets(
     registry: &Registry,
-    files: &[&str],
     experiments: Option<PathBuf>,
     options: &sweep::Options,
 ) -> Result<Ending> {
     let directory = experiments_directory(experiments)?;
-    let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
-    sweep::sweep(registry, &files, options)
+    sweep::targets(registry, &[directory.join(SPEED)], options)
 }
 
 /// Returns the given directory, or `experiments` here, or that of the source this program was

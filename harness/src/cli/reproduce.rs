@@ -31,6 +31,7 @@ const FULL: &[&str] = &[
     "load-factor.toml",
     "hits.toml",
     "skew.toml",
+    "sizes.toml",
     "mixes.toml",
     "ablations.toml",
 ];

@@ -32,12 +32,13 @@ mod validation;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::experiment::stopping::StoppingRule;
 use crate::experiment::target::Target;
 use crate::experiment::threads::Threads;
 use crate::machine::topology::Policy;
+use crate::results::record::Row;
 use crate::subjects::registry::Registry;
 use crate::wording::grouped;
 use crate::workload::Workload;
@@ -88,8 +89,9 @@ pub struct Experiment {
     /// load factor and removes take as long as they take.
     pub seconds: f64,
     /// Distinct keys that fill a table to its load factor, at least 1,000; this sets the table's
-    /// size.
-    pub keys: usize,
+    /// size. Several numbers are several sizes, measured one after another.
+    #[serde(deserialize_with = "one_or_several")]
+    pub keys: Vec<usize>,
     /// The seed from which generated keys and every shuffle derive.
     pub seed: u64,
     /// The workloads, one panel of the figure each.
@@ -108,6 +110,20 @@ pub struct Experiment {
 
 fn none_frozen() -> Vec<usize> {
     vec![0]
+}
+
+/// Reads a number, or a list of them.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a number, or a list of numbers")]
+    enum OneOrSeveral {
+        One(usize),
+        Several(Vec<usize>),
+    }
+    Ok(match OneOrSeveral::deserialize(deserializer)? {
+        OneOrSeveral::One(one) => vec![one],
+        OneOrSeveral::Several(several) => several,
+    })
 }
 
 /// The fewest keys an experiment may ask for: with fewer, a measurement shows little but its own
@@ -155,17 +171,37 @@ impl Experiment {
             .filter(|&of| of > cores)
             .map(|of| of.to_string())
             .collect();
-        if fills.is_empty() || beyond.is_empty() || self.keys >= INTERRUPTED_KEYS {
+        if fills.is_empty() || beyond.is_empty() || self.most_keys() >= INTERRUPTED_KEYS {
             return None;
         }
         Some(format!(
             "{} of {} keys on more threads than cores ({}): each thread is done before it is interrupted, so this does \
              not show what a lock costs whose holder is; for that, take {} keys or more",
             fills.join(", "),
-            grouped(self.keys as u64),
+            grouped(self.most_keys() as u64),
             beyond.join(", "),
             grouped(INTERRUPTED_KEYS as u64)
         ))
+    }
+
+    /// Returns the keys of the largest tables.
+    pub fn most_keys(&self) -> usize {
+        self.keys.iter().copied().max().unwrap_or_default()
+    }
+
+    /// Returns an experiment for each size, in the order in which they are measured.
+    pub fn sizes(&self) -> impl Iterator<Item = Self> {
+        self.keys.iter().map(|&keys| Self {
+            keys: vec![keys],
+            ..self.clone()
+        })
+    }
+
+    /// Returns those of this experiment's rows that are of this one of its sizes.
+    pub fn rows_of(&self, size: &Self, rows: &[Row]) -> Vec<Row> {
+        // A single size may have fewer keys than asked for: a file may be too short.
+        let is_of = |row: &&Row| self.keys.len() == 1 || size.keys == [row.keys as usize];
+        rows.iter().filter(is_of).cloned().collect()
     }
 
     /// Checks that this build can freeze threads, if any are to be frozen.
@@ -183,9 +219,9 @@ impl Experiment {
     pub fn check_memory(&self, available: u64) -> Result<()> {
         let most = available / BYTES_PER_KEY;
         ensure!(
-            self.keys as u64 <= most,
+            self.most_keys() as u64 <= most,
             "field `keys`: {} keys do not fit into the memory available; at most {most} do",
-            self.keys
+            self.most_keys()
         );
         Ok(())
     }

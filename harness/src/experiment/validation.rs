@@ -121,9 +121,20 @@ impl Experiment {
             self.seconds
         );
         ensure!(
-            self.keys >= MIN_KEYS,
-            "field `keys`: {} is too few; {MIN_KEYS} or more are needed",
-            self.keys
+            !self.keys.is_empty(),
+            "field `keys`: give a number, or a list of them"
+        );
+        if let Some(few) = self.keys.iter().find(|&&keys| keys < MIN_KEYS) {
+            bail!("field `keys`: {few} is too few; {MIN_KEYS} or more are needed");
+        }
+        if let Some(twice) = first_repeated(&self.keys) {
+            bail!("field `keys`: {twice} appears twice");
+        }
+        ensure!(
+            self.keys.len() == 1
+                || (self.max_rounds, self.minutes).eq(&(None, None)) && self.targets.is_empty(),
+            "field `keys`: several sizes have the same number of rounds and no targets; leave out `max_rounds`, \
+             `minutes` and `target`"
         );
         Ok(())
     }
@@ -291,6 +302,10 @@ mod tests {
             ("0.01", "-1.0", "`seconds`"),
             ("1000", "0", "`keys`"),
             ("1000", "-5", "keys"),
+            ("1000", "[]", "`keys`: give a number"),
+            ("1000", "[1000, 999]", "`keys`: 999"),
+            ("1000", "[1000, 1000]", "`keys`: 1000 appears twice"),
+            ("1000", "[1000, 2000]\nminutes = 1", "`keys`: several"),
             ("load = 0.92", "load = 1.5", "`load`"),
             ("load = 0.92", "load = 0.0", "`load`"),
             ("lookup = 90", "lookup = 91", "100"),

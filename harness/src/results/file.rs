@@ -40,11 +40,12 @@ const LATER_COLUMNS: [&str; 20] = [
 
 impl Row {
     /// Returns the values that distinguish this measurement from all others of its run.
-    fn measurement(&self) -> ([String; 3], [u64; 4], [usize; 4]) {
+    fn measurement(&self) -> ([String; 3], [u64; 4], [usize; 5]) {
         let names = [&self.subject, &self.workload, &self.simulated].map(String::clone);
         let rate = Axis::Rate.place(self);
         let shares = [self.load_factor, self.skew, rate, self.offered].map(f64::to_bits);
-        let counts = [self.threads, self.frozen, self.round, usize::from(self.hit)];
+        let (hit, keys) = (usize::from(self.hit), self.keys as usize);
+        let counts = [self.threads, self.frozen, self.round, hit, keys];
         (names, shares, counts)
     }
 }

@@ -11,6 +11,8 @@ use crate::subjects::words;
 /// the horizontal axis of a figure, and the others are constant within a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
+    /// The keys that fill a table to its load factor, and so its size.
+    Keys,
     /// Number of running threads.
     Threads,
     /// Number of threads frozen meanwhile.
@@ -31,8 +33,9 @@ pub enum Axis {
 
 impl Axis {
     /// All axes, in the order in which the axis of a figure is chosen: the first that differs.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Frozen,
+        Self::Keys,
         Self::Threads,
         Self::Offered,
         Self::Rate,
@@ -44,6 +47,7 @@ impl Axis {
     /// Returns the place of a row on this axis.
     pub fn place(self, row: &Row) -> f64 {
         match self {
+            Self::Keys => row.keys as f64,
             Self::Threads => row.threads as f64,
             Self::Frozen => row.frozen as f64,
             Self::Offered => row.offered,
@@ -136,7 +140,7 @@ pub struct Results<'a> {
 
 impl<'a> Results<'a> {
     /// Chooses as axis what differs among the rows of one workload: the first, in this order, of
-    /// frozen threads, threads, offered rate, load factor, hit ratio and skew. If nothing differs,
+    /// frozen threads, keys, threads, offered rate, load factor, hit ratio and skew. If nothing differs,
     /// the axis is threads.
     pub fn of(rows: &'a [Row]) -> Self {
         let differs = |axis: &Axis| {
@@ -421,5 +425,21 @@ mod tests {
             ..at(0.95, 0)
         };
         assert_eq!(axis(&[at(0.9, 0), elsewhere]), Axis::Threads);
+    }
+
+    #[test]
+    fn tables_of_several_sizes_are_compared_by_size() {
+        let of = |keys, threads, mops| Row {
+            keys,
+            ..row("a", threads, 1, mops)
+        };
+        let rows = [of(4_000, 1, 1.0), of(1_000, 1, 2.0), of(1_000, 2, 3.0)];
+        let results = Results::of(&rows);
+        assert_eq!(results.axis(), Axis::Keys);
+        let case = &results.cases()[0];
+        assert_eq!(case.value(Axis::Threads), Some(1.0));
+        assert_eq!(results.places(case), [1_000.0, 4_000.0]);
+        let there = results.throughput(case, 1_000.0, "a").unwrap();
+        assert_eq!((there.count, there.median), (1, 2.0));
     }
 }

@@ -204,24 +204,19 @@ impl Marks {
         number: impl Fn(f64) -> String,
     ) -> String {
         let verdict = judge.verdict(of);
-        self.shown(&of.ratio, Some(verdict), number)
+        self.marked(of.ratio.shown(number), Some(verdict))
     }
 
     /// Formats a value that is no ratio, marked if there are too few rounds.
     pub fn value(&mut self, value: &Summary, number: impl Fn(f64) -> String) -> String {
-        self.shown(value, Verdict::of_rounds(value.count), number)
+        self.marked(value.shown(number), Verdict::of_rounds(value.count))
     }
 
-    fn shown(
-        &mut self,
-        value: &Summary,
-        verdict: Option<Verdict>,
-        number: impl Fn(f64) -> String,
-    ) -> String {
+    /// Adds the mark of a verdict to a formatted value.
+    pub fn marked(&mut self, shown: String, verdict: Option<Verdict>) -> String {
         self.0.extend(verdict);
         let mark = verdict.map_or("", Verdict::mark);
-        let shown = format!("{} {mark}", value.shown(number));
-        shown.trim_end().to_owned()
+        format!("{shown} {mark}").trim_end().to_owned()
     }
 
     /// Explains the marks that were used.

@@ -89,7 +89,7 @@ fn cost(sweep: &Sweep, part: &Part, subject: &str, stop: &AtomicBool) -> Result<
         frozen: vec![0],
         ..sweep.experiment.clone()
     };
-    let keys = KeySource::generated(experiment.keys.min(SAMPLE), experiment.seed);
+    let keys = KeySource::generated(experiment.most_keys().min(SAMPLE), experiment.seed);
     let rehearsal = Sweep {
         experiment: &experiment,
         keys: &keys,
@@ -103,7 +103,7 @@ fn cost(sweep: &Sweep, part: &Part, subject: &str, stop: &AtomicBool) -> Result<
         offered: 0.0,
         round: 1,
     };
-    let scale = experiment.keys as f64 / keys.residents() as f64;
+    let scale = experiment.most_keys() as f64 / keys.residents() as f64;
     let rehearsal = runner::rehearse(&rehearsal, &measurement, stop)?;
     Ok(rehearsal.map(|rehearsal| extrapolate(sweep.experiment, part, &rehearsal, scale)))
 }

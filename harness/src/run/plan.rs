@@ -96,7 +96,9 @@ impl Plan {
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
-                workload.check_keys(experiment.keys, threads)?;
+                for &keys in &experiment.keys {
+                    workload.check_keys(keys, threads)?;
+                }
             }
             for &frozen in &experiment.frozen {
                 points.extend(experiment.offered().map(|offered| Point {

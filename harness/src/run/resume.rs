@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
+use crate::experiment::Experiment;
 use crate::results::file::{self, Writer};
 use crate::results::record::Row;
 use crate::run::plan::Plan;
@@ -37,17 +38,20 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Counts the rows that are certainly missing: of the plan with at least `rounds` rounds, and
-    /// of those that the run says it made. Truncating the file does not truncate the description.
-    pub fn missing(&self, plan: &Plan, rounds: usize) -> usize {
+    /// Counts the rows that are certainly missing: of the plan for each size, with the fewest rounds
+    /// of the experiment, and of those that the run says it made. Truncating the file does not
+    /// truncate the description.
+    pub fn missing(&self, plan: &Plan, experiment: &Experiment) -> usize {
         let made = self.sidecar.run.rows.unwrap_or(0);
-        plan.missing(rounds, &self.rows)
-            .max(made.saturating_sub(self.rows.len()))
+        let of_size =
+            |size| plan.missing(experiment.rounds, &experiment.rows_of(&size, &self.rows));
+        let missing: usize = experiment.sizes().map(of_size).sum();
+        missing.max(made.saturating_sub(self.rows.len()))
     }
 
     /// Returns whether nothing is left to do.
-    pub fn is_complete(&self, plan: &Plan, rounds: usize) -> bool {
-        self.sidecar.run.ended.is_some() && self.missing(plan, rounds) == 0
+    pub fn is_complete(&self, plan: &Plan, experiment: &Experiment) -> bool {
+        self.sidecar.run.ended.is_some() && self.missing(plan, experiment) == 0
     }
 }
 

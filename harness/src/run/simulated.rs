@@ -290,7 +290,7 @@ mod tests {
         let cores = Cores::detect();
         let sweep = Sweep {
             plan: &Plan::of(&experiment, registry, &cores)?,
-            keys: &KeySource::generated(experiment.keys, experiment.seed),
+            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
             cores: &cores,
             made: &[],
             experiment: &experiment,

@@ -10,4 +10,3 @@ pub(crate) mod print;
 pub(crate) mod progress;
 pub mod sheet;
 pub mod sidecar;
-pub mod targets;

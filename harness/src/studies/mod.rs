@@ -12,6 +12,7 @@ pub mod report;
 pub mod soak;
 pub mod study;
 pub mod sweep;
+pub mod targets;
 pub mod theory;
 
 use anyhow::Result;
@@ -60,7 +61,7 @@ macro_rules! studies {
         }
 
         /// The kinds of rows of these studies.
-        const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>(),)+ Kind::of::<soak::Row>()];
+        const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>(),)+ Kind::of::<soak::Row>(), Kind::of::<targets::Row>()];
     };
 }
 

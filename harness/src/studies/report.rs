@@ -16,7 +16,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 26] = [
     "quick",
     "full",
     "full-large",
@@ -30,11 +30,14 @@ const ORDER: [&str; 23] = [
     "hits",
     "skew-cached",
     "skew-large",
+    "sizes-lookups",
+    "sizes-changes",
     "mixes",
     "ablations",
     "kcas",
     "layouts",
     "memory",
+    "targets",
     "theory",
     "soak",
     "cuckoo-hashing",

@@ -74,6 +74,24 @@ fn targets_measures_all_experiments_of_its_file_and_tells_what_falls_short() {
         let csv = place.text(&format!("results/{name}.csv"));
         assert_eq!(rows(&csv), TINY_ROWS / 2 * 9);
     }
+    let csv = place.text("results/targets.csv");
+    let verdicts: Vec<_> = csv.lines().map(|row| row.rsplit(',').next()).collect();
+    assert_eq!(
+        verdicts,
+        ["verdict", "aim reached", "FALLS SHORT"].map(Some)
+    );
+    assert!(csv.contains("\nsecond,"));
+    let sidecar = place.text("results/targets.machine.toml");
+    assert!(sidecar.contains("at_least = ") && sidecar.contains("ended = "));
+    place.run(&["report"]).success();
+    let page = place.text("results/report.html");
+    assert!(page.contains("1 reach their aim"));
+    let lie = csv.replace("FALLS SHORT", "enough");
+    place
+        .write("results/targets.csv", &lie)
+        .run(&["report"])
+        .code(1)
+        .stderr(contains("targets.csv, line 3").and(contains("column `verdict`")));
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn alone(registry: &Registry, cores: &Cores) -> Result<BTreeMap<String, BTreeMap
         experiment.subjects.len()
     );
     let plan = Plan::of(&experiment, registry, cores)?;
-    let keys = KeySource::generated(experiment.keys, experiment.seed);
+    let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
     let sweep = Sweep {
         experiment: &experiment,
         registry,
@@ -316,6 +316,6 @@ mod tests {
     fn what_can_be_simulated_is_measured() {
         let experiment = Experiment::parse(ALONE).unwrap();
         assert_eq!(experiment.subjects, crate::subjects::SIMULATED);
-        assert_eq!(experiment.keys, crate::run::simulated::ALONE_KEYS);
+        assert_eq!(experiment.keys, [crate::run::simulated::ALONE_KEYS]);
     }
 }

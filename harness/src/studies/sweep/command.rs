@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::one;
 pub use super::options::Options;
-use super::options::Prepared;
+use super::options::{Prepared, measurements};
 use crate::experiment::{self, Experiment};
 use crate::machine;
 use crate::machine::pinning::Cores;
@@ -22,7 +22,8 @@ use crate::run::runner::Sweep;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::sidecar::{Panel, Run, Sidecar};
-use crate::show::targets;
+use crate::studies::study::Shown;
+use crate::studies::targets;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 use crate::workload::clock::Cost;
@@ -30,6 +31,25 @@ use crate::workload::keys::KeySource;
 
 /// Checks all experiments before the first is run, then runs one after another.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    run(registry, files, options).map(|(ending, _)| ending)
+}
+
+/// Does the same, and then writes how the ratios compare with the targets, unless it was
+/// interrupted.
+pub fn targets(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    let (ending, lines) = run(registry, files, options)?;
+    if ending == Ending::Complete {
+        targets::leave(&options.out, &lines)?;
+    }
+    Ok(ending)
+}
+
+/// Runs the experiments; returns their targets, with what was measured.
+fn run(
+    registry: &Registry,
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<(Ending, Vec<targets::Row>)> {
     if cfg!(debug_assertions) {
         note!("note: this build is not optimised; measure with `cargo run --release`");
     }
@@ -63,15 +83,17 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
-    if !lines.is_empty() {
-        say!("\n{}", targets::table(&lines));
+    if let Some(sheet) = targets::Row::printed(&lines, None).filter(|sheet| !sheet.lines.is_empty())
+    {
+        say!("\n{sheet}");
     }
     ended_by?;
-    Ok(if stop.load(Ordering::Relaxed) {
+    let ending = if stop.load(Ordering::Relaxed) {
         Ending::Interrupted
     } else {
         Ending::Complete
-    })
+    };
+    Ok((ending, lines))
 }
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
@@ -81,13 +103,18 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
         // Generated keys have the same description, however many there are.
         None => KeySource::generated(0, experiment.seed),
         Some(_) => {
+            ensure!(
+                experiment.keys.len() == 1,
+                "{} has several sizes, and so generates its keys; leave out --keys",
+                experiment.name
+            );
             experiment.name += "-keys";
             options.keys(&experiment)?
         }
     };
     let plan = Plan::of(&experiment, registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
-    sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
+    sidecar.run.rows = Some(measurements(&experiment, &plan));
     let files = Outputs::named(&options.out, &experiment.name);
     let earlier = if options.resume {
         resume::earlier(&files, &sidecar)?
@@ -117,20 +144,23 @@ fn estimates(
     let none = KeySource::generated(0, 0);
     let mut estimates = Vec::new();
     for prepared in experiments {
-        let sweep = Sweep {
-            experiment: &prepared.experiment,
-            registry,
-            keys: &none,
-            plan: &prepared.plan,
-            cores: &prepared.cores,
-            made: prepared.made(),
-        };
-        let estimate = if prepared.is_complete() {
-            None
-        } else {
-            estimate(&sweep, stop)?
-        };
-        estimates.push(estimate.unwrap_or_default());
+        let mut of_all = Estimate::default();
+        if !prepared.is_complete() {
+            for size in prepared.experiment.sizes() {
+                let sweep = Sweep {
+                    experiment: &size,
+                    registry,
+                    keys: &none,
+                    plan: &prepared.plan,
+                    cores: &prepared.cores,
+                    made: &prepared.experiment.rows_of(&size, prepared.made()),
+                };
+                let of_size = estimate(&sweep, stop)?.unwrap_or_default();
+                of_all.least += of_size.least;
+                of_all.most += of_size.most;
+            }
+        }
+        estimates.push(of_all);
     }
     if let [_, _, ..] = experiments {
         let sum = |time: fn(&Estimate) -> Duration| estimates.iter().map(time).sum();

@@ -156,6 +156,7 @@ fn named(axis: Axis, places: &[f64]) -> String {
     match axis {
         Axis::Threads => format!("{list} {}", noun(last, "thread")),
         Axis::Frozen => format!("{list} frozen {}", noun(last, "thread")),
+        Axis::Keys => format!("{list} {}", noun(last, "key")),
         Axis::Offered => {
             let percent: Vec<_> = places
                 .iter()

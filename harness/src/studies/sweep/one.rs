@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 
-use super::options::{Options, Prepared};
+use super::options::{Options, Prepared, measurements};
 use super::{figure, findings};
 use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
@@ -66,28 +66,47 @@ pub(super) fn run(
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
-    let keys = options.keys(&experiment)?;
-    announce(&experiment, &keys, (&plan, &cores), estimate);
+    let mut sizes = experiment.sizes().map(|size| {
+        let keys = options.keys(&size)?;
+        Ok((size, keys))
+    });
+    let first = sizes.next().transpose()?;
+    if let Some((_, keys)) = &first {
+        announce(&experiment, keys, (&plan, &cores), estimate);
+    }
     let begun = match earlier {
-        Some(earlier) => go_on(earlier, &files, &plan, experiment.rounds),
+        Some(earlier) => go_on(earlier, &files, &plan, &experiment),
         None => begin(sidecar, &files, &options.out, &experiment.name),
     };
-    let (mut sidecar, writer, made) = begun?;
+    let (mut sidecar, mut writer, made) = begun?;
     if let Some(latency) = &sidecar.run.latency {
         note!("  latency: {latency}");
     }
 
     rows.clone_from(&made);
-    let sweep = Sweep {
-        experiment: &experiment,
-        registry,
-        keys: &keys,
-        plan: &plan,
-        cores: &cores,
-        made: &made,
-    };
     let started = Instant::now();
-    let result = measure(&sweep, stop, writer, &mut sidecar, rows);
+    let mut progress = Progress::new(&experiment, &plan, rows.len());
+    // The keys of a size are made when its turn comes, and let go after it.
+    let mut measured = first
+        .map(Ok)
+        .into_iter()
+        .chain(sizes)
+        .map(|sized: Result<_>| {
+            let (size, keys) = sized?;
+            let sweep = Sweep {
+                experiment: &size,
+                registry,
+                keys: &keys,
+                plan: &plan,
+                cores: &cores,
+                made: &experiment.rows_of(&size, &made),
+            };
+            measure(&sweep, stop, &mut writer, &mut sidecar, rows, &mut progress)
+        });
+    let result = measured.find(|result| result.is_err() || stop.load(Ordering::Relaxed));
+    let result = result.unwrap_or(Ok(()));
+    drop(measured);
+    progress.finish();
     if rows.is_empty() {
         say!("Nothing was measured.");
     } else if let Some(table) = Row::printed(rows, Some(&sidecar)) {
@@ -111,7 +130,7 @@ pub(super) fn run(
         )
     }))?;
     if interrupted {
-        let (done, all) = (rows.len(), plan.measurements(experiment.rounds).count());
+        let (done, all) = (rows.len(), measurements(&experiment, &plan));
         note!(
             "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
              on from there."
@@ -120,18 +139,18 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Makes the measurements that are still to be made: writes each row at once, adds it to `rows`, and
+/// Makes the measurements of one size that are still to be made: writes each row at once, adds it to `rows`, and
 /// notes in the sidecar how many rounds each workload had.
 fn measure(
     sweep: &Sweep,
     stop: &AtomicBool,
-    mut writer: Writer<Row>,
+    writer: &mut Writer<Row>,
     sidecar: &mut Sidecar,
     rows: &mut Vec<Row>,
+    progress: &mut Progress,
 ) -> Result<()> {
     let experiment = sweep.experiment;
-    let mut progress = Progress::new(experiment, sweep.plan, rows.len());
-    let result = runner::run(sweep, stop, &mut |event| {
+    runner::run(sweep, stop, &mut |event| {
         match event {
             Event::Next(measurement) => progress.show(measurement),
             Event::Made(row) => {
@@ -155,9 +174,7 @@ fn measure(
             Event::Ended { .. } => {}
         }
         Ok(())
-    });
-    progress.finish();
-    result
+    })
 }
 
 /// Writes the files of a run that has ended, but for the rows, which are in theirs.
@@ -188,14 +205,14 @@ fn begin(
     Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
 }
 
-/// Continues an earlier run of this plan, with at least `rounds` rounds.
+/// Continues an earlier run of this plan.
 fn go_on(
     earlier: Earlier,
     files: &Outputs,
     plan: &Plan,
-    rounds: usize,
+    experiment: &Experiment,
 ) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
-    let missing = earlier.missing(plan, rounds);
+    let missing = earlier.missing(plan, experiment);
     let Earlier {
         mut sidecar,
         rows,
@@ -247,7 +264,6 @@ fn announce(
     if let Some(warning) = experiment.warning(cores.count()) {
         note!("  {warning}");
     }
-    let measurements = plan.measurements(experiment.rounds).count();
     let at_least = if experiment.stopping_rule().adapts() {
         "at least "
     } else {
@@ -255,7 +271,7 @@ fn announce(
     };
     note!(
         "  {at_least}{} of {} s, with all that they need: {}",
-        counted(measurements, "measurement"),
+        counted(measurements(experiment, plan), "measurement"),
         experiment.seconds,
         show(estimate)
     );
@@ -271,7 +287,7 @@ struct Progress {
 impl Progress {
     /// Creates it with `done` measurements already done.
     fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
-        let all = plan.measurements(experiment.rounds).count().max(done);
+        let all = measurements(experiment, plan).max(done);
         Self {
             bar: progress::bar(all as u64).with_position(done as u64),
             least_rounds: experiment.rounds,

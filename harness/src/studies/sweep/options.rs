@@ -65,7 +65,7 @@ impl Options {
     }
 
     pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
-        let Experiment { keys, seed, .. } = *experiment;
+        let (keys, seed) = (experiment.most_keys(), experiment.seed);
         match &self.keys {
             None => Ok(KeySource::generated(keys, seed)),
             Some(file) => KeySource::from_file(file, keys, seed),
@@ -85,12 +85,16 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn is_complete(&self) -> bool {
-        let rounds = self.experiment.rounds;
-        let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, rounds);
+        let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, &self.experiment);
         self.earlier.as_ref().is_some_and(is_complete)
     }
 
     pub(super) fn made(&self) -> &[Row] {
         self.earlier.as_ref().map_or(&[], |earlier| &earlier.rows)
     }
+}
+
+/// Counts the measurements of all sizes, with the fewest rounds.
+pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
+    experiment.keys.len() * plan.measurements(experiment.rounds).count()
 }

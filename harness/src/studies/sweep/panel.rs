@@ -49,7 +49,7 @@ impl<'a> Drawn<'a> {
         };
         Panel {
             title,
-            x: chart::Axis::steps(axis_label(self.results.axis(), &self.case), places),
+            x: chart::Axis::steps(axis_label(self.results.axis(), &self.case), self.labels()),
             y: chart::Axis::new(
                 match self.quantity {
                     Quantity::Throughput if !leftmost => "",
@@ -69,6 +69,17 @@ impl<'a> Drawn<'a> {
             }),
             over: Some(Box::new(over)),
         }
+    }
+
+    /// Returns the places as the axis shows them: for tables of several sizes, the logarithms of
+    /// their slots.
+    fn labels(&self) -> Vec<f64> {
+        let mut places = self.results.places(&self.case);
+        if let (Axis::Keys, Some(load)) = (self.results.axis(), self.case.value(Axis::Load)) {
+            let digits = |exponent: f64| (exponent * 10.0).round() / 10.0;
+            (places.iter_mut()).for_each(|keys| *keys = digits((*keys / load).log2()));
+        }
+        places
     }
 
     /// Returns a line for each subject, and a dot for each round where single rounds are shown.
@@ -215,6 +226,7 @@ fn axis_label(axis: Axis, case: &Case) -> String {
             let running = other(Axis::Threads).unwrap_or_default();
             format!("frozen threads (besides {running} running)")
         }
+        Axis::Keys => "log2 of the slots of the table".into(),
         Axis::Offered => "operations due, as a share of those in the closed loop".into(),
         Axis::Rate => "operations due, in million per second".into(),
         Axis::Load => "load factor".into(),

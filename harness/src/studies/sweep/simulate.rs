@@ -181,6 +181,10 @@ mod simulating {
     ) -> Result<Prepared> {
         experiment.check_subjects(registry)?;
         ensure!(
+            experiment.keys.len() == 1,
+            "field `keys`: one size can be simulated, not several"
+        );
+        ensure!(
             !experiment.freezes() && experiment.latency.is_none(),
             "threads that are frozen, and operations that are timed one by one, cannot be simulated"
         );
@@ -284,7 +288,7 @@ mod simulating {
             mut sidecar,
             measured,
         } = prepared;
-        let keys = KeySource::generated(experiment.keys, experiment.seed);
+        let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
         let sweep = Sweep {
             experiment: &experiment,
             registry,

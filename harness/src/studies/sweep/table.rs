@@ -166,6 +166,7 @@ fn shown(results: &Results) -> Vec<Axis> {
     // A hit ratio that only distinguishes kinds of lookups is in their names.
     let others = [
         Axis::Frozen,
+        Axis::Keys,
         Axis::Offered,
         Axis::Rate,
         Axis::Hit,
@@ -189,6 +190,7 @@ fn column(axis: Axis) -> &'static str {
     match axis {
         Axis::Threads => "threads",
         Axis::Frozen => "frozen",
+        Axis::Keys => "keys",
         Axis::Offered => "share due",
         Axis::Rate => "M/s due",
         Axis::Load => "load",

@@ -6,15 +6,82 @@
 //! threads that it names.
 
 use std::fmt;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::experiment::target::Target;
-use crate::results::record::Row;
+use crate::machine;
+use crate::results::record;
+use crate::results::rows::{Record, columns, possible};
 use crate::results::statistics::{Axis, Case, Results};
-use crate::results::summary::Summary;
-use crate::results::verdict::{self, INTERVAL, Marks};
-use crate::show::sheet::markdown;
+use crate::results::verdict::{self, INTERVAL, Judge, Marks, Verdict};
+use crate::show::chart::Figure;
+use crate::show::findings::Story;
+use crate::show::outputs;
+use crate::show::sheet::Sheet;
+use crate::show::sidecar::{Run, Sidecar};
+use crate::studies::study::Shown;
 use crate::wording::counted;
+
+/// Name of the files.
+const NAME: &str = "targets";
+
+columns! {
+    /// One target under one workload at one number of threads, and the ratio that was measured.
+    Row:
+    /// Name of the experiment that measured it.
+    experiment: String,
+    /// The workload, described.
+    work: String,
+    /// Distinct keys that fill the table to its load factor.
+    keys: usize,
+    /// Number of threads.
+    threads: usize,
+    /// The subject whose throughput is the numerator.
+    subject: String,
+    /// The subject whose throughput is the denominator, and its threads if they are others.
+    against: String,
+    /// Below this ratio, it falls short.
+    at_least: f64,
+    /// The ratio aimed at.
+    aim: f64,
+    /// Number of rounds that have both sides.
+    rounds: usize,
+    /// The median ratio over these rounds; empty if there is none, like the next two.
+    measured: Option<f64>,
+    /// The lower end of its exact 95 % interval.
+    low: Option<f64>,
+    /// The upper end of that interval.
+    high: Option<f64>,
+    /// How it compares with the target: "aim reached", "enough", "FALLS SHORT", "too few rounds" or
+    /// "not measured".
+    verdict: String,
+}
+
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        let measured = [self.measured, self.low, self.high];
+        for (column, value) in [
+            ("measured", measured[0]),
+            ("low", measured[1]),
+            ("high", measured[2]),
+        ] {
+            possible(&[(column, value.unwrap_or_default())])?;
+        }
+        let verdict = self.compared().to_string();
+        ensure!(
+            self.verdict == verdict,
+            "column `verdict` is {:?}, but by the other columns it is {verdict:?}",
+            self.verdict
+        );
+        Ok(())
+    }
+}
 
 /// How a measured ratio compares with its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +98,8 @@ pub enum TargetVerdict {
     NotMeasured,
 }
 
-/// One target under one workload at one number of threads.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    work: String,
-    keys: usize,
-    threads: usize,
-    subject: String,
-    against: String,
-    at_least: f64,
-    aim: f64,
-    measured: Option<Summary>,
-}
-
 impl Target {
-    fn lines(&self, experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
+    fn lines(&self, experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
         let workloads = (experiment.workloads.iter()).filter(|workload| self.is_of(workload));
         let mut lines = Vec::new();
         for workload in workloads {
@@ -67,11 +121,13 @@ impl Target {
                 } else {
                     over
                 };
-                lines.push(Line {
+                let measured = measured.flatten();
+                let mut line = Row {
+                    experiment: experiment.name.clone(),
                     work: workload.describe(),
                     keys: rows
                         .first()
-                        .map_or(experiment.keys, |row| row.keys as usize),
+                        .map_or(experiment.most_keys(), |row| row.keys as usize),
                     threads,
                     subject: self.subject.clone(),
                     against: match self.over_threads {
@@ -80,8 +136,14 @@ impl Target {
                     },
                     at_least: self.at_least,
                     aim: self.aim,
-                    measured: measured.flatten(),
-                });
+                    rounds: measured.map_or(0, |ratio| ratio.count),
+                    measured: measured.map(|ratio| ratio.median),
+                    low: measured.map(|ratio| ratio.low),
+                    high: measured.map(|ratio| ratio.high),
+                    verdict: String::new(),
+                };
+                line.verdict = line.compared().to_string();
+                lines.push(line);
             }
         }
         lines
@@ -89,21 +151,27 @@ impl Target {
 }
 
 /// Returns the lines of all targets of an experiment, with what its rows show.
-pub fn lines(experiment: &Experiment, rows: &[Row]) -> Vec<Line> {
+pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
     let targets = experiment.targets.iter();
     targets
         .flat_map(|target| target.lines(experiment, rows))
         .collect()
 }
 
-impl Line {
+impl Row {
+    /// Formats the ratio, if there is one.
+    fn measured(&self) -> Option<String> {
+        let (measured, low, high) = (self.measured?, self.low?, self.high?);
+        Some(format!("{measured:.2} [{low:.2}–{high:.2}]"))
+    }
+
     /// Compares the ratio with the target. The median decides.
-    pub fn verdict(&self) -> TargetVerdict {
+    pub fn compared(&self) -> TargetVerdict {
         match self.measured {
             None => TargetVerdict::NotMeasured,
-            Some(ratio) if ratio.count < verdict::FEWEST => TargetVerdict::TooFewRounds,
-            Some(ratio) if ratio.median >= self.aim => TargetVerdict::Reached,
-            Some(ratio) if ratio.median >= self.at_least => TargetVerdict::Enough,
+            Some(_) if self.rounds < verdict::FEWEST => TargetVerdict::TooFewRounds,
+            Some(ratio) if ratio >= self.aim => TargetVerdict::Reached,
+            Some(ratio) if ratio >= self.at_least => TargetVerdict::Enough,
             Some(_) => TargetVerdict::Short,
         }
     }
@@ -121,56 +189,86 @@ impl fmt::Display for TargetVerdict {
     }
 }
 
-/// Formats the table of these lines, and says how many fall short.
-pub fn table(lines: &[Line]) -> String {
-    let header = [
-        "work", "keys", "threads", "subject", "against", "at least", "aim", "measured", "verdict",
-    ];
-    let mut marks = Marks::default();
-    let cells = |line: &Line| {
-        let measured = line.measured.map_or("–".into(), |ratio| {
-            marks.value(&ratio, |number| format!("{number:.2}"))
-        });
-        [
-            line.work.clone(),
-            line.keys.to_string(),
-            line.threads.to_string(),
-            line.subject.clone(),
-            line.against.clone(),
-            line.at_least.to_string(),
-            line.aim.to_string(),
-            measured,
-            line.verdict().to_string(),
-        ]
-    };
-    let table = markdown(header, lines.iter().map(cells), [1, 2, 5, 6, 7]);
-    let with = |verdict| {
-        lines
-            .iter()
-            .filter(|line| line.verdict() == verdict)
-            .count()
-    };
-    format!(
-        "Throughput of a subject over that of another, or over its own at another number of threads.\n\n{table}\n\n\
-         Ratios are taken within rounds: median over the rounds [{INTERVAL}]; the median decides.\n{}\
-         Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured, {} have too few rounds.\n",
-        marks
-            .explained()
-            .map(|note| note + "\n")
-            .collect::<String>(),
-        lines.len(),
-        with(TargetVerdict::Reached),
-        with(TargetVerdict::Enough),
-        with(TargetVerdict::Short),
-        with(TargetVerdict::NotMeasured),
-        with(TargetVerdict::TooFewRounds),
-    )
+impl Shown for Row {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+        let header = [
+            "work", "keys", "threads", "subject", "against", "at least", "aim", "measured",
+            "verdict",
+        ];
+        let mut marks = Marks::default();
+        let line = |row: &Row| {
+            let measured = row.measured().map_or("–".into(), |ratio| {
+                marks.marked(ratio, Verdict::of_rounds(row.rounds))
+            });
+            vec![
+                row.work.clone(),
+                row.keys.to_string(),
+                row.threads.to_string(),
+                row.subject.clone(),
+                row.against.clone(),
+                row.at_least.to_string(),
+                row.aim.to_string(),
+                measured,
+                row.verdict.clone(),
+            ]
+        };
+        let lines = rows.iter().map(line).collect();
+        let with = |verdict| rows.iter().filter(|row| row.compared() == verdict).count();
+        let mut notes = vec![format!(
+            "Ratios are taken within rounds: median over the rounds [{INTERVAL}]; the median decides."
+        )];
+        notes.extend(marks.explained());
+        notes.push(format!(
+            "Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured, {} have too few rounds.",
+            rows.len(),
+            with(TargetVerdict::Reached),
+            with(TargetVerdict::Enough),
+            with(TargetVerdict::Short),
+            with(TargetVerdict::NotMeasured),
+            with(TargetVerdict::TooFewRounds),
+        ));
+        Some(Sheet {
+            lead: "Throughput of a subject over that of another, or over its own at another number of threads.".into(),
+            header: header.map(str::to_owned).into(),
+            lines,
+            notes,
+        })
+    }
+
+    fn figure<'a>(_: &'a [Self], _: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+        Ok(None)
+    }
+
+    fn story(_: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
+        Story::default()
+    }
+}
+
+/// Writes these rows of experiments that were measured just now, with a description.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
+pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
+    let run = Run::begin(
+        "Targets".into(),
+        "How fast is the filter beside what it should reach?".into(),
+        0,
+        "those of the experiments that the rows name".into(),
+        "as in these experiments".into(),
+    );
+    let mut sidecar = Sidecar::describe(run, COLUMNS)?;
+    sidecar.run.rows = Some(rows.len());
+    sidecar.run.ended = Some(machine::now());
+    let written = outputs::publish(directory, NAME, rows, &sidecar, None);
+    written.name();
+    written.end(Ok(()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample as row;
+    use crate::results::record::{Row as Measured, sample as row};
 
     const GOOD: &str = r#"
         name     = "tiny"
@@ -207,9 +305,9 @@ mod tests {
         aim          = 1.95
     "#;
 
-    fn verdicts(rows: &[Row]) -> Vec<TargetVerdict> {
+    fn verdicts(rows: &[Measured]) -> Vec<TargetVerdict> {
         let lines = lines(&Experiment::parse(GOOD).unwrap(), rows);
-        lines.iter().map(Line::verdict).collect()
+        lines.iter().map(Row::compared).collect()
     }
 
     #[test]
@@ -260,7 +358,8 @@ mod tests {
             ]
         };
         let rows: Vec<_> = (1..=9).flat_map(of_round).collect();
-        let table = table(&lines(&Experiment::parse(GOOD).unwrap(), &rows));
+        let table = Row::printed(&lines(&Experiment::parse(GOOD).unwrap(), &rows), None).unwrap();
+        let table = table.to_string();
         let line = |start: &str, against: &str| {
             let found = (table.lines()).find(|line| line.contains(start) && line.contains(against));
             let found = found.unwrap_or_else(|| panic!("{start}, {against} in\n{table}"));
