@@ -1,62 +1,60 @@
-//! Draws the rows of a sweep as one figure: a panel for each workload, a line for each subject.
-//! Where operations were timed one by one, there is a panel for each workload and percentile of
-//! latency instead. The horizontal axis is the quantity that differs: see [`Results::of`].
+//! Draws the rows of a sweep as one figure: a panel for each workload, with a line or a row for each
+//! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::caption::caption;
-use super::panel::Drawn;
+use super::panel::{CONTROL, Drawn, Shown};
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::statistics::{Axis, Case, Results};
 use crate::show::chart::Figure;
 use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
 
-/// Width and height of a panel, without the names of subjects beside it.
-const PANEL: (u32, u32) = (370, 330);
-
-/// Draws the figure.
-pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
-    let experiment = &rows
-        .first()
-        .context("there are no rows to draw")?
-        .experiment;
+/// Draws latencies where operations were timed one by one, ratios where there is a control, and
+/// throughput otherwise.
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let results = Results::of(rows);
-    let quantities: &[Quantity] = if results.timed() {
-        &Quantity::LATENCIES[..3]
+    let shown = if results.timed() {
+        Shown::Latency
+    } else if results.subjects().contains(&CONTROL) {
+        Shown::OverControl
     } else {
-        &[Quantity::Throughput]
+        Shown::Throughput
     };
-    let mut drawn = Vec::new();
-    for case in results.cases() {
-        drawn.extend(quantities.iter().map(|&quantity| (case.clone(), quantity)));
-    }
-    let columns = match drawn.len() {
-        _ if results.timed() => quantities.len(),
-        4 => 2,
-        panels => panels.min(3),
+    draw(results, shown, sidecar)
+}
+
+/// Draws throughput over that at the lowest number of threads.
+///
+/// # Errors
+///
+/// Fails if the number of threads is not what differs.
+pub(super) fn speedup(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
+    let results = Results::of(rows);
+    let cases = results.cases();
+    let has_some = |case: &Case| results.places(case).len() > 1;
+    ensure!(
+        results.axis() == Axis::Threads && cases.iter().any(has_some),
+        "--speedup needs throughputs at several numbers of threads, which these rows have not"
+    );
+    draw(results, Shown::Speedup, sidecar)
+}
+
+fn draw(results: Results, shown: Shown, sidecar: Option<&Sidecar>) -> Result<Figure> {
+    let first = results.all().first().context("there are no rows to draw")?;
+    let panel = |case: Case| {
+        let title = panel_title(&results, &case, sidecar);
+        Drawn {
+            results,
+            case,
+            shown,
+        }
+        .panel(title)
     };
-    let panels = drawn
-        .into_iter()
-        .enumerate()
-        .map(|(index, (case, quantity))| {
-            let title = panel_title(&results, &case, sidecar);
-            let panel = Drawn {
-                results,
-                case,
-                quantity,
-            };
-            panel.panel(title, index % columns == 0)
-        });
-    Ok(Figure {
-        title: sidecar
-            .map_or(experiment, |sidecar| &sidecar.run.title)
-            .clone(),
-        caption: caption(&results, sidecar),
-        columns,
-        size: PANEL,
-        panels: panels.collect(),
-    })
+    let panels = results.cases().into_iter().map(panel).collect();
+    let caption = caption(&results, shown, sidecar);
+    Ok(Figure::new(&first.experiment, caption, panels, sidecar))
 }
 
 /// Describes what the threads do, and what is constant in the whole panel.
