@@ -26,7 +26,7 @@ fn numbered(axis: &Axis, span: &Span, measured: &[f64], about: f64) -> Vec<f64> 
 
 /// Returns the values that have a number on a vertical axis of this height.
 pub(super) fn numbered_upwards(axis: &Axis, span: &Span, height: f64) -> Vec<f64> {
-    numbered(axis, span, &[], height / 17.0)
+    numbered(axis, span, &[], height / 14.5)
 }
 
 /// Draws the axis below the plot, with a grid if it has numbers of its own, and its name if need be.

@@ -4,10 +4,12 @@
 use super::axes::{NAME_BELOW, NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
 use super::key::{self, Entry};
 use super::machine::machine_line;
-use super::panel::Panel;
+use super::panel::{Panel, places};
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame};
-use super::text::{CAPTION_SIZE, TEXT_SIZE, TICK_SIZE, TITLE_SIZE, line_height, widest, wrap};
+use super::text::{
+    CAPTION_SIZE, TEXT_SIZE, TICK_SIZE, TITLE_SIZE, line_height, widest, wrap, wrap_title,
+};
 use super::{spoken, style};
 use crate::results::statistics::distinct;
 use crate::show::sidecar::Sidecar;
@@ -21,7 +23,7 @@ const MARGIN: f64 = 4.0;
 /// Between panels, where numbers of the horizontal axis may stand out.
 const GAP: f64 = 11.0;
 /// The narrowest plot.
-const NARROWEST: f64 = 88.0;
+const NARROWEST: f64 = 77.0;
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -75,6 +77,12 @@ impl Figure {
         distinct(lines.map(|line| &*line.subject))
     }
 
+    /// Returns the places that rows have marks for: the same in all panels.
+    fn places_of_rows(&self) -> Vec<f64> {
+        let panels = self.panels.iter().filter(|panel| panel.in_rows);
+        places(panels.flat_map(|panel| &panel.lines))
+    }
+
     /// Renders the figure as the text of an SVG file.
     pub fn render(&self) -> String {
         let subjects = self.subjects();
@@ -96,7 +104,7 @@ impl Figure {
         }
         let (shared, own) = self.keys(style);
         key::draw(&mut canvas, &shared, (MARGIN, y), inner);
-        y += key::height(&shared, inner) + 3.0;
+        y += key::height(&shared, inner);
         let grid = self.grid(inner);
         for row in 0..self.panels.len().div_ceil(grid.columns) {
             y = self.draw_row(&mut canvas, (&grid, row), y, (&own, style));
@@ -189,7 +197,7 @@ impl Figure {
         let first = row * grid.columns;
         let panels = first..self.panels.len().min(first + grid.columns);
         let titles =
-            |index: usize| wrap(&self.panels[index].title, grid.plot + GAP - 3.0, TEXT_SIZE);
+            |index: usize| wrap_title(&self.panels[index].title, grid.plot + GAP - 3.0, TEXT_SIZE);
         let head = |index: usize| {
             line_height(TEXT_SIZE) * titles(index).len() as f64
                 + key::height(&keys[index], grid.plot)
@@ -198,10 +206,10 @@ impl Figure {
             let below = self.panels.get(index + grid.columns);
             below.is_none_or(|below| below.across().name != self.panels[index].across().name)
         };
-        let plot_top = top + 3.0 + panels.clone().map(head).fold(0.0, f64::max);
-        let heights = panels
-            .clone()
-            .map(|index| self.panels[index].height(grid.plot));
+        let plot_top = top + 5.0 + panels.clone().map(head).fold(0.0, f64::max);
+        let rows = self.places_of_rows();
+        let height = |index: usize| self.panels[index].height(grid.plot, &rows);
+        let heights = panels.clone().map(height);
         let bottom = plot_top + heights.fold(0.0, f64::max);
         let mut left = MARGIN;
         for (column, index) in panels.clone().enumerate() {
@@ -212,7 +220,7 @@ impl Figure {
                 top: plot_top,
                 right: left + grid.plot,
                 bottom: if panel.in_rows {
-                    plot_top + panel.height(grid.plot)
+                    plot_top + height(index)
                 } else {
                     bottom
                 },
@@ -225,7 +233,7 @@ impl Figure {
             key::draw(canvas, &keys[index], (left, y - 3.0), grid.plot);
             let is_leftmost = !self.like_left(index, grid.columns);
             if panel.in_rows {
-                panel.draw_rows(canvas, frame, (is_named(index), is_leftmost), style);
+                panel.draw_rows(canvas, frame, (&rows, is_named(index), is_leftmost), style);
             } else {
                 let name = is_leftmost.then(|| panel.beside(false) + 1.5);
                 panel.draw_lines(canvas, frame, (is_named(index), name), style);
@@ -247,9 +255,9 @@ impl Panel {
         if self.in_rows { &self.y } else { &self.x }
     }
 
-    fn height(&self, plot: f64) -> f64 {
+    fn height(&self, plot: f64, rows: &[f64]) -> f64 {
         if self.in_rows {
-            self.height_of_rows()
+            self.height_of_rows(rows)
         } else {
             (0.72 * plot).clamp(80.0, 180.0)
         }

@@ -1,6 +1,6 @@
 //! The key: what colours, marks and dashes stand for.
 
-use super::panel::{Look, Panel};
+use super::panel::{Look, Panel, places};
 use super::style::{MARKS, Mark, Style, corners};
 use super::svg::{Anchor, BLACK, Canvas, Colour, DARK, Frame, Place, Stroke};
 use super::text::{TEXT_SIZE, text_width};
@@ -58,6 +58,8 @@ pub(super) fn of<'p>(
         text: text.to_owned(),
     };
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
+    let in_rows = panels.clone().filter(|panel| panel.in_rows);
+    let rows = places(in_rows.flat_map(|panel| &panel.lines));
     for panel in panels {
         if panel.in_rows {
             let shaded = |place: f64| match panel.shade {
@@ -65,8 +67,7 @@ pub(super) fn of<'p>(
                 _ => String::new(),
             };
             entries.push(entry(Sign::Lead, &format!("{}:", panel.x.name)));
-            let places = panel.places();
-            let marks = marks_of_places(places.len()).zip(places);
+            let marks = marks_of_places(rows.len()).zip(rows.iter().copied());
             entries.extend(marks.map(|((mark, share), place)| {
                 let text = (panel.x.label)(place) + &shaded(place);
                 entry(Sign::Mark(mark, share), &text)
@@ -90,7 +91,7 @@ pub(super) fn of<'p>(
         if panel.lines.iter().any(|line| line.look == Look::Reach) {
             notes.push(entry(Sign::Mark(MARKS[0], 1.0), "median"));
             notes.push(entry(Sign::Tick, "99th percentile"));
-            notes.push(entry(Sign::Mark(MARKS[0], 0.0), "99.9th"));
+            notes.push(entry(Sign::Mark(MARKS[0], 0.0), "99.9th percentile"));
         }
     }
     distinct(entries.into_iter().chain(notes))

@@ -44,8 +44,8 @@ impl Panel {
             let left = before.map_or(frame.left, |&before| x.between(before, from));
             canvas.rectangle(Frame { left, ..frame }, SHADE);
         }
-        axes::beside(canvas, (&self.y, &y), frame, name_beside);
         axes::below(canvas, (&self.x, &x, &places), frame, name_below);
+        axes::beside(canvas, (&self.y, &y), frame, name_beside);
         for (guide, stroke) in self.guides.iter().zip(DASHES.into_iter().cycle()) {
             let ends = guide.points.iter().map(|&(a, b)| (x.place(a), y.place(b)));
             let ends: Vec<_> = ends.collect();
@@ -84,6 +84,7 @@ impl Panel {
                 let place = place(point);
                 let [low, high] = match line.look {
                     Look::Band => [place.1; 2],
+                    Look::Reach => [y.within(point.1.low) + MARK, y.within(point.1.high) - MARK],
                     _ => [point.1.low, point.1.high].map(|end| y.within(end)),
                 };
                 Drawn {
@@ -99,7 +100,7 @@ impl Panel {
             .windows(2)
             .map(|pair| x.place(pair[1]) - x.place(pair[0]));
         let most = (0.42 * gaps.fold(f64::INFINITY, f64::min)).clamp(2.0, 10.0);
-        let mut shifts = shifts(&drawn, 3.2, most).into_iter();
+        let mut shifts = shifts(&drawn, 4.0, most).into_iter();
         let moved = |line: &Line| -> Vec<Place> {
             let is_free = line.look == Look::Band;
             let of = |point| {
@@ -141,7 +142,11 @@ fn under(
 ) {
     let thin = Stroke(style.colour, 0.6, false);
     for &(at, value) in &line.dots {
-        canvas.dot((x.place(at), y.within(value)), style.colour);
+        // Below the mark of its place, if that was moved.
+        let points = line.points.iter().zip(places);
+        let moved = points.into_iter().find(|((place, _), _)| *place == at);
+        let x = moved.map_or(x.place(at), |(_, &(x, _))| x);
+        canvas.dot((x, y.within(value)), style.colour);
     }
     let ends = places
         .iter()

@@ -2,6 +2,7 @@
 //! `rows.rs`.
 
 use super::scale::Scale;
+use super::style::COLOURS;
 use crate::results::statistics::distinct;
 use crate::results::summary::Summary;
 
@@ -122,7 +123,7 @@ impl Panel {
 
     /// Returns the places on the horizontal axis at which there are points, ascending.
     pub(super) fn places(&self) -> Vec<f64> {
-        places(&self.lines)
+        places(self.lines.iter())
     }
 
     /// Returns all values that are shown.
@@ -135,19 +136,22 @@ impl Panel {
     }
 }
 
-fn places(lines: &[Line]) -> Vec<f64> {
-    let points = lines.iter().flat_map(|line| &line.points);
+/// Returns the places at which some lines have points, ascending.
+pub(super) fn places<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<f64> {
+    let points = lines.flat_map(|line| &line.points);
     let mut places = distinct(points.map(|&(x, _)| x));
     places.sort_unstable_by(f64::total_cmp);
     places
 }
 
+/// More lines than there are colours cannot be followed.
+pub(super) const MANY: usize = COLOURS.len();
+
 /// Between two places there is nothing that a line could show, and more lines than there are
 /// colours cannot be followed.
 fn is_for_rows(x: &Axis, lines: &[Line]) -> bool {
-    const MANY: usize = 8;
     const FEW: usize = 4;
-    let places = places(lines).len();
+    let places = places(lines.iter()).len();
     let are_bars = lines
         .iter()
         .all(|line| line.look == Look::Bars && line.dots.is_empty());

@@ -2,24 +2,25 @@
 
 use super::axes;
 use super::key::{DASHES, marks_of_places};
-use super::panel::Panel;
+use super::panel::{MANY, Panel};
 use super::scale::{Scale, Span};
 use super::style::{Style, corners};
-use super::svg::{Anchor, Canvas, Frame, PALE, Stroke};
+use super::svg::{Anchor, BLACK, Canvas, DARK, Frame, PALE, Stroke};
 use super::text::{TEXT_SIZE, widest};
 
 /// The distance of two marks of a row.
 const STEP: f64 = 3.6;
 /// The room around a row's marks.
-const ROOM: f64 = 6.4;
+const ROOM: f64 = 7.0;
+
+fn row_height(places: &[f64]) -> f64 {
+    ROOM + STEP * places.len().saturating_sub(1) as f64
+}
 
 impl Panel {
-    fn row_height(&self) -> f64 {
-        ROOM + STEP * (self.places().len().max(1) - 1) as f64 + 1.0
-    }
-
-    pub(super) fn height_of_rows(&self) -> f64 {
-        self.row_height() * self.lines.len() as f64 + 2.0
+    /// Returns the height of all rows, each with marks for these places.
+    pub(super) fn height_of_rows(&self, places: &[f64]) -> f64 {
+        row_height(places) * self.lines.len() as f64
     }
 
     /// Returns the width of the names beside the rows.
@@ -32,10 +33,9 @@ impl Panel {
         &self,
         canvas: &mut Canvas,
         frame: Frame,
-        (name_below, name_beside): (bool, bool),
+        (places, name_below, name_beside): (&[f64], bool, bool),
         style: impl Fn(&str) -> Style,
     ) {
-        let places = self.places();
         let values = self.values().chain(self.y.includes.iter().copied());
         // Nothing begins at zero, so logarithms show small values better.
         let scale = match self.y.scale {
@@ -52,9 +52,13 @@ impl Panel {
             }
         }
         for (row, line) in self.lines.iter().enumerate() {
-            let style = style(&line.subject);
-            let top = frame.top + row as f64 * self.row_height();
-            let middle = top + self.row_height() / 2.0;
+            // Names tell rows apart; so many colours would not.
+            let colour = match self.lines.len() {
+                ..=MANY => style(&line.subject).colour,
+                _ => BLACK,
+            };
+            let top = frame.top + row as f64 * row_height(places);
+            let middle = top + row_height(places) / 2.0;
             if row > 0 {
                 canvas.line(
                     [(frame.left, top), (frame.right, top)],
@@ -71,13 +75,13 @@ impl Panel {
                 let point = line.points.iter().find(|(at, _)| *at == place);
                 if let Some((_, of)) = point {
                     let ends = [of.low, of.high].map(|end| (across.within(end), y));
-                    canvas.line(ends, Stroke(style.colour, 0.7, false));
+                    canvas.line(ends, Stroke(colour, 0.7, false));
                     let corners = corners(mark, (across.within(of.median), y));
-                    canvas.mark(corners, [style.colour.share(share), style.colour]);
+                    canvas.mark(corners, [colour.share(share), colour]);
                 }
             }
         }
         let sides = [(frame.left, frame.top), (frame.left, frame.bottom)];
-        canvas.line(sides, Stroke(super::svg::DARK, 0.6, false));
+        canvas.line(sides, Stroke(DARK, 0.6, false));
     }
 }

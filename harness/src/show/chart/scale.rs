@@ -121,11 +121,13 @@ impl Span {
         all.into_iter().filter(fits).collect()
     }
 
-    /// Returns the values of the small ticks of a logarithmic axis.
+    /// Returns the values of the small ticks of a logarithmic axis; of many decades, only those.
     pub(super) fn small(&self) -> Vec<f64> {
-        match self.logarithmic {
-            true => self.of_decades(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
-            false => Vec::new(),
+        const MANY: f64 = 5.0;
+        match (self.to / self.from).log10() {
+            _ if !self.logarithmic => Vec::new(),
+            MANY.. => self.of_decades(&[1.0]),
+            _ => self.of_decades(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
         }
     }
 

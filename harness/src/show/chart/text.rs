@@ -15,10 +15,10 @@ pub(super) fn line_height(size: f64) -> f64 {
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let width = |letter| match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' => 0.33,
-        'f' | 'r' | 't' | '(' | ')' | '-' | ' ' | '/' => 0.42,
+        'f' | 'r' | 't' | '(' | ')' | '-' | ' ' | '/' => 0.4,
         'm' | 'w' | 'M' | 'W' | '%' | '×' | '–' => 0.97,
-        'A'..='Z' => 0.72,
-        _ => 0.63,
+        'A'..='Z' => 0.7,
+        _ => 0.59,
     };
     size * text.chars().map(width).sum::<f64>()
 }
@@ -29,8 +29,9 @@ pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>, size: f64) ->
     widths.fold(0.0, f64::max)
 }
 
-/// Breaks a text between words so that each line fits the width.
+/// Breaks a text between words, but not before a unit, so that each line fits the width.
 pub(super) fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
+    let text = text.replace(" %", "\u{a0}%").replace(" M/s", "\u{a0}M/s");
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -45,6 +46,19 @@ pub(super) fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
     lines
 }
 
+/// Breaks a title, if it does not fit, before what it says in brackets.
+pub(super) fn wrap_title(text: &str, width: f64, size: f64) -> Vec<String> {
+    match text.find(" (") {
+        Some(bracket) if text_width(text, size) > width => {
+            let (what, remark) = text.split_at(bracket);
+            let mut lines = wrap(what, width, size);
+            lines.extend(wrap(remark.trim_start(), width, size));
+            lines
+        }
+        _ => wrap(text, width, size),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +69,16 @@ mod tests {
         let lines = wrap(text, text_width("one two three", 10.0), 10.0);
         assert_eq!(lines, ["one two three", "four five six"]);
         assert_eq!(wrap("", 100.0, 10.0), [""; 0]);
+        let units = wrap("50 % lookup", text_width("50 ", 10.0), 10.0);
+        assert_eq!(units, ["50\u{a0}%", "lookup"]);
+    }
+
+    #[test]
+    fn a_title_is_broken_before_its_brackets() {
+        let title = "Lookup, key present (load factor 0.9)";
+        let width = text_width("Lookup, key present (load", 10.0);
+        let lines = wrap_title(title, width, 10.0);
+        assert_eq!(lines, ["Lookup, key present", "(load factor 0.9)"]);
+        assert_eq!(wrap_title(title, 1000.0, 10.0), [title]);
     }
 }

@@ -13,7 +13,7 @@ use crate::wording::grouped;
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let first = rows.first().context("there are no rows to draw")?;
     let caption = vec![format!(
-        "A point is a layout, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
+        "A point is a layout of the filter, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
              factor planned for it. Bars: 95 % confidence, of {} lookups of absent keys; an open mark, where none \
              was wrong, stands at the rate of theory. Our filter can also remove keys, and uses what memory \
              the fingerprints leave for timestamps.",
@@ -29,7 +29,7 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
         }
     };
     let lines = [
-        of("this filter, by layout", |row| row.wrong > 0),
+        of("lock-free", |row| row.wrong > 0),
         of("none was wrong: rate of theory", |row| row.wrong == 0),
     ];
     let lines = lines.into_iter().filter(|line| !line.points.is_empty());

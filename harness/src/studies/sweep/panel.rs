@@ -78,10 +78,12 @@ impl Drawn<'_> {
             scale(results.axis()),
             rounded,
         );
+        let panel = Panel::new(&*case.workload, title, [x, y], lines);
         Panel {
             guides,
             shade: self.oversubscribed().map(|first| (first, OVERSUBSCRIBED)),
-            ..Panel::new(&*case.workload, title, [x, y], lines)
+            in_rows: panel.in_rows || *shown == Shown::OverControl,
+            ..panel
         }
     }
 
