@@ -3,7 +3,7 @@
 use super::panel::Axis;
 use super::scale::Span;
 use super::svg::{Anchor, Canvas, DARK, Frame, PALE, Stroke};
-use super::text::{TEXT_SIZE, TICK_SIZE, text_width};
+use super::text::{TEXT_SIZE, TICK_SIZE, text_width, wrap_title};
 
 const LINE: Stroke = Stroke(DARK, 0.6, false);
 const GRID: Stroke = Stroke(PALE, 0.4, false);
@@ -11,7 +11,7 @@ const TICK: f64 = 2.5;
 const SMALL_TICK: f64 = 1.4;
 /// Room below a plot for numbers, and for the name of the axis.
 pub(super) const NUMBERS_BELOW: f64 = 11.0;
-pub(super) const NAME_BELOW: f64 = 9.0;
+const NAME_BELOW: f64 = 9.0;
 /// Room for a name at the left.
 pub(super) const NAME_BESIDE: f64 = 9.0;
 
@@ -48,9 +48,14 @@ pub(super) fn below(
             .for_each(|value| tick(canvas, value, SMALL_TICK));
     }
     let mut free = f64::NEG_INFINITY;
-    for value in numbered(axis, span, measured, (frame.right - frame.left) / 26.0) {
+    for value in numbered(
+        axis,
+        span,
+        measured,
+        ((frame.right - frame.left) / 26.0).max(3.0),
+    ) {
         let x = span.place(value);
-        if !axis.as_measured {
+        if !axis.as_measured && x > frame.left + 0.1 {
             canvas.line([(x, frame.top), (x, bottom)], GRID);
         }
         tick(canvas, value, TICK);
@@ -63,8 +68,22 @@ pub(super) fn below(
     }
     if is_named {
         let middle = f64::midpoint(frame.left, frame.right);
-        let place = (middle, bottom + NUMBERS_BELOW + 6.0);
-        canvas.text(place, TEXT_SIZE, Anchor::Middle, &axis.name);
+        let mut y = bottom + NUMBERS_BELOW - 3.0;
+        for line in axis.lines_of_name(frame.right - frame.left) {
+            y += NAME_BELOW;
+            canvas.text((middle, y), TEXT_SIZE, Anchor::Middle, &line);
+        }
+    }
+}
+
+impl Axis {
+    fn lines_of_name(&self, width: f64) -> Vec<String> {
+        wrap_title(&self.name, width, TEXT_SIZE)
+    }
+
+    /// Returns the height of the name below a plot of this width.
+    pub(super) fn height_of_name(&self, plot: f64) -> f64 {
+        NAME_BELOW * self.lines_of_name(plot).len() as f64
     }
 }
 
@@ -86,7 +105,9 @@ pub(super) fn beside(
         .for_each(|value| tick(canvas, value, SMALL_TICK));
     for value in numbered_upwards(axis, span, frame.bottom - frame.top) {
         let y = span.place(value);
-        canvas.line([(left, y), (frame.right, y)], GRID);
+        if y < frame.bottom - 0.1 {
+            canvas.line([(left, y), (frame.right, y)], GRID);
+        }
         tick(canvas, value, TICK);
         let text = (axis.label)(value);
         canvas.text((left - TICK - 1.5, y + 2.2), TICK_SIZE, Anchor::End, &text);

@@ -1,7 +1,7 @@
 //! A figure: the title and the key above, the caption below, and panels between them, as many side
 //! by side as have room.
 
-use super::axes::{NAME_BELOW, NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
+use super::axes::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
 use super::key::{self, Entry};
 use super::machine::machine_line;
 use super::panel::{Panel, places};
@@ -23,7 +23,7 @@ const MARGIN: f64 = 4.0;
 /// Between panels, where numbers of the horizontal axis may stand out.
 const GAP: f64 = 11.0;
 /// The narrowest plot.
-const NARROWEST: f64 = 77.0;
+const NARROWEST: f64 = 70.0;
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -240,11 +240,9 @@ impl Figure {
             }
             left += grid.plot + GAP;
         }
-        let foot = if panels.into_iter().any(is_named) {
-            NAME_BELOW
-        } else {
-            0.0
-        };
+        let names = panels.filter(|&index| is_named(index));
+        let names = names.map(|index| self.panels[index].across().height_of_name(grid.plot));
+        let foot = names.fold(0.0, f64::max);
         bottom + NUMBERS_BELOW + foot + 3.0
     }
 }

@@ -29,21 +29,36 @@ pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>, size: f64) ->
     widths.fold(0.0, f64::max)
 }
 
-/// Breaks a text between words, but not before a unit, so that each line fits the width.
+/// Breaks a text between words, but not after a number, so that each line fits the width.
 pub(super) fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
-    let text = text.replace(" %", "\u{a0}%").replace(" M/s", "\u{a0}M/s");
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in kept_together(text) {
         match lines.last_mut() {
             Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
-    lines.retain(|line| !line.is_empty());
     lines
+}
+
+/// Returns the words of a text, each number with its unit and what it counts.
+fn kept_together(text: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut is_number = false;
+    for word in text.split_whitespace() {
+        match parts.last_mut() {
+            Some(part) if is_number => {
+                part.push('\u{a0}');
+                part.push_str(word);
+            }
+            _ => parts.push(word.to_owned()),
+        }
+        is_number = word == "%" || word.parse::<f64>().is_ok();
+    }
+    parts
 }
 
 /// Breaks a title, if it does not fit, before what it says in brackets.
@@ -69,8 +84,17 @@ mod tests {
         let lines = wrap(text, text_width("one two three", 10.0), 10.0);
         assert_eq!(lines, ["one two three", "four five six"]);
         assert_eq!(wrap("", 100.0, 10.0), [""; 0]);
-        let units = wrap("50 % lookup", text_width("50 ", 10.0), 10.0);
-        assert_eq!(units, ["50\u{a0}%", "lookup"]);
+        let parts = kept_together("load factor 0.9, 50 % lookup, 2 threads");
+        assert_eq!(
+            parts,
+            [
+                "load",
+                "factor",
+                "0.9,",
+                "50\u{a0}%\u{a0}lookup,",
+                "2\u{a0}threads"
+            ]
+        );
     }
 
     #[test]

@@ -183,7 +183,11 @@ mod tests {
     /// Nothing is between two numbers of threads.
     #[test]
     fn two_places_are_drawn_in_rows() {
-        let svg = render(&rows(&["lock-free", "segment-lock"], &[1, 2], &["insert"]), None).unwrap();
+        let svg = render(
+            &rows(&["lock-free", "segment-lock"], &[1, 2], &["insert"]),
+            None,
+        )
+        .unwrap();
         assert!(svg.contains(">threads:<") && !svg.contains("<polyline points=\"0"));
         // Of the key, and of each subject.
         assert_eq!(marks(&svg), [2, 2, 2]);
