@@ -152,7 +152,8 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     if options.log || options.linear {
         figure.scale(options.log)?;
     }
-    (figure.width, figure.is_bare) = (options.width, options.bare);
+    let figure = figure.at(options.width);
+    let figure = if options.bare { figure.bare() } else { figure };
     let svg = figure.render();
     match format {
         Format::Svg => files::write(&out, &svg)?,

@@ -48,12 +48,7 @@ pub(super) fn below(
             .for_each(|value| tick(canvas, value, SMALL_TICK));
     }
     let mut free = f64::NEG_INFINITY;
-    for value in numbered(
-        axis,
-        span,
-        measured,
-        ((frame.right - frame.left) / 26.0).max(3.0),
-    ) {
+    for value in numbered(axis, span, measured, (frame.right - frame.left) / 20.0) {
         let x = span.place(value);
         if !axis.as_measured && x > frame.left + 0.1 {
             canvas.line([(x, frame.top), (x, bottom)], GRID);

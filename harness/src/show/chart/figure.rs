@@ -22,8 +22,6 @@ pub const COLUMN: f64 = 3.5;
 const MARGIN: f64 = 4.0;
 /// Between panels, where numbers of the horizontal axis may stand out.
 const GAP: f64 = 11.0;
-/// The narrowest plot.
-const NARROWEST: f64 = 70.0;
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -36,9 +34,9 @@ pub struct Figure {
     /// The panels, row by row.
     pub(crate) panels: Vec<Panel>,
     /// Width in inches.
-    pub(crate) width: f64,
+    width: f64,
     /// Whether title and caption are left out.
-    pub(crate) is_bare: bool,
+    is_bare: bool,
 }
 
 /// How panels are laid out side by side.
@@ -68,6 +66,20 @@ impl Figure {
             panels,
             width: PAGE,
             is_bare: false,
+        }
+    }
+
+    /// Returns the same figure for another width, in inches.
+    pub fn at(&self, width: f64) -> Self {
+        let figure = self.clone();
+        Self { width, ..figure }
+    }
+
+    /// Leaves out title and caption, as a paper has its own.
+    pub fn bare(self) -> Self {
+        Self {
+            is_bare: true,
+            ..self
         }
     }
 
@@ -180,7 +192,9 @@ impl Figure {
                 plot,
             }
         };
-        let fits = |grid: &Grid| grid.plot >= NARROWEST;
+        let narrowest = self.panels.iter().map(Panel::narrowest);
+        let narrowest = narrowest.fold(0.0, f64::max);
+        let fits = |grid: &Grid| grid.plot >= narrowest;
         let most = (1..=count).rev().map(of).find(fits);
         let most = most.map_or(1, |grid| grid.columns);
         of(count.div_ceil(count.div_ceil(most)))
@@ -251,6 +265,15 @@ impl Panel {
     /// Returns the axis below the plot.
     fn across(&self) -> &super::panel::Axis {
         if self.in_rows { &self.y } else { &self.x }
+    }
+
+    /// Returns the width that a plot needs: the more lines, the more.
+    fn narrowest(&self) -> f64 {
+        if self.in_rows {
+            76.0
+        } else {
+            (9.0 * self.lines.len() as f64).max(70.0)
+        }
     }
 
     fn height(&self, plot: f64, rows: &[f64]) -> f64 {

@@ -53,3 +53,17 @@ fn with_fonts(svg: &str, mut fonts: Database) -> Result<Vec<u8>> {
     svg2pdf::to_pdf(&tree, ConversionOptions::default(), page)
         .map_err(|error| anyhow!("cannot write the figure as PDF: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_fonts_is_told_so() {
+        let error = with_fonts("<svg/>", Database::new())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("has none"), "{error}");
+        assert!(error.contains("--format svg"), "{error}");
+    }
+}

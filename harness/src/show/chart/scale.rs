@@ -112,7 +112,7 @@ impl Span {
         let decades = (self.to / self.from).log10();
         let steps: &[f64] = match decades {
             ..0.6 => return self.even(about),
-            ..2.0 => &[1.0, 2.0, 5.0],
+            ..2.5 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
         };
         let every = (decades / about).ceil().max(1.0) as i32;
