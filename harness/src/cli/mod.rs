@@ -80,16 +80,12 @@ enum Command {
     /// without the features `steps` and `simulation`. All cores are taken to be equally far from one
     /// another, at the median of the hand-overs.
     Calibrate(calibration::Options),
-    /// Redraw the figure of a CSV file.
-    Plot {
-        /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
-        /// `cuckoo-hashing` or `growth`; theory.csv, targets.csv, soak.csv and describe.csv have no figure. Title and
-        /// caption come from NAME.machine.toml beside it.
-        csv: PathBuf,
-        /// The figure to write; by default NAME.svg beside the CSV file.
-        #[arg(long, value_name = "FILE.svg")]
-        out: Option<PathBuf>,
-    },
+    /// Redraw the figure of a CSV file, for a page or a paper.
+    ///
+    /// Without options, draws what a run draws. For a column of a paper, which has its own caption:
+    ///
+    /// `harness plot results/quick.csv --bare --width column --format pdf`
+    Plot(plot::Options),
     /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
     /// them.
     ///
@@ -225,7 +221,7 @@ impl Command {
             Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
             // All they print is the name of the file they write.
-            Self::Plot { .. } | Self::Report { .. } | Self::Numbers { .. } => false,
+            Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
         }
     }
 }
@@ -274,7 +270,7 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
             options,
         } => simulate::simulate(registry, &experiments, &options),
         Command::Calibrate(options) => calibration::calibrate(registry, &options),
-        Command::Plot { csv, out } => plot::plot(&csv, out),
+        Command::Plot(options) => plot::plot(&options),
         Command::Reproduce {
             quick: _,
             full,

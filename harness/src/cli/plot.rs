@@ -1,10 +1,12 @@
 //! The `plot` command: redraws the figure of a CSV file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::{Args, ValueEnum};
 
 use crate::run::ending::Ending;
+use crate::show::chart::{COLUMN, PAGE, pdf};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
@@ -15,14 +17,97 @@ use crate::studies::kinds::{NoResults, read_any};
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
                      `growth` leave";
 
-pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
+    /// `cuckoo-hashing` or `growth`; theory.csv and describe.csv have no figure. Title and
+    /// caption come from NAME.machine.toml beside it.
+    csv: PathBuf,
+    /// The figure to write; by default NAME.svg beside the CSV file, or NAME.pdf.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The kind of file; by default what the ending of --out says. PDF needs a font of this
+    /// machine, which becomes part of the file.
+    #[arg(long, value_name = "KIND")]
+    format: Option<Format>,
+    /// Leave out title and caption, as a paper has its own.
+    #[arg(long)]
+    bare: bool,
+    /// Width for which it is laid out: a column (3.5 inches), a page (7), or so many inches, 2 to
+    /// 20. No text is smaller than 6 points at this width, so include it unscaled.
+    #[arg(long, value_name = "column|page|INCHES", default_value = "page", value_parser = inches)]
+    width: f64,
+    /// Draw only these subjects.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    subjects: Vec<String>,
+    /// Draw only these panels: numbers from 1, or names, such as those of workloads in the CSV
+    /// file.
+    #[arg(long, value_name = "PANEL", value_delimiter = ',')]
+    panels: Vec<String>,
+    /// Lay out what was measured by its logarithm; without --log and --linear, values more than
+    /// twenty times apart are, and those that have rows of their own.
+    #[arg(long, conflicts_with = "linear")]
+    log: bool,
+    /// Lay out what was measured evenly, from zero.
+    #[arg(long)]
+    linear: bool,
+    /// Draw throughput over that at the lowest number of threads, taken within rounds, and a line
+    /// where it would be if each thread were as fast as one alone. Only for sweeps over threads.
+    #[arg(long)]
+    speedup: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Format {
+    Svg,
+    Pdf,
+}
+
+impl Format {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Pdf => "pdf",
+        }
+    }
+}
+
+fn inches(text: &str) -> Result<f64> {
+    match (text, text.parse()) {
+        ("column", _) => Ok(COLUMN),
+        ("page", _) => Ok(PAGE),
+        (_, Ok(inches)) if (2.0..=20.0).contains(&inches) => Ok(inches),
+        _ => bail!("write `column`, `page`, or a number of inches from 2 to 20"),
+    }
+}
+
+impl Options {
+    /// Returns the file to write, and its kind.
+    fn out(&self, beside: PathBuf) -> Result<(PathBuf, Format)> {
+        let Some(out) = &self.out else {
+            let format = self.format.unwrap_or(Format::Svg);
+            return Ok((beside.with_extension(format.ending()), format));
+        };
+        let ending = out.extension().and_then(|ending| ending.to_str());
+        let of_ending = [Format::Svg, Format::Pdf]
+            .into_iter()
+            .find(|of| ending == Some(of.ending()));
+        match (of_ending, self.format) {
+            (Some(format), None) => Ok((out.clone(), format)),
+            (Some(format), Some(asked)) if format == asked => Ok((out.clone(), format)),
+            (_, asked) => bail!(
+                "--out: the name of the figure, {}, must end in .{}",
+                out.display(),
+                asked.map_or("svg or .pdf", Format::ending)
+            ),
+        }
+    }
+}
+
+pub(super) fn plot(options: &Options) -> Result<Ending> {
+    let csv = &options.csv;
     let beside = Outputs::beside(csv);
-    let out = out.unwrap_or(beside.figure);
-    ensure!(
-        out.extension().is_some_and(|extension| extension == "svg"),
-        "--out: the name of the figure, {}, must end in .svg",
-        out.display()
-    );
+    let (out, format) = options.out(beside.figure)?;
     let rows = read_any(csv).map_err(|error| {
         if error.is::<NoResults>() {
             anyhow!("{error}; {DRAWN}")
@@ -48,11 +133,32 @@ pub(super) fn plot(csv: &Path, out: Option<PathBuf>) -> Result<Ending> {
         note!("note: {}: {missing}", csv.display());
     }
     let cannot = || format!("cannot draw {}", csv.display());
-    let figure = rows.figure(sidecar.as_ref()).with_context(cannot)?;
-    let figure = figure
-        .context("formulas and measurements have no figure; `harness report` shows them as a table")
-        .with_context(cannot)?;
-    files::write(&out, &figure.render().with_context(cannot)?)?;
+    let figure = match options.speedup {
+        true => rows
+            .speedup(sidecar.as_ref())
+            .with_context(cannot)?
+            .context("--speedup: only the rows of a sweep over numbers of threads have a speedup"),
+        false => rows.figure(sidecar.as_ref()).with_context(cannot)?.context(
+            "formulas and measurements have no figure; `harness report` shows them as a table",
+        ),
+    };
+    let mut figure = figure.with_context(cannot)?;
+    if !options.panels.is_empty() {
+        figure.keep_panels(&options.panels)?;
+    }
+    if !options.subjects.is_empty() {
+        figure.keep_subjects(&options.subjects)?;
+    }
+    if options.log || options.linear {
+        figure.scale(options.log)?;
+    }
+    let figure = figure.at(options.width);
+    let figure = if options.bare { figure.bare() } else { figure };
+    let svg = figure.render();
+    match format {
+        Format::Svg => files::write(&out, &svg)?,
+        Format::Pdf => files::write(&out, pdf(&svg).with_context(cannot)?)?,
+    }
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

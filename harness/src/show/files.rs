@@ -19,14 +19,14 @@ impl Staged {
     /// # Errors
     ///
     /// Fails if the file cannot be written completely; nothing is left of it then.
-    pub fn write(place: &Path, text: &str) -> Result<Self> {
+    pub fn write(place: &Path, contents: impl AsRef<[u8]>) -> Result<Self> {
         let mut new = place.as_os_str().to_owned();
         new.push(".new");
         let staged = Self {
             new: new.into(),
             place: place.to_owned(),
         };
-        fs::write(&staged.new, text).with_context(|| staged.cannot_write())?;
+        fs::write(&staged.new, contents).with_context(|| staged.cannot_write())?;
         Ok(staged)
     }
 
@@ -55,8 +55,8 @@ impl Drop for Staged {
 /// # Errors
 ///
 /// Fails if the file cannot be written; the message names it.
-pub fn write(place: &Path, text: &str) -> Result<()> {
-    Staged::write(place, text)?.publish()
+pub fn write(place: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    Staged::write(place, contents)?.publish()
 }
 
 /// Creates a directory if it does not exist.

@@ -46,7 +46,14 @@ pub trait Rows {
     /// # Errors
     ///
     /// Fails if there are no rows to draw.
-    fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
+
+    /// See [`Shown::speedup`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is only one number of threads.
+    fn speedup(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
 
     /// See [`Shown::story`].
     fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
@@ -71,8 +78,12 @@ impl<R: Shown> Rows for Vec<R> {
         R::sheet(self, sidecar, judge)
     }
 
-    fn figure<'a>(&'a self, sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
         R::figure(self, sidecar)
+    }
+
+    fn speedup(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        R::speedup(self, sidecar)
     }
 
     fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {

@@ -185,6 +185,5 @@ fn figure(rows: &dyn Rows, outputs: &Outputs, sidecar: Option<&Sidecar>) -> Resu
             .with_context(|| format!("cannot read the figure {}", outputs.figure.display()));
     }
     let figure = rows.figure(sidecar)?;
-    let figure = figure.map_or(Ok(String::new()), |figure| figure.render());
-    figure.with_context(|| format!("cannot draw {}", outputs.csv.display()))
+    Ok(figure.map_or_else(String::new, |figure| figure.render()))
 }

@@ -68,7 +68,17 @@ pub trait Shown: Record {
     /// # Errors
     ///
     /// Fails if there is nothing to draw.
-    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>>;
+    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
+
+    /// Draws throughputs over those at the lowest number of threads. Returns `None` for rows that
+    /// have no such figure.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is only one number of threads.
+    fn speedup(_rows: &[Self], _sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        Ok(None)
+    }
 
     /// Returns what the rows say, in sentences.
     fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
@@ -249,10 +259,8 @@ fn end<R: Shown>(
     let is_stopped = stop.load(Ordering::Relaxed);
     sidecar.run.rows = Some(rows.len());
     sidecar.run.ended = (!is_stopped && measured.is_ok()).then(machine::now);
-    let figure = R::figure(rows, Some(&sidecar)).and_then(|figure| {
-        let figure = figure.map(|figure| figure.render());
-        figure.transpose()
-    });
+    let figure = R::figure(rows, Some(&sidecar));
+    let figure = figure.map(|figure| figure.map(|figure| figure.render()));
     let written = outputs::publish(directory, name, rows, &sidecar, figure.transpose());
     written.name();
     written.end(measured.context("rows measured before the error are kept"))?;

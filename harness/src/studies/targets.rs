@@ -235,7 +235,7 @@ impl Shown for Row {
         })
     }
 
-    fn figure<'a>(_: &'a [Self], _: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+    fn figure(_: &[Self], _: Option<&Sidecar>) -> Result<Option<Figure>> {
         Ok(None)
     }
 

@@ -73,6 +73,12 @@ impl Place {
     }
 }
 
+/// Returns the path of a committed result.
+pub(crate) fn committed(name: &str) -> String {
+    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+    top.join(name).display().to_string()
+}
+
 pub(crate) fn rows(csv: &str) -> usize {
     csv.lines().count() - 1
 }

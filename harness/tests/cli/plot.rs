@@ -5,7 +5,7 @@ use std::fs;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::place::{Place, TINY};
+use crate::place::{Place, TINY, committed};
 
 #[test]
 fn a_figure_is_drawn_again_from_its_files() {
@@ -87,7 +87,11 @@ fn a_figure_never_replaces_its_rows() {
     place
         .run(&["plot", "rows.csv", "--out", "rows.csv"])
         .code(1)
-        .stderr(contains("--out").and(contains(".svg")));
+        .stderr(contains("--out").and(contains("must end in .svg or .pdf")));
+    place
+        .run(&["plot", "rows.csv", "--format", "pdf", "--out", "rows.svg"])
+        .code(1)
+        .stderr(contains("must end in .pdf"));
     assert_eq!(place.text("rows.csv"), text);
 }
 
@@ -101,4 +105,104 @@ fn a_damaged_sidecar_is_named() {
         .run(&["plot", "rows.csv"])
         .code(1)
         .stderr(contains("rows.machine.toml"));
+}
+
+/// Draws the committed rows of this name with these options. Returns the SVG file.
+fn drawn(name: &str, options: &[&str]) -> String {
+    let place = Place::new();
+    let csv = committed(name);
+    let mut arguments = vec!["plot", &csv, "--out", "drawn.svg"];
+    arguments.extend(options);
+    place.run(&arguments).success();
+    place.text("drawn.svg")
+}
+
+#[test]
+fn a_paper_gets_a_figure_of_its_width_without_words_around_it() {
+    let full = drawn("full.csv", &[]);
+    assert!(full.contains("width=\"7in\"") && full.contains("viewBox=\"0 0 504 "));
+    assert!(full.contains("font-weight=\"bold\"") && full.contains(">lock-free: "));
+    let bare = drawn("full.csv", &["--bare", "--width", "column"]);
+    assert!(bare.contains("width=\"3.5in\"") && bare.contains("viewBox=\"0 0 252 "));
+    assert!(!bare.contains("font-weight=\"bold\"") && !bare.contains(">lock-free: "));
+    // Those who cannot see it still are told what it is.
+    assert!(bare.contains("<title id=") && bare.contains("lock-free at 8: median "));
+    assert!(drawn("full.csv", &["--width", "5.2"]).contains("width=\"5.2in\""));
+    for width in ["wide", "1", "NaN"] {
+        Place::new()
+            .run(&["plot", &committed("full.csv"), "--width", width])
+            .code(2)
+            .stderr(contains("a number of inches from 2 to 20"));
+    }
+}
+
+#[test]
+fn subjects_and_panels_can_be_chosen() {
+    let svg = drawn(
+        "full.csv",
+        &["--subjects", "lock-free,roofline", "--panels", "insert,2"],
+    );
+    for text in [">lock-free<", ">roofline<", "2. Insert, from empty"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    for text in [">segment-lock<", ">global-lock<", "3. ", "Remove"] {
+        assert!(!svg.contains(text), "{text}");
+    }
+    for (option, value, known) in [
+        (
+            "--subjects",
+            "lock-free,nobody",
+            "lock-free, segment-lock, global-lock, roofline",
+        ),
+        (
+            "--panels",
+            "99",
+            "1 (lookup-hit), 2 (lookup-miss), 3 (insert)",
+        ),
+        ("--panels", "nothing", "7 (mix-0-50-50)"),
+    ] {
+        Place::new()
+            .run(&["plot", &committed("full.csv"), option, value])
+            .code(1)
+            .stderr(contains(option).and(contains(known)));
+    }
+}
+
+#[test]
+fn the_scale_can_be_chosen() {
+    let has_zero = |options: &[&str]| {
+        let options = [options, &["--panels", "insert"]].concat();
+        drawn("load-factor.csv", &options).contains(">0<")
+    };
+    assert!(has_zero(&[]) && has_zero(&["--linear"]) && !has_zero(&["--log"]));
+    Place::new()
+        .run(&["plot", &committed("stalls.csv"), "--log"])
+        .code(1)
+        .stderr(contains("--log").and(contains("has no zero")));
+}
+
+#[test]
+fn speedup_is_drawn_beside_the_ideal() {
+    let svg = drawn("full.csv", &["--speedup"]);
+    assert!(svg.contains(">speedup<") && svg.contains(">ideal<"));
+    for name in ["hits.csv", "growth.csv"] {
+        Place::new()
+            .run(&["plot", &committed(name), "--speedup"])
+            .code(1)
+            .stderr(contains("--speedup"));
+    }
+}
+
+#[test]
+fn a_figure_is_written_as_pdf_whose_text_is_text() {
+    let place = Place::new();
+    let csv = committed("memory.csv");
+    place
+        .run(&["plot", &csv, "--width", "column", "--out", "memory.pdf"])
+        .success();
+    let pdf = fs::read(place.path("memory.pdf")).unwrap();
+    assert!(pdf.starts_with(b"%PDF-"));
+    let text = String::from_utf8_lossy(&pdf);
+    // 3.5 inches, and a font that came along.
+    assert!(text.contains("/MediaBox [0 0 252 ") && text.contains("/FontFile"));
 }

@@ -1,113 +1,305 @@
-//! A figure: the title above, the caption below, and panels of equal size between them.
+//! A figure: the title and the key above, the caption below, and panels between them, as many side
+//! by side as have room.
 
-use anyhow::Result;
-use plotters::prelude::*;
-
-use super::panel::Panel;
-use super::parts::{MARGIN, drawing, write_lines};
-use super::text::{CAPTION_SIZE, TITLE_SIZE, line_height, wrap};
+use super::axes::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
+use super::key::{self, Entry};
+use super::machine::machine_line;
+use super::panel::{Panel, places};
+use super::style::Style;
+use super::svg::{Anchor, Canvas, Frame};
+use super::text::{
+    CAPTION_SIZE, TEXT_SIZE, TICK_SIZE, TITLE_SIZE, line_height, widest, wrap, wrap_title,
+};
+use super::{spoken, style};
+use crate::results::statistics::distinct;
 use crate::show::sidecar::Sidecar;
-use crate::wording::counted;
 
-/// The narrowest figure: in narrower ones, title and caption would break into too many lines.
-const MIN_WIDTH: u32 = 840;
+/// Width of a page's text in inches.
+pub const PAGE: f64 = 7.0;
+/// Width of a column in inches.
+pub const COLUMN: f64 = 3.5;
+
+const MARGIN: f64 = 4.0;
+/// Between panels, where numbers of the horizontal axis may stand out.
+const GAP: f64 = 11.0;
 
 /// A figure.
-pub struct Figure<'a> {
+#[derive(Clone, Debug)]
+pub struct Figure {
     pub(crate) title: String,
+    /// The question that it answers; may be empty.
+    pub(crate) question: String,
     /// Paragraphs of the caption.
     pub(crate) caption: Vec<String>,
-    /// Number of panels side by side.
-    pub(crate) columns: usize,
-    /// Width and height of a panel, without the names beside it; a figure of few panels may make
-    /// them wider.
-    pub(crate) size: (u32, u32),
     /// The panels, row by row.
-    pub(crate) panels: Vec<Panel<'a>>,
+    pub(crate) panels: Vec<Panel>,
+    /// Width in inches.
+    width: f64,
+    /// Whether title and caption are left out.
+    is_bare: bool,
 }
 
-impl Figure<'_> {
-    /// Renders the figure as the text of an SVG file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the plotting library cannot draw it.
-    pub fn render(&self) -> Result<String> {
-        let rows = self.panels.len().div_ceil(self.columns);
-        let names = self.panels.iter().map(Panel::label_width).max();
-        let panel_width = self.size.0 + names.unwrap_or_default();
-        let width = MIN_WIDTH.max(self.columns as u32 * panel_width);
-        let body_height = rows as u32 * self.size.1;
-        let inner_width = width as i32 - 2 * MARGIN;
-        let title = wrap(&self.title, inner_width, TITLE_SIZE);
-        let caption: Vec<_> = (self.caption.iter())
-            .flat_map(|line| wrap(line, inner_width, CAPTION_SIZE))
-            .collect();
-        let top = MARGIN + line_height(TITLE_SIZE) * title.len() as i32;
-        let caption_height = line_height(CAPTION_SIZE) * caption.len() as i32;
-        let height = top as u32 + body_height + (caption_height + MARGIN) as u32;
+/// How panels are laid out side by side.
+struct Grid {
+    columns: usize,
+    /// Room for names and numbers at the left of each column.
+    beside: Vec<f64>,
+    /// Width of each plot.
+    plot: f64,
+}
 
-        let mut svg = String::new();
-        {
-            let root = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-            root.fill(&WHITE).map_err(drawing)?;
-            let (head, rest) = root.split_vertically(top);
-            let (body, foot) = rest.split_vertically(body_height);
-            write_lines(&head, &title, MARGIN / 2, TITLE_SIZE)?;
-            let areas = body.split_evenly((rows, self.columns));
-            for (panel, area) in self.panels.iter().zip(&areas) {
-                panel.draw(area)?;
-            }
-            write_lines(&foot, &caption, MARGIN / 2, CAPTION_SIZE)?;
-            root.present().map_err(drawing)?;
+impl Figure {
+    /// Creates a figure as wide as a page. Title, question and machine are those of the
+    /// description of the results, if there is one.
+    pub(crate) fn new(
+        title: &str,
+        mut caption: Vec<String>,
+        panels: Vec<Panel>,
+        sidecar: Option<&Sidecar>,
+    ) -> Self {
+        caption.extend(sidecar.map(machine_line));
+        let run = sidecar.map(|sidecar| &sidecar.run);
+        Self {
+            title: run.map_or(title, |run| &run.title).to_owned(),
+            question: run.map_or_else(String::new, |run| run.question.clone()),
+            caption,
+            panels,
+            width: PAGE,
+            is_bare: false,
         }
-        Ok(svg)
+    }
+
+    /// Returns the same figure for another width, in inches.
+    pub fn at(&self, width: f64) -> Self {
+        let figure = self.clone();
+        Self { width, ..figure }
+    }
+
+    /// Leaves out title and caption, as a paper has its own.
+    pub fn bare(self) -> Self {
+        Self {
+            is_bare: true,
+            ..self
+        }
+    }
+
+    /// Returns the names of all subjects, each once.
+    pub(super) fn subjects(&self) -> Vec<&str> {
+        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        distinct(lines.map(|line| &*line.subject))
+    }
+
+    /// Returns the places that rows have marks for: the same in all panels.
+    fn places_of_rows(&self) -> Vec<f64> {
+        let panels = self.panels.iter().filter(|panel| panel.in_rows);
+        places(panels.flat_map(|panel| &panel.lines))
+    }
+
+    /// Renders the figure as the text of an SVG file.
+    pub fn render(&self) -> String {
+        let subjects = self.subjects();
+        let styles = style::styles(&subjects);
+        let style = |subject: &str| -> Style {
+            let place = subjects.iter().position(|of| *of == subject);
+            styles[place.unwrap_or_default()]
+        };
+        let width = self.width * 72.0;
+        let inner = width - 2.0 * MARGIN;
+        let mut canvas = Canvas::default();
+        let mut y = MARGIN;
+        if !self.is_bare {
+            for line in wrap(&self.title, inner / 1.1, TITLE_SIZE) {
+                y += line_height(TITLE_SIZE);
+                canvas.title((MARGIN, y - 2.5), TITLE_SIZE, &line);
+            }
+            y += 4.0;
+        }
+        let (shared, own) = self.keys(style);
+        key::draw(&mut canvas, &shared, (MARGIN, y), inner);
+        y += key::height(&shared, inner);
+        let grid = self.grid(inner);
+        for row in 0..self.panels.len().div_ceil(grid.columns) {
+            y = self.draw_row(&mut canvas, (&grid, row), y, (&own, style));
+        }
+        if !self.is_bare {
+            let paragraphs = self.caption.iter();
+            for line in paragraphs.flat_map(|text| wrap(text, inner, CAPTION_SIZE)) {
+                y += line_height(CAPTION_SIZE);
+                canvas.text((MARGIN, y), CAPTION_SIZE, Anchor::Start, &line);
+            }
+            y += 2.0;
+        }
+        canvas.file((width, y + MARGIN), &self.title, &spoken::description(self))
+    }
+
+    /// Returns the key of all panels, and that of each: panels that have no subject in common need
+    /// keys of their own.
+    fn keys(&self, style: impl Fn(&str) -> Style) -> (Vec<Entry>, Vec<Vec<Entry>>) {
+        let has =
+            |panel: &Panel, subject: &str| panel.lines.iter().any(|line| line.subject == subject);
+        let is_like_first = |panel: &&Panel| {
+            panel
+                .lines
+                .iter()
+                .any(|line| has(&self.panels[0], &line.subject))
+        };
+        if self.panels.iter().all(|panel| is_like_first(&panel)) {
+            (
+                key::of(self.panels.iter(), style),
+                vec![Vec::new(); self.panels.len()],
+            )
+        } else {
+            let own = |panel| key::of([panel].into_iter(), &style);
+            (Vec::new(), self.panels.iter().map(own).collect())
+        }
+    }
+
+    /// Returns the panel to the left of this one, if it has the same rows or the same vertical axis.
+    fn like_left(&self, index: usize, columns: usize) -> bool {
+        if index.is_multiple_of(columns) {
+            return false;
+        }
+        let (left, panel) = (&self.panels[index - 1], &self.panels[index]);
+        let names = |panel: &Panel| -> Vec<String> {
+            panel
+                .lines
+                .iter()
+                .map(|line| line.subject.clone())
+                .collect()
+        };
+        match (left.in_rows, panel.in_rows) {
+            (true, true) => names(left) == names(panel),
+            (false, false) => left.y.name == panel.y.name,
+            _ => false,
+        }
+    }
+
+    /// Chooses as many columns as have room, and no more than fill all rows.
+    fn grid(&self, width: f64) -> Grid {
+        let count = self.panels.len().max(1);
+        let of = |columns: usize| {
+            let beside = |column: usize| {
+                let panels = (column..self.panels.len()).step_by(columns);
+                let widths =
+                    panels.map(|index| self.panels[index].beside(!self.like_left(index, columns)));
+                widths.fold(0.0, f64::max)
+            };
+            let beside: Vec<_> = (0..columns).map(beside).collect();
+            let plot = (width - beside.iter().sum::<f64>()) / columns as f64 - GAP;
+            Grid {
+                columns,
+                beside,
+                plot,
+            }
+        };
+        let narrowest = self.panels.iter().map(Panel::narrowest);
+        let narrowest = narrowest.fold(0.0, f64::max);
+        let fits = |grid: &Grid| grid.plot >= narrowest;
+        let most = (1..=count).rev().map(of).find(fits);
+        let most = most.map_or(1, |grid| grid.columns);
+        of(count.div_ceil(count.div_ceil(most)))
+    }
+
+    /// Draws a row of panels from `top` down. Returns where it ends.
+    fn draw_row(
+        &self,
+        canvas: &mut Canvas,
+        (grid, row): (&Grid, usize),
+        top: f64,
+        (keys, style): (&[Vec<Entry>], impl Fn(&str) -> Style + Copy),
+    ) -> f64 {
+        let first = row * grid.columns;
+        let panels = first..self.panels.len().min(first + grid.columns);
+        let titles =
+            |index: usize| wrap_title(&self.panels[index].title, grid.plot + GAP - 3.0, TEXT_SIZE);
+        let head = |index: usize| {
+            line_height(TEXT_SIZE) * titles(index).len() as f64
+                + key::height(&keys[index], grid.plot)
+        };
+        let is_named = |index: usize| {
+            let below = self.panels.get(index + grid.columns);
+            below.is_none_or(|below| below.across().name != self.panels[index].across().name)
+        };
+        let plot_top = top + 5.0 + panels.clone().map(head).fold(0.0, f64::max);
+        let rows = self.places_of_rows();
+        let height = |index: usize| self.panels[index].height(grid.plot, &rows);
+        let heights = panels.clone().map(height);
+        let bottom = plot_top + heights.fold(0.0, f64::max);
+        let mut left = MARGIN;
+        for (column, index) in panels.clone().enumerate() {
+            let panel = &self.panels[index];
+            left += grid.beside[column];
+            let frame = Frame {
+                left,
+                top: plot_top,
+                right: left + grid.plot,
+                bottom: if panel.in_rows {
+                    plot_top + height(index)
+                } else {
+                    bottom
+                },
+            };
+            let mut y = plot_top - head(index);
+            for line in titles(index) {
+                y += line_height(TEXT_SIZE);
+                canvas.text((left, y - 5.0), TEXT_SIZE, Anchor::Start, &line);
+            }
+            key::draw(canvas, &keys[index], (left, y - 3.0), grid.plot);
+            let is_leftmost = !self.like_left(index, grid.columns);
+            if panel.in_rows {
+                panel.draw_rows(canvas, frame, (&rows, is_named(index), is_leftmost), style);
+            } else {
+                let name = is_leftmost.then(|| panel.beside(false) + 1.5);
+                panel.draw_lines(canvas, frame, (is_named(index), name), style);
+            }
+            left += grid.plot + GAP;
+        }
+        let names = panels.filter(|&index| is_named(index));
+        let names = names.map(|index| self.panels[index].across().height_of_name(grid.plot));
+        let foot = names.fold(0.0, f64::max);
+        bottom + NUMBERS_BELOW + foot + 3.0
     }
 }
 
-/// Describes what the run was measured with.
-pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
-    let (machine, run) = (&sidecar.machine, &sidecar.run);
-    let simulated = match &run.simulated[..] {
-        [] => String::new(),
-        machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
-    };
-    format!(
-        "{simulated}{}, {}{}{}. {}. {}. {}.",
-        machine.processor,
-        counted(machine.cores, "core"),
-        match machine.threads_per_core {
-            1 => String::new(),
-            threads => format!(" with {threads} hardware threads each"),
-        },
-        if machine.hypervisor == "present" {
-            ", virtual machine"
-        } else {
-            ""
-        },
-        sidecar
-            .compiler
-            .rustc
-            .split(" (")
-            .next()
-            .unwrap_or_default(),
-        sources(sidecar),
-        run.started.split('T').next().unwrap_or_default(),
-    )
-}
+impl Panel {
+    /// Returns the axis below the plot.
+    fn across(&self) -> &super::panel::Axis {
+        if self.in_rows { &self.y } else { &self.x }
+    }
 
-/// Describes what measured: the commit of the harness, preceded by the program if it is another.
-fn sources(sidecar: &Sidecar) -> String {
-    let harness = &sidecar.harness;
-    match &sidecar.program {
-        Some(program) if program != harness => format!(
-            "{} {}, commit {}; {}, commit {}",
-            program.name,
-            program.version.split(':').next().unwrap_or_default(),
-            program.short(),
-            harness.name,
-            harness.short()
-        ),
-        _ => format!("Commit {}", harness.short()),
+    /// Returns the width that a plot needs: the more lines, the more.
+    fn narrowest(&self) -> f64 {
+        if self.in_rows {
+            76.0
+        } else {
+            (9.0 * self.lines.len() as f64).max(70.0)
+        }
+    }
+
+    fn height(&self, plot: f64, rows: &[f64]) -> f64 {
+        if self.in_rows {
+            self.height_of_rows(rows)
+        } else {
+            (0.72 * plot).clamp(80.0, 180.0)
+        }
+    }
+
+    /// Returns the width of numbers and, if it is named, the name at the left of the plot.
+    fn beside(&self, is_named: bool) -> f64 {
+        if self.in_rows {
+            return if is_named { self.width_of_names() } else { 0.0 };
+        }
+        let frame = Frame {
+            left: 0.0,
+            top: 0.0,
+            right: 100.0,
+            bottom: 100.0,
+        };
+        let [_, y] = self.spans(frame);
+        let numbers = numbered_upwards(&self.y, &y, 100.0);
+        let numbers: Vec<_> = numbers.into_iter().map(self.y.label).collect();
+        widest(numbers.iter().map(String::as_str), TICK_SIZE)
+            + 5.0
+            + if is_named { NAME_BESIDE } else { 0.0 }
     }
 }

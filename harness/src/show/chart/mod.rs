@@ -1,19 +1,30 @@
-//! Draws rows as SVG figures: one file per kind of figure, and what they share.
+//! Draws rows as SVG figures: panels are data, and what they share draws them.
 //!
-//! A figure can be read without its CSV file: it has its title, an explanation of its lines and
+//! A figure has a physical width, and no text of it is smaller than 6 points at that width. By
+//! default it can be read without its CSV file: it has its title, an explanation of its lines and
 //! bars, the number of rounds and keys, and the machine. All figures share one visual language: a
-//! subject has the same colour and marker everywhere, and its name stands where its line ends.
+//! subject has the same colour and mark wherever no other of the figure has them.
 
-pub(crate) mod figure;
-pub(crate) mod panel;
+mod apart;
+mod axes;
+mod choice;
+mod figure;
+mod key;
+mod lines;
+mod machine;
+mod panel;
 pub(crate) mod parts;
-pub(crate) mod scale;
-pub(crate) mod style;
-pub(crate) mod text;
+mod pdf;
+mod rows;
+mod scale;
+mod spoken;
+mod style;
+mod svg;
+mod text;
 
-pub use figure::Figure;
-pub(crate) use figure::machine_line;
-pub(crate) use panel::{Axis, Interval, Line, Panel};
+pub use figure::{COLUMN, Figure, PAGE};
+pub(crate) use machine::machine_line;
+pub(crate) use panel::{Axis, Guide, Line, Look, Panel};
 pub use parts::duration;
+pub use pdf::pdf;
 pub(crate) use scale::Scale;
-pub(crate) use style::{Style, styles};

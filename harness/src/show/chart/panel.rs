@@ -1,56 +1,70 @@
-//! A panel: two axes, and lines between them, each with its name where it ends.
+//! What a panel shows: two axes, and lines between them. How it is drawn is said by `lines.rs` and
+//! `rows.rs`.
 
-use anyhow::Result;
-use plotters::prelude::*;
-
-use super::parts::{Area, Chart, draw_band, draw_line, drawing, label_lines, label_width, plain};
 use super::scale::Scale;
-use super::style::Style;
-use super::text::{TEXT_SIZE, text_style, text_width};
+use super::style::COLOURS;
+use crate::results::statistics::distinct;
 use crate::results::summary::Summary;
 
-/// Width in pixels of the vertical axis with its labels.
-const Y_AREA: u32 = 66;
-
-/// Draws what a panel has besides axes and lines.
-pub(crate) type Extra<'a> = Box<dyn Fn(&mut Chart) -> Result<()> + 'a>;
-
 /// A panel of a figure.
-pub(crate) struct Panel<'a> {
+#[derive(Clone, Debug)]
+pub(crate) struct Panel {
+    /// Name by which `plot --panels` knows it, such as that of a workload; several may share it.
+    pub(crate) label: String,
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    pub(crate) lines: Vec<Line<'a>>,
-    /// Drawn under the grid.
-    pub(crate) under: Option<Extra<'a>>,
-    /// Drawn over the grid, and under the lines.
-    pub(crate) over: Option<Extra<'a>>,
+    pub(crate) lines: Vec<Line>,
+    /// Curves to compare with, dashed.
+    pub(crate) guides: Vec<Guide>,
+    /// The places of this number or more are shaded, with this name in the key.
+    pub(crate) shade: Option<(f64, &'static str)>,
+    /// Whether each subject has a row of its own, with its points beside each other.
+    pub(crate) in_rows: bool,
 }
 
 /// An axis of a panel.
+#[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) name: String,
     pub(crate) scale: Scale,
-    /// Formats a value; steps are written unchanged.
+    /// Formats a value.
     pub(crate) label: fn(f64) -> String,
-    /// Approximate number of labels.
-    pub(crate) labels: usize,
+    /// Values that the axis includes, whatever was measured.
+    pub(crate) includes: Vec<f64>,
+    /// Whether only measured values are numbered.
+    pub(crate) as_measured: bool,
 }
 
-/// A line, with its name.
-pub(crate) struct Line<'a> {
-    pub(crate) style: Style<'a>,
+/// What is known of a subject.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) subject: String,
     pub(crate) points: Vec<(f64, Summary)>,
-    pub(crate) interval: Interval,
+    pub(crate) look: Look,
+    /// Single measurements.
+    pub(crate) dots: Vec<(f64, f64)>,
 }
 
-/// How the interval of each point of a line is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interval {
-    /// As a bar.
-    Bar,
-    /// All together as a band, suited to many points.
+/// How the points of a line are drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Look {
+    /// Joined, each with its interval as a bar.
+    Bars,
+    /// Joined, all intervals together as a band: suited to many points.
     Band,
+    /// Not joined: each reaches from the median to the 99.9th percentile, which stand in place of
+    /// the ends of an interval, with the 99th percentile, in place of the median, between them.
+    Reach,
+    /// Not joined, each with its interval as a bar, and its name beside it.
+    Named(Vec<String>),
+}
+
+/// A curve to compare with.
+#[derive(Clone, Debug)]
+pub(crate) struct Guide {
+    pub(crate) name: &'static str,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Axis {
@@ -59,97 +73,105 @@ impl Axis {
             name: name.into(),
             scale,
             label,
-            labels: 7,
+            includes: Vec::new(),
+            as_measured: false,
         }
     }
 
-    /// Creates an axis of steps, whose labels are the values themselves.
-    pub(crate) fn steps(name: impl Into<String>, places: Vec<f64>) -> Self {
-        Self::new(name, Scale::Steps(places), |place| place.to_string())
-    }
-}
-
-impl Line<'_> {
-    /// Returns the ends of all intervals.
-    pub(crate) fn values(&self) -> impl Iterator<Item = f64> + Clone {
-        let points = self.points.iter();
-        points.flat_map(|(_, summary)| [summary.low, summary.high])
-    }
-}
-
-impl<'a> Panel<'a> {
-    pub(crate) fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line<'a>>) -> Self {
+    /// Creates an axis on which only measured values are numbered.
+    pub(crate) fn measured(
+        name: impl Into<String>,
+        scale: Scale,
+        label: fn(f64) -> String,
+    ) -> Self {
         Self {
+            as_measured: true,
+            ..Self::new(name, scale, label)
+        }
+    }
+}
+
+impl Line {
+    pub(crate) fn new(subject: impl Into<String>, points: Vec<(f64, Summary)>) -> Self {
+        Self {
+            subject: subject.into(),
+            points,
+            look: Look::Bars,
+            dots: Vec::new(),
+        }
+    }
+}
+
+impl Panel {
+    pub(crate) fn new(
+        label: impl Into<String>,
+        title: impl Into<String>,
+        [x, y]: [Axis; 2],
+        lines: Vec<Line>,
+    ) -> Self {
+        Self {
+            label: label.into(),
             title: title.into(),
+            in_rows: is_for_rows(&x, &lines),
             x,
             y,
             lines,
-            under: None,
-            over: None,
+            guides: Vec::new(),
+            shade: None,
         }
+    }
+
+    /// Returns the places on the horizontal axis at which there are points, ascending.
+    pub(super) fn places(&self) -> Vec<f64> {
+        places(self.lines.iter())
+    }
+
+    /// Returns all values that are shown.
+    pub(super) fn values(&self) -> impl Iterator<Item = f64> + Clone {
+        self.lines.iter().flat_map(|line| {
+            let points = line.points.iter();
+            let ends = points.flat_map(|(_, of)| [of.low, of.high]);
+            ends.chain(line.dots.iter().map(|&(_, y)| y))
+        })
     }
 }
 
-impl Panel<'_> {
-    /// Returns the width of the names beside the panel.
-    pub(super) fn label_width(&self) -> u32 {
-        if self.lines.is_empty() {
-            0
-        } else {
-            label_width(self.lines.iter().map(|line| &line.style))
-        }
-    }
+/// Returns the places at which some lines have points, ascending.
+pub(super) fn places<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<f64> {
+    let points = lines.flat_map(|line| &line.points);
+    let mut places = distinct(points.map(|&(x, _)| x));
+    places.sort_unstable_by(f64::total_cmp);
+    places
+}
 
-    pub(super) fn draw(&self, area: &Area) -> Result<()> {
-        let beside = self.label_width().max(12);
-        let (width, _) = area.dim_in_pixel();
-        let plot_width = width as i32 - 90 - beside as i32;
-        // Not too wide for the panel.
-        let title_size = (1..=TEXT_SIZE + 1)
-            .rev()
-            .find(|&size| text_width(&self.title, size) <= width as i32 - 24);
-        let mut builder = ChartBuilder::on(area);
-        builder
-            .margin(12)
-            .margin_top(14)
-            .margin_right(beside)
-            .x_label_area_size(46)
-            .y_label_area_size(Y_AREA);
-        if !self.title.is_empty() {
-            builder.caption(&self.title, text_style(title_size.unwrap_or(1)));
-        }
-        let [x, y] = [&self.x, &self.y].map(|axis| axis.scale.coordinate(plot_width));
-        let mut chart = builder.build_cartesian_2d(x, y).map_err(drawing)?;
-        if let Some(under) = &self.under {
-            under(&mut chart)?;
-        }
-        let (write_x, write_y) = (|x: &f64| (self.x.label)(*x), |y: &f64| (self.y.label)(*y));
-        let mut mesh = chart.configure_mesh();
-        plain(&mut mesh)
-            .x_desc(&self.x.name)
-            .y_desc(&self.y.name)
-            .x_labels(self.x.labels)
-            .y_labels(self.y.labels)
-            .y_label_formatter(&write_y);
-        match self.x.scale {
-            Scale::Steps(_) => mesh.disable_x_mesh(),
-            _ => mesh.x_label_formatter(&write_x),
+/// More lines than there are colours cannot be followed.
+pub(super) const MANY: usize = COLOURS.len();
+
+/// Between two places there is nothing that a line could show, and more lines than there are
+/// colours cannot be followed.
+fn is_for_rows(x: &Axis, lines: &[Line]) -> bool {
+    const FEW: usize = 4;
+    let places = places(lines.iter()).len();
+    let are_bars = lines
+        .iter()
+        .all(|line| line.look == Look::Bars && line.dots.is_empty());
+    x.as_measured && are_bars && (places <= 2 || lines.len() > MANY && places <= FEW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_places_or_many_subjects_are_for_rows() {
+        let in_rows = |subjects: usize, places: usize| {
+            let point = |place: usize| (place as f64, Summary::of(vec![1.0]).unwrap());
+            let line = |_| Line::new("a", (1..=places).map(point).collect());
+            let x = Axis::measured("threads", Scale::Logarithmic, |of| of.to_string());
+            let y = Axis::new("speed", Scale::BySpread, |of| of.to_string());
+            Panel::new("", "", [x, y], (0..subjects).map(line).collect()).in_rows
         };
-        mesh.draw().map_err(drawing)?;
-        drop(mesh);
-        if let Some(over) = &self.over {
-            over(&mut chart)?;
-        }
-        for line in &self.lines {
-            match line.interval {
-                Interval::Bar => draw_line(&mut chart, &line.points, &line.style)?,
-                Interval::Band => draw_band(&mut chart, &line.points, &line.style)?,
-            }
-        }
-        let ends = self.lines.iter().filter_map(|line| {
-            let &(x, summary) = line.points.last()?;
-            Some((&line.style, (x, summary.median)))
-        });
-        label_lines(area, &chart, ends)
+        assert!(in_rows(3, 1) && in_rows(3, 2) && !in_rows(3, 3));
+        assert!(in_rows(9, 4) && !in_rows(9, 5) && !in_rows(8, 4));
     }
 }

@@ -1,143 +1,164 @@
-//! Axes: linear, logarithmic, or of equal steps.
-
-use std::ops::Range;
-
-use plotters::coord::combinators::LogCoord;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::*;
-
-use super::text::{TEXT_SIZE, text_width};
+//! Axes: linear or logarithmic, their ranges and their ticks.
 
 /// How values are laid out along an axis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// Evenly.
-    Linear(Range<f64>),
+    /// Evenly, from 0.
+    FromZero,
+    /// Evenly, from the smallest value to the largest.
+    Linear,
     /// By their logarithms.
-    Logarithmic(Range<f64>),
-    /// These values, as equal steps: the first at 0, the next at 1.
-    Steps(Vec<f64>),
+    Logarithmic,
+    /// As [`FromZero`](Self::FromZero), or by their logarithms if small values would otherwise lie
+    /// on the ground line.
+    BySpread,
 }
 
-impl Scale {
-    /// Returns a linear scale from 0 to a little more than the largest value.
-    pub(crate) fn from_zero(values: impl Iterator<Item = f64>, headroom: f64) -> Self {
-        Self::Linear(0.0..values.fold(0.0, f64::max).max(1e-3) * headroom)
-    }
+/// Values farther apart than this factor are laid out by their logarithms.
+const TOO_FAR: f64 = 20.0;
 
-    /// Returns a logarithmic scale from a little less than the smallest value above 0 to a little
-    /// more than the largest; `None` if no value is above 0.
-    pub(crate) fn logarithmic(values: impl Iterator<Item = f64>, headroom: f64) -> Option<Self> {
-        let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-        for value in values.filter(|value| *value > 0.0) {
-            (least, most) = (least.min(value), most.max(value));
-        }
-        (most > 0.0).then(|| Self::Logarithmic(least / headroom..most * headroom))
-    }
-
-    /// Returns the axis as the plotting library draws it, with `pixels` pixels for its labels.
-    pub(super) fn coordinate(&self, pixels: i32) -> Coordinate {
-        match self {
-            Self::Linear(range) => Coordinate::Linear(range.clone().into()),
-            Self::Logarithmic(range) => Coordinate::Logarithmic(range.clone().log_scale().into()),
-            Self::Steps(places) => Coordinate::Steps(Categories::fit(places, pixels)),
-        }
-    }
+/// An axis with its range of values, and where on the page that range is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) logarithmic: bool,
+    from: f64,
+    to: f64,
+    start: f64,
+    end: f64,
 }
 
-/// An axis as the plotting library draws it.
-pub(crate) enum Coordinate {
-    Linear(RangedCoordf64),
-    Logarithmic(LogCoord<f64>),
-    Steps(Categories),
-}
-
-impl Ranged for Coordinate {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        match self {
-            Self::Linear(axis) => axis.map(value, limit),
-            Self::Logarithmic(axis) => axis.map(value, limit),
-            Self::Steps(axis) => axis.map(value, limit),
-        }
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match self {
-            Self::Linear(axis) => axis.key_points(hint),
-            Self::Logarithmic(axis) => axis.key_points(hint),
-            Self::Steps(axis) => axis.key_points(hint),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        match self {
-            Self::Linear(axis) => axis.range(),
-            Self::Logarithmic(axis) => axis.range(),
-            Self::Steps(axis) => axis.range(),
-        }
-    }
-}
-
-impl ValueFormatter<f64> for Coordinate {
-    fn format_ext(&self, value: &f64) -> String {
-        match self {
-            Self::Linear(axis) => axis.format_ext(value),
-            Self::Logarithmic(_) => value.to_string(),
-            Self::Steps(axis) => axis.format_ext(value),
-        }
-    }
-}
-
-/// Numbers, of threads for example, as equal steps, the first at 0.
-pub(crate) struct Categories {
-    labels: Vec<String>,
-}
-
-impl Categories {
-    /// Omits labels evenly if not all fit the width.
-    fn fit(places: &[f64], width: i32) -> Self {
-        let width_of = |place: &f64| text_width(&place.to_string(), TEXT_SIZE) + 4;
-        let widest = places.iter().map(width_of).max().unwrap_or(1);
-        let room = (width / widest).max(1) as usize;
-        let every = places.len().div_ceil(room);
-        let label = |(index, place): (usize, &f64)| {
-            if index.is_multiple_of(every) {
-                place.to_string()
-            } else {
-                String::new()
-            }
+impl Span {
+    /// Lays the values out from `start` to `end` on the page.
+    pub(super) fn of(
+        scale: Scale,
+        values: impl Iterator<Item = f64> + Clone,
+        (start, end): (f64, f64),
+    ) -> Self {
+        let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
+        let above_zero = values.clone().filter(|&value| value > 0.0);
+        let least_above = above_zero.fold(f64::INFINITY, f64::min);
+        let least = values.fold(f64::INFINITY, f64::min);
+        let logarithmic = match scale {
+            Scale::FromZero | Scale::Linear => false,
+            Scale::Logarithmic => most > 0.0,
+            Scale::BySpread => least > 0.0 && most > TOO_FAR * least,
+        };
+        let (from, to) = if logarithmic {
+            (least_above, most)
+        } else if scale == Scale::Linear && least.is_finite() {
+            (least, most)
+        } else {
+            (0.0, most.max(1e-3))
+        };
+        // A single value is in the middle.
+        let (from, to) = match (from < to, logarithmic) {
+            (true, _) => (from, to),
+            (false, true) => (from / 2.0, to * 2.0),
+            (false, false) => (from - 1.0, to + 1.0),
         };
         Self {
-            labels: places.iter().enumerate().map(label).collect(),
+            logarithmic,
+            from,
+            to,
+            start,
+            end,
         }
     }
-}
 
-impl Ranged for Categories {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
-        let share = (value + 0.5) / self.labels.len() as f64;
-        start + (share * f64::from(end - start)).round() as i32
+    /// Leaves some room before the first and after the last value, as a share of the range.
+    pub(super) fn with_room(self, share: f64) -> Self {
+        let room = share * (self.position(self.to) - self.position(self.from));
+        let widened = |value: f64, by: f64| match self.logarithmic {
+            true => (self.position(value) + by).exp(),
+            false => value + by,
+        };
+        let is_from_zero = !self.logarithmic && self.from == 0.0;
+        Self {
+            from: widened(self.from, if is_from_zero { 0.0 } else { -room }),
+            to: widened(self.to, room),
+            ..self
+        }
     }
 
-    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
-        (0..self.labels.len()).map(|index| index as f64).collect()
+    fn position(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            value.max(f64::MIN_POSITIVE).ln()
+        } else {
+            value
+        }
     }
 
-    fn range(&self) -> Range<f64> {
-        -0.5..self.labels.len() as f64 - 0.5
+    /// Returns where a value is on the page; values outside the range are outside of the axis.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let [value, from, to] = [value, self.from, self.to].map(|value| self.position(value));
+        self.start + (value - from) / (to - from) * (self.end - self.start)
     }
-}
 
-impl ValueFormatter<f64> for Categories {
-    fn format_ext(&self, value: &f64) -> String {
-        self.labels[*value as usize].clone()
+    /// Returns where a value is on the page, at an end of the axis if it is outside the range.
+    pub(super) fn within(&self, value: f64) -> f64 {
+        self.place(value.clamp(self.from, self.to))
+    }
+
+    /// Returns the value in the middle of two on the page.
+    pub(super) fn between(&self, a: f64, b: f64) -> f64 {
+        f64::midpoint(self.place(a), self.place(b))
+    }
+
+    /// Returns the values that have a number, about so many.
+    pub(super) fn numbered(&self, about: f64) -> Vec<f64> {
+        if !self.logarithmic {
+            return self.even(about);
+        }
+        let decades = (self.to / self.from).log10();
+        let steps: &[f64] = match decades {
+            ..0.6 => return self.even(about),
+            ..2.5 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let every = (decades / about).ceil().max(1.0) as i32;
+        let all = self.of_decades(steps);
+        let fits = |value: &f64| steps.len() > 1 || value.log10().round() as i32 % every == 0;
+        all.into_iter().filter(fits).collect()
+    }
+
+    /// Returns the values of the small ticks of a logarithmic axis; of many decades, only those.
+    pub(super) fn small(&self) -> Vec<f64> {
+        const MANY: f64 = 5.0;
+        match (self.to / self.from).log10() {
+            _ if !self.logarithmic => Vec::new(),
+            MANY.. => self.of_decades(&[1.0]),
+            _ => self.of_decades(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
+        }
+    }
+
+    fn of_decades(&self, steps: &[f64]) -> Vec<f64> {
+        let decades = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
+        let values = decades.flat_map(|power| {
+            let of = move |&step: &f64| match power {
+                ..0 => step / 10_f64.powi(-power),
+                _ => step * 10_f64.powi(power),
+            };
+            steps.iter().map(of)
+        });
+        values.filter(|value| self.has(*value)).collect()
+    }
+
+    /// Returns even values at steps of 1, 2 or 5.
+    fn even(&self, about: f64) -> Vec<f64> {
+        let least = (self.to - self.from) / about;
+        let ten = 10_f64.powf(least.log10().floor());
+        let steps = [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * ten);
+        let step = steps.into_iter().find(|&step| step >= least * 0.999);
+        let step = step.unwrap_or(ten * 10.0);
+        let first = (self.from / step).ceil() as i64;
+        let last = (self.to / step).floor() as i64;
+        (first..=last).map(|number| number as f64 * step).collect()
+    }
+
+    /// Returns whether a value is within the range.
+    pub(super) fn has(&self, value: f64) -> bool {
+        let slack = 1e-9 * (self.to - self.from);
+        (self.from - slack..=self.to + slack).contains(&value)
     }
 }
 
@@ -145,14 +166,56 @@ impl ValueFormatter<f64> for Categories {
 mod tests {
     use super::*;
 
+    fn span(scale: Scale, values: &[f64]) -> Span {
+        Span::of(scale, values.iter().copied(), (0.0, 100.0))
+    }
+
     #[test]
-    fn labels_that_do_not_fit_are_left_out() {
-        let all: Vec<f64> = (1..=64).map(f64::from).collect();
-        let shown = |width| {
-            let labels = Categories::fit(&all, width).labels;
-            labels.into_iter().filter(|label| !label.is_empty()).count()
-        };
-        assert_eq!(shown(100_000), 64);
-        assert!((8..=16).contains(&shown(330)), "{}", shown(330));
+    fn values_are_at_their_true_places() {
+        let threads = span(Scale::Logarithmic, &[1.0, 2.0, 4.0, 16.0]);
+        assert_eq!(
+            [1.0, 2.0, 4.0, 16.0].map(|of| threads.place(of).round()),
+            [0.0, 25.0, 50.0, 100.0]
+        );
+        let loads = span(Scale::Linear, &[0.5, 0.9, 1.0]);
+        assert_eq!(
+            [0.5, 0.9, 1.0].map(|of| loads.place(of).round()),
+            [0.0, 80.0, 100.0]
+        );
+        assert_eq!(span(Scale::FromZero, &[5.0, 10.0]).place(5.0), 50.0);
+        assert_eq!(span(Scale::Linear, &[3.0]).place(3.0), 50.0);
+        assert_eq!(span(Scale::Logarithmic, &[3.0]).place(3.0).round(), 50.0);
+    }
+
+    #[test]
+    fn values_far_apart_are_laid_out_by_their_logarithms() {
+        let is_logarithmic = |values: &[f64]| span(Scale::BySpread, values).logarithmic;
+        assert!(!is_logarithmic(&[1.0, 20.0]) && is_logarithmic(&[1.0, 20.1]));
+        assert!(!is_logarithmic(&[0.0, 20.1]), "there is no zero on it");
+    }
+
+    #[test]
+    fn numbers_are_round_and_logarithms_have_small_ticks() {
+        assert_eq!(
+            span(Scale::FromZero, &[97.0]).numbered(5.0),
+            [0.0, 20.0, 40.0, 60.0, 80.0]
+        );
+        let far = span(Scale::Logarithmic, &[2.0, 3000.0]);
+        assert_eq!(far.numbered(5.0), [10.0, 100.0, 1000.0]);
+        assert_eq!(far.small().len(), 8 + 9 + 9 + 3);
+        assert_eq!(
+            span(Scale::Logarithmic, &[1.0, 10.0]).numbered(5.0),
+            [1.0, 2.0, 5.0, 10.0]
+        );
+        assert_eq!(
+            span(Scale::Logarithmic, &[0.9, 1.3]).numbered(5.0),
+            [0.9, 1.0, 1.1, 1.2, 1.3].map(|of: f64| (of * 10.0).round() * 0.1)
+        );
+        assert!(span(Scale::FromZero, &[9.0]).small().is_empty());
+        // At most as many as have room.
+        assert_eq!(
+            span(Scale::Logarithmic, &[1e-8, 1.0]).numbered(4.0).len(),
+            5
+        );
     }
 }

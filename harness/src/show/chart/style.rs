@@ -1,23 +1,29 @@
 //! How subjects look: the same colour and marker in every figure.
 
-use plotters::prelude::*;
+use super::svg::{Colour, WHITE};
+
+/// A mark in points.
+const UNIT: f64 = 0.4;
+
+/// The corners of a mark.
+pub(super) type Mark = &'static [(i32, i32)];
 
 /// The colours of Okabe and Ito, which can be told apart with any colour vision; grey replaces
 /// their yellow, which is too pale for lines.
-pub(crate) const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(0, 0, 0),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(128, 128, 128),
+pub(crate) const COLOURS: [Colour; 8] = [
+    Colour(0, 114, 178),
+    Colour(213, 94, 0),
+    Colour(0, 158, 115),
+    Colour(0, 0, 0),
+    Colour(204, 121, 167),
+    Colour(86, 180, 233),
+    Colour(230, 159, 0),
+    Colour(128, 128, 128),
 ];
 
-/// Seven markers and eight colours make 56 different pairs. Each marker is a polygon around (0, 0)
-/// in pixels, y growing downwards.
-const MARKERS: [&[(i32, i32)]; 7] = [
+/// Seven marks and eight colours make 56 different pairs. Each mark is a polygon around (0, 0), y
+/// growing downwards, in units of [`UNIT`].
+pub(super) const MARKS: [Mark; 7] = [
     &[
         (6, 2),
         (2, 6),
@@ -58,8 +64,9 @@ const MARKERS: [&[(i32, i32)]; 7] = [
     ],
 ];
 
-/// Subjects whose colour and marker are the same in every figure, whatever else is measured.
-const FIXED_STYLES: [&str; 45] = [
+/// Subjects that have the colour and mark of this number in every figure, unless an earlier one in
+/// the figure has that colour: then the first free one.
+const FIXED_STYLES: [&str; 51] = [
     "lock-free",
     "segment-lock",
     "global-lock",
@@ -105,39 +112,76 @@ const FIXED_STYLES: [&str; 45] = [
     "mutex-4",
     "mutex-8",
     "lock-free-copies",
+    "ours",
+    "ours-by-dcss",
+    "ours, epoch",
+    "crate kcas",
+    "crate mwcas",
+    "mutex",
 ];
 
 /// How a subject is drawn, in every panel.
-#[derive(Clone, Copy)]
-pub(crate) struct Style<'a> {
-    pub(crate) subject: &'a str,
-    pub(crate) colour: RGBColor,
-    pub(crate) marker: &'static [(i32, i32)],
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Style {
+    pub(super) colour: Colour,
+    pub(super) mark: Mark,
+    /// Whether it is drawn dashed, with open marks: another subject has its colour, too.
+    pub(super) open: bool,
 }
 
-impl<'a> Style<'a> {
-    /// Returns the style of this number, for a subject.
-    pub(crate) fn numbered(index: usize, subject: &'a str) -> Self {
-        Style {
-            subject,
-            colour: COLOURS[index % COLOURS.len()],
-            marker: MARKERS[index % MARKERS.len()],
-        }
+impl Style {
+    /// Returns the corners of the mark around a place.
+    pub(super) fn mark_at(&self, place: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
+        corners(self.mark, place)
+    }
+
+    /// Returns the colours inside and around the mark.
+    pub(super) fn paint(&self) -> [Colour; 2] {
+        [if self.open { WHITE } else { self.colour }, self.colour]
     }
 }
 
-pub(crate) fn styles<'a>(subjects: &[&'a str]) -> Vec<Style<'a>> {
-    let mut others = FIXED_STYLES.len()..;
-    let style = |&subject: &&'a str| {
-        let fixed = FIXED_STYLES.iter().position(|name| *name == subject);
-        let index = fixed.or_else(|| others.next()).unwrap_or_default();
-        Style::numbered(index, subject)
-    };
-    subjects.iter().map(style).collect()
+/// Returns the corners of a mark around a place.
+pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
+    let corners = mark.iter();
+    corners.map(move |&(right, down)| (x + UNIT * f64::from(right), y + UNIT * f64::from(down)))
 }
 
-pub(crate) fn marker(style: &Style) -> Polygon<(i32, i32)> {
-    Polygon::new(style.marker.to_vec(), style.colour.filled())
+/// Returns the styles of the subjects of a figure, in their order. No two have both colour and mark
+/// in common; up to eight differ in colour.
+pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
+    let mut others = FIXED_STYLES.len()..;
+    let mut wanted: Vec<(usize, usize)> = (subjects.iter().enumerate())
+        .map(|(place, subject)| {
+            let fixed = FIXED_STYLES.iter().position(|name| name == subject);
+            (fixed.or_else(|| others.next()).unwrap_or_default(), place)
+        })
+        .collect();
+    wanted.sort_unstable();
+    let mut taken: Vec<(usize, Style)> = Vec::new();
+    for (index, place) in wanted {
+        let all = (0..COLOURS.len() * MARKS.len()).map(|step| {
+            // First the other colours, then the other marks.
+            let colour = COLOURS[(index + step) % COLOURS.len()];
+            let mark = MARKS[(index + step / COLOURS.len()) % MARKS.len()];
+            let open = taken.iter().any(|(_, other)| other.colour == colour);
+            Style { colour, mark, open }
+        });
+        let differs = |style: &Style| {
+            let alike = |other: &Style| (other.colour, other.mark) == (style.colour, style.mark);
+            !taken.iter().any(|(_, other)| alike(other))
+        };
+        let free: Vec<_> = all.filter(differs).collect();
+        let style = free.iter().find(|style| !style.open).or(free.first());
+        let first = Style {
+            colour: COLOURS[0],
+            mark: MARKS[0],
+            open: true,
+        };
+        taken.push((place, *style.unwrap_or(&first)));
+    }
+    taken.sort_unstable_by_key(|&(place, _)| place);
+    taken.into_iter().map(|(_, style)| style).collect()
 }
 
 #[cfg(test)]
@@ -146,22 +190,22 @@ mod tests {
 
     #[test]
     fn a_subject_keeps_its_style_whatever_else_is_drawn() {
-        let of = |subjects: &[&'static str]| {
-            let styles = styles(subjects);
-            let ours = styles
-                .iter()
-                .find(|style| style.subject == "segment-lock")
-                .unwrap();
-            (ours.colour, ours.marker)
-        };
-        let alone = of(&["segment-lock"]);
-        assert_eq!(of(&["roofline", "mine", "segment-lock"]), alone);
-        assert_eq!(of(&["lock-free", "segment-lock", "global-lock"]), alone);
+        let alone = styles(&["segment-lock"])[0];
+        assert_eq!(styles(&["roofline", "mine", "segment-lock"])[2], alone);
+        assert_eq!(
+            styles(&["lock-free", "segment-lock", "global-lock"])[1],
+            alone
+        );
+        // A ninth subject would have the colour of the first.
+        assert_eq!(
+            styles(&["atomic-cuckoo-filter", "lock-free"])[1],
+            styles(&["lock-free"])[0]
+        );
     }
 
     #[test]
     fn many_subjects_are_told_apart() {
-        let others = COLOURS.len() * MARKERS.len() - FIXED_STYLES.len();
+        let others = COLOURS.len() * MARKS.len() - FIXED_STYLES.len();
         let names: Vec<String> = (0..others)
             .map(|number| format!("subject-{number}"))
             .collect();
@@ -169,43 +213,38 @@ mod tests {
         names.extend(FIXED_STYLES);
         let styles = styles(&names);
         for (index, style) in styles.iter().enumerate() {
-            for other in &styles[..index] {
-                let same = style.colour == other.colour && style.marker == other.marker;
-                assert!(!same, "{} looks like {}", style.subject, other.subject);
+            for (other, name) in styles[..index].iter().zip(&names) {
+                let same = style.colour == other.colour && style.mark == other.mark;
+                assert!(!same, "{} looks like {name}", names[index]);
             }
         }
     }
 
-    /// Markers are small: where there are enough colours, nobody should need them.
+    /// Marks are small: where there are enough colours, nobody should need them.
     #[test]
     fn colours_alone_tell_the_subjects_of_a_figure_apart() {
         let directory =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
         let mut figures = 0;
-        for name in [
-            "quick",
-            "full",
-            "oversubscribed",
-            "stalls",
-            "hits",
-            "mixes",
-            "latency",
-        ] {
-            let file = directory.join(name).with_extension("toml");
+        for file in std::fs::read_dir(directory).unwrap() {
+            let file = file.unwrap().path();
             for experiment in crate::experiment::read(&file).unwrap() {
                 let subjects: Vec<_> = experiment.subjects.iter().map(String::as_str).collect();
+                if subjects.len() > COLOURS.len() {
+                    continue;
+                }
                 let styles = styles(&subjects);
                 for (index, style) in styles.iter().enumerate() {
                     let alike = styles[..index]
                         .iter()
-                        .find(|other| other.colour == style.colour);
-                    let alike = alike.map(|other| other.subject);
-                    assert_eq!(alike, None, "{} in {name}", style.subject);
+                        .position(|other| other.colour == style.colour);
+                    let alike = alike.map(|other| subjects[other]);
+                    assert_eq!(alike, None, "{} in {}", subjects[index], file.display());
                 }
                 figures += 1;
             }
         }
-        assert!(figures >= 7);
+        assert!(figures >= 20, "{figures}");
     }
 
     #[test]

@@ -1,38 +1,77 @@
-//! Text in charts: its sizes in pixels, its width, and where lines break.
+//! Text in charts: its sizes in points, its width, and where lines break.
 
-use plotters::prelude::*;
+pub(super) const TITLE_SIZE: f64 = 9.0;
+/// Of panels' titles, and of the key.
+pub(super) const TEXT_SIZE: f64 = 7.0;
+pub(super) const CAPTION_SIZE: f64 = 6.5;
+/// Of numbers at axes. No text is smaller: printed, it must be readable.
+pub(super) const TICK_SIZE: f64 = 6.2;
 
-pub(crate) const TITLE_SIZE: u32 = 21;
-pub(crate) const TEXT_SIZE: u32 = 15;
-pub(crate) const CAPTION_SIZE: u32 = 13;
-
-pub(crate) fn text_style<'a>(size: u32) -> TextStyle<'a> {
-    ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
+pub(super) fn line_height(size: f64) -> f64 {
+    size * 1.35
 }
 
-pub(crate) fn line_height(size: u32) -> i32 {
-    size as i32 * 7 / 5
+/// Estimates the width of a text, on the high side, as only the viewer knows the font.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    let width = |letter| match letter {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' => 0.33,
+        'f' | 'r' | 't' | '(' | ')' | '-' | ' ' | '/' => 0.4,
+        'm' | 'w' | 'M' | 'W' | '%' | '×' | '–' => 0.97,
+        'A'..='Z' => 0.7,
+        _ => 0.59,
+    };
+    size * text.chars().map(width).sum::<f64>()
 }
 
-/// Estimates the width of a text, on the high side, as only the viewer knows the font: half the
-/// size for each character.
-pub(crate) fn text_width(text: &str, size: u32) -> i32 {
-    text.chars().count() as i32 * size as i32 / 2
+/// Returns the width of the widest of these texts.
+pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>, size: f64) -> f64 {
+    let widths = texts.into_iter().map(|text| text_width(text, size));
+    widths.fold(0.0, f64::max)
 }
 
-/// Breaks a text between words so that each line fits the width.
-pub(crate) fn wrap(text: &str, width: i32, size: u32) -> Vec<String> {
+/// Breaks a text between words, but not after a number, so that each line fits the width.
+pub(super) fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in kept_together(text) {
         match lines.last_mut() {
             Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
+}
+
+/// Returns the words of a text, each number with its unit and what it counts.
+fn kept_together(text: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut is_number = false;
+    for word in text.split_whitespace() {
+        match parts.last_mut() {
+            Some(part) if is_number => {
+                part.push('\u{a0}');
+                part.push_str(word);
+            }
+            _ => parts.push(word.to_owned()),
+        }
+        is_number = word == "%" || word.parse::<f64>().is_ok();
+    }
+    parts
+}
+
+/// Breaks a title, if it does not fit, before what it says in brackets.
+pub(super) fn wrap_title(text: &str, width: f64, size: f64) -> Vec<String> {
+    match text.find(" (") {
+        Some(bracket) if text_width(text, size) > width => {
+            let (what, remark) = text.split_at(bracket);
+            let mut lines = wrap(what, width, size);
+            lines.extend(wrap(remark.trim_start(), width, size));
+            lines
+        }
+        _ => wrap(text, width, size),
+    }
 }
 
 #[cfg(test)]
@@ -42,8 +81,28 @@ mod tests {
     #[test]
     fn long_text_is_broken_between_words() {
         let text = "one two three four five six";
-        let lines = wrap(text, text_width("one two three", 10), 10);
+        let lines = wrap(text, text_width("one two three", 10.0), 10.0);
         assert_eq!(lines, ["one two three", "four five six"]);
-        assert_eq!(wrap("", 100, 10), [""; 0]);
+        assert_eq!(wrap("", 100.0, 10.0), [""; 0]);
+        let parts = kept_together("load factor 0.9, 50 % lookup, 2 threads");
+        assert_eq!(
+            parts,
+            [
+                "load",
+                "factor",
+                "0.9,",
+                "50\u{a0}%\u{a0}lookup,",
+                "2\u{a0}threads"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_title_is_broken_before_its_brackets() {
+        let title = "Lookup, key present (load factor 0.9)";
+        let width = text_width("Lookup, key present (load", 10.0);
+        let lines = wrap_title(title, width, 10.0);
+        assert_eq!(lines, ["Lookup, key present", "(load factor 0.9)"]);
+        assert_eq!(wrap_title(title, 1000.0, 10.0), [title]);
     }
 }

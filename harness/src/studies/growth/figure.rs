@@ -4,14 +4,11 @@
 use anyhow::{Context, Result};
 
 use crate::show::chart::parts::{BANDS, duration, rounded};
-use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line, styles};
+use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
 use crate::studies::growth::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::wording::counted;
 use crate::wording::grouped;
-
-/// Width and height of a panel, without the names of lines beside it.
-const PANEL: (u32, u32) = (330, 320);
 
 /// What the panels show, row by row.
 const PANELS: [Quantity; 6] = [
@@ -24,7 +21,7 @@ const PANELS: [Quantity; 6] = [
 ];
 
 /// Draws the figure.
-pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let first = rows.first().context("there are no rows to draw")?;
     let results = GrowthRows(rows);
     let of = |subject: &&str| rows.iter().any(|row| row.subject == *subject);
@@ -43,18 +40,11 @@ pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'
     if let Some(sidecar) = sidecar {
         let meanings = sidecar.subjects.iter();
         caption.extend(meanings.map(|(name, meaning)| format!("{name}: {meaning}.")));
-        caption.push(machine_line(sidecar));
     }
-    let title = sidecar.map_or("Sets that grow", |sidecar| &sidecar.run.title);
-    Ok(Figure {
-        title: format!("{title} ({})", threads(first)),
-        caption,
-        columns: 3,
-        size: PANEL,
-        panels: PANELS
-            .map(|quantity| panel(quantity, results, &subjects))
-            .into(),
-    })
+    let panels = PANELS.map(|quantity| panel(quantity, results, &subjects));
+    let mut figure = Figure::new("Sets that grow", caption, panels.into(), sidecar);
+    figure.title += &format!(" ({})", threads(first));
+    Ok(figure)
 }
 
 /// Formats the number of threads, and whether there are more threads than cores.
@@ -67,44 +57,31 @@ fn threads(row: &Row) -> String {
     format!("{}{label}", counted(row.threads, "thread"))
 }
 
-fn panel<'a>(quantity: Quantity, results: GrowthRows, subjects: &[&'a str]) -> Panel<'a> {
+fn panel(quantity: Quantity, results: GrowthRows, subjects: &[&str]) -> Panel {
     let ends = results.ends();
-    let line = |style: Style<'a>| {
+    let line = |subject: &&str| {
         let point = |&keys: &u64| {
-            let summary = results.summary(style.subject, keys, quantity)?;
+            let summary = results.summary(subject, keys, quantity)?;
             Some((keys as f64, summary))
         };
         Line {
-            points: ends.iter().filter_map(point).collect(),
-            style,
-            interval: Interval::Band,
+            look: Look::Band,
+            ..Line::new(*subject, ends.iter().filter_map(point).collect())
         }
     };
-    let lines: Vec<_> = styles(subjects).into_iter().map(line).collect();
-    let values = || lines.iter().flat_map(Line::values);
-    let range = match (ends.first(), ends.last()) {
-        (Some(&first), Some(&last)) if first < last => first as f64..last as f64,
-        _ => {
-            let only = ends.first().copied().unwrap_or(1) as f64;
-            only / 2.0..only * 2.0
-        }
-    };
-    let from_zero = || Scale::from_zero(values(), 1.1);
-    let logarithmic = || Scale::logarithmic(values(), 1.3).unwrap_or_else(from_zero);
     let y = match quantity {
         quantity if quantity.is_good() => {
-            Axis::new("million operations per second", from_zero(), rounded)
+            Axis::new("million operations/s", Scale::FromZero, rounded)
         }
-        Quantity::BitsAKey => Axis::new("bits a key", logarithmic(), |bits| {
+        Quantity::BitsAKey => Axis::new("bits a key", Scale::Logarithmic, |bits| {
             grouped(bits.round() as u64)
         }),
-        _ => Axis::new("latency", logarithmic(), duration),
+        _ => Axis::new("latency", Scale::Logarithmic, duration),
     };
-    let x = Axis {
-        labels: 5,
-        ..Axis::new("keys in the set", Scale::Logarithmic(range), short)
-    };
-    Panel::new(capitalised(quantity.name()), x, y, lines)
+    let x = Axis::new("keys in the set", Scale::Logarithmic, short);
+    let title = capitalised(quantity.name());
+    let lines = subjects.iter().map(line).collect();
+    Panel::new(quantity.name(), title, [x, y], lines)
 }
 
 /// Formats a number of keys with the suffix that suits it.

@@ -4,97 +4,63 @@
 use anyhow::{Context, Result};
 
 use crate::results::summary::Summary;
-use crate::show::chart::parts::BARS;
-use crate::show::chart::{Axis, Figure, Interval, Line, Panel, Scale, Style, machine_line};
+use crate::show::chart::parts::{BARS, rounded};
+use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
 use crate::show::sidecar::Sidecar;
 use crate::studies::kcas::contest::{OWN_WORDS, SHARED_WORDS, Workload};
-use crate::studies::kcas::engines::{ENGINES, EngineInfo, MAX_ENTRIES};
+use crate::studies::kcas::engines::MAX_ENTRIES;
 use crate::studies::kcas::{Case, KcasRows, Row};
 use crate::wording::counted;
 
-/// Width and height of a panel, without the names of engines beside it.
-const PANEL: (u32, u32) = (290, 310);
-
 /// Draws the figure.
-pub(super) fn of<'a>(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let results = KcasRows(rows);
-    let threads = results.threads();
     let rounds = rows.iter().map(|row| row.round).max();
     let rounds = rounds.context("there are no rows to draw")?;
     let mut panels = Vec::new();
     for workload in Workload::ALL {
-        for (index, &threads) in threads.iter().enumerate() {
-            panels.push(panel(results, workload, threads, index == 0));
-        }
+        let threads = results.threads().into_iter();
+        panels.extend(threads.map(|threads| panel(results, workload, threads)));
     }
-    Ok(Figure {
-        title: sidecar
-            .map_or("Cost of K-CAS", |sidecar| &sidecar.run.title)
-            .to_owned(),
-        caption: caption(&results, rounds, sidecar),
-        columns: threads.len(),
-        size: PANEL,
-        panels,
-    })
+    let caption = caption(&results, rounds);
+    Ok(Figure::new("Cost of K-CAS", caption, panels, sidecar))
 }
 
-fn panel<'a>(results: KcasRows, workload: Workload, threads: usize, leftmost: bool) -> Panel<'a> {
-    let sizes: Vec<usize> = (1..=MAX_ENTRIES).collect();
-    // All panels of a workload share one scale, so that they can be compared.
-    let measured = results
-        .0
-        .iter()
-        .filter(|row| row.workload == workload.label());
-    let scale = Scale::logarithmic(measured.map(|row| row.mops), 1.25);
+fn panel(results: KcasRows, workload: Workload, threads: usize) -> Panel {
+    let label = workload.label();
+    let of_workload = results.0.iter().filter(|row| row.workload == label);
+    let speeds: Vec<_> = of_workload.map(|row| row.mops).collect();
     let points = |engine: &str| -> Vec<(f64, Summary)> {
-        let point = |&entries: &usize| {
+        let point = |entries: usize| {
             let case = Case {
-                workload: workload.label().into(),
+                workload: label.into(),
                 threads,
                 entries,
             };
             let summary = results.throughput(&case, engine)?;
             // A logarithmic axis has no zero.
-            (summary.low > 0.0).then_some(((entries - 1) as f64, summary))
+            (summary.low > 0.0).then_some((entries as f64, summary))
         };
-        sizes.iter().filter_map(point).collect()
+        (1..=MAX_ENTRIES).filter_map(point).collect()
     };
-    // An engine always looks the same, whichever others were measured.
-    let line = |(index, entry): (usize, &'static EngineInfo)| Line {
-        style: Style::numbered(index, entry.name),
-        points: points(entry.name),
-        interval: Interval::Bar,
+    let engines = results.engines().into_iter();
+    let title = match threads {
+        _ if results.oversubscribed(threads) && threads > 1 => {
+            format!("{label}, {threads} threads (more than cores)")
+        }
+        _ => format!("{label}, {}", counted(threads, "thread")),
     };
-    let names: Vec<_> = results.engines().iter().map(|entry| entry.name).collect();
-    let measured = |(_, entry): &(usize, &EngineInfo)| names.contains(&entry.name);
-    let lines = ENGINES.iter().enumerate().filter(measured).map(line);
-    Panel {
-        title: match threads {
-            _ if results.oversubscribed(threads) && threads > 1 => {
-                format!("{}, {threads} threads (more than cores)", workload.label())
-            }
-            _ => format!("{}, {}", workload.label(), counted(threads, "thread")),
-        },
-        x: Axis::steps(
-            "k: words of an operation",
-            sizes.iter().map(|&size| size as f64).collect(),
-        ),
-        y: Axis::new(
-            if leftmost {
-                "million operations per second"
-            } else {
-                ""
-            },
-            scale.unwrap_or(Scale::Linear(0.0..1.0)),
-            |mops| mops.to_string(),
-        ),
-        lines: lines.collect(),
-        under: None,
-        over: None,
-    }
+    let x = Axis::measured("k: words of an operation", Scale::Linear, rounded);
+    let y = Axis {
+        // All panels of a workload share one scale, so that they can be compared.
+        includes: speeds.into_iter().filter(|&mops| mops > 0.0).collect(),
+        ..Axis::new("million operations/s", Scale::Logarithmic, rounded)
+    };
+    let lines = engines.map(|engine| Line::new(engine.name, points(engine.name)));
+    Panel::new(label, title, [x, y], lines.collect())
 }
 
-fn caption(results: &KcasRows, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<String> {
+fn caption(results: &KcasRows, rounds: usize) -> Vec<String> {
     let mut how = format!(
         "An operation reads k words and increases each by one, all at one moment, again and again until it \
          succeeds. Disjoint: each thread has {OWN_WORDS} words of its own. Contended: all threads have the same \
@@ -115,6 +81,5 @@ fn caption(results: &KcasRows, rounds: usize, sidecar: Option<&Sidecar>) -> Vec<
             entry.name, entry.description, entry.guarantees
         ));
     }
-    lines.extend(sidecar.map(machine_line));
     lines
 }

@@ -254,7 +254,7 @@ impl Shown for Row {
         sheet::of(rows, judge)
     }
 
-    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
         figure::of(rows, sidecar).map(Some)
     }
 

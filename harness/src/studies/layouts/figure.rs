@@ -2,135 +2,87 @@
 //! information-theoretic bound and the Bloom filter.
 
 use anyhow::{Context, Result};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::show::chart::parts::{Chart, drawing};
-use crate::show::chart::style::COLOURS;
-use crate::show::chart::text::{CAPTION_SIZE, TEXT_SIZE, text_style};
-use crate::show::chart::{Axis, Figure, Panel, Scale, machine_line};
+use crate::results::summary::Summary;
+use crate::show::chart::{Axis, Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
 use crate::studies::layouts::Row;
 use crate::wording::grouped;
 
-const PANEL: (u32, u32) = (840, 460);
-const CURVES: [(&str, f64); 2] = [
-    // Bits per key for each halving of the rate.
-    ("least possible for any filter: log₂(1/ε)", 1.0),
-    ("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
-];
-
 /// Draws the figure.
-pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let first = rows.first().context("there are no rows to draw")?;
-    let mut caption = vec![format!(
-        "A point is a layout, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
+    let caption = vec![format!(
+        "A point is a layout of the filter, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
              factor planned for it. Bars: 95 % confidence, of {} lookups of absent keys; an open mark, where none \
              was wrong, stands at the rate of theory. Our filter can also remove keys, and uses what memory \
              the fingerprints leave for timestamps.",
         grouped(first.buckets as u64),
         grouped(first.absent),
     )];
-    caption.extend(sidecar.map(machine_line));
-    let title = sidecar.map_or("Layouts of the filter", |sidecar| &sidecar.run.title);
-    let most_bits = rows.iter().map(|row| row.bits_a_key).fold(0.0, f64::max) * 1.1;
-    let lowest = rows.iter().map(|row| row.rate_theory).fold(1.0, f64::min) / 10.0;
-    Ok(Figure {
-        title: title.to_owned(),
+    let of = |subject: &str, is_shown: fn(&&Row) -> bool| {
+        let shown = rows.iter().filter(is_shown);
+        let name = |row: &Row| format!("{}×{}", row.slots, row.bits);
+        Line {
+            look: Look::Named(shown.clone().map(name).collect()),
+            ..Line::new(subject, shown.map(point).collect())
+        }
+    };
+    let lines = [
+        of("lock-free", |row| row.wrong > 0),
+        of("none was wrong: rate of theory", |row| row.wrong == 0),
+    ];
+    let lines = lines.into_iter().filter(|line| !line.points.is_empty());
+    let panel = Panel {
+        guides: bounds(),
+        ..Panel::new("layouts", "", [bits_a_key(), rate()], lines.collect())
+    };
+    Ok(Figure::new(
+        "Layouts of the filter",
         caption,
-        columns: 1,
-        size: PANEL,
-        panels: vec![Panel {
-            title: String::new(),
-            x: bits_a_key(most_bits),
-            y: Axis::new(
-                "false positive rate ε",
-                Scale::Logarithmic(lowest..1.0),
-                |rate| format!("{rate:.0e}"),
-            ),
-            lines: Vec::new(),
-            under: None,
-            over: Some(Box::new(move |chart| {
-                draw(chart, rows, (most_bits, lowest))
-            })),
-        }],
-    })
+        vec![panel],
+        sidecar,
+    ))
 }
 
-/// Creates the horizontal axis.
-pub(crate) fn bits_a_key(most: f64) -> Axis {
-    Axis::new("bits a key", Scale::Linear(0.0..most), |bits| {
-        format!("{bits:.0}")
-    })
-}
-
-fn draw(chart: &mut Chart, rows: &[Row], (most_bits, lowest): (f64, f64)) -> Result<()> {
-    draw_bounds(chart, (most_bits, lowest))?;
-    let ours = COLOURS[0];
-    let shown = |row: &Row| match row.wrong {
+/// Returns the memory and the rate of a layout.
+fn point(row: &Row) -> (f64, Summary) {
+    let rate = match row.wrong {
         0 => row.rate_theory,
         _ => row.rate,
     };
-    chart
-        .draw_series(rows.iter().map(|row| {
-            let (lower, upper) = (row.rate_lower.max(lowest), row.rate_upper);
-            PathElement::new([(row.bits_a_key, lower), (row.bits_a_key, upper)], ours)
-        }))
-        .map_err(drawing)?;
-    chart
-        .draw_series(rows.iter().map(|row| {
-            let style = match row.wrong {
-                0 => ours.stroke_width(2),
-                _ => ours.filled(),
-            };
-            Circle::new((row.bits_a_key, shown(row)), 5, style)
-        }))
-        .map_err(drawing)?
-        .label("this filter, by layout")
-        .legend(move |(x, y)| Circle::new((x + 12, y), 5, ours.filled()));
-    // To the right, where there is no other point.
-    let is_taken = |row: &Row| {
-        rows.iter().any(|other| {
-            let right = other.bits_a_key - row.bits_a_key;
-            let above = (shown(other) / shown(row)).log10();
-            (0.5..3.0).contains(&right) && above.abs() < 0.2
-        })
+    let point = Summary {
+        count: 1,
+        min: rate,
+        median: rate,
+        max: rate,
+        low: row.rate_lower.max(rate / 10.0),
+        high: row.rate_upper,
+        by_chance: 1.0,
     };
-    chart
-        .draw_series(rows.iter().map(|row| {
-            let label = format!("{}×{}", row.slots, row.bits);
-            let (side, distance) = if is_taken(row) {
-                (HPos::Right, -9)
-            } else {
-                (HPos::Left, 9)
-            };
-            let beside = text_style(CAPTION_SIZE).pos(Pos::new(side, VPos::Center));
-            EmptyElement::at((row.bits_a_key, shown(row))) + Text::new(label, (distance, 0), beside)
-        }))
-        .map_err(drawing)?;
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE)
-        .border_style(RGBColor(205, 205, 205))
-        .label_font(text_style(TEXT_SIZE))
-        .draw()
-        .map_err(drawing)?;
-    Ok(())
+    (row.bits_a_key, point)
 }
 
-/// Draws the least memory possible for a rate, and that of a Bloom filter, from rate 1 down to the
-/// lowest shown.
-pub(crate) fn draw_bounds(chart: &mut Chart, (most_bits, lowest): (f64, f64)) -> Result<()> {
-    for (index, (label, bits_a_halving)) in CURVES.into_iter().enumerate() {
-        let colour = COLOURS[3 + 4 * index];
-        let end = most_bits.min(bits_a_halving * (1.0 / lowest).log2());
-        let curve = [0.0, end].map(|bits| (bits, (-bits / bits_a_halving).exp2()));
-        chart
-            .draw_series(LineSeries::new(curve, colour.stroke_width(2)))
-            .map_err(drawing)?
-            .label(label)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
-    }
-    Ok(())
+/// Creates the axis of memory.
+pub(crate) fn bits_a_key() -> Axis {
+    Axis::new("bits a key", Scale::FromZero, |bits| format!("{bits:.0}"))
+}
+
+/// Creates the axis of rates.
+pub(crate) fn rate() -> Axis {
+    Axis::new("false positive rate ε", Scale::Logarithmic, |rate| {
+        format!("{rate:.0e}")
+    })
+}
+
+/// Returns the least memory possible for a rate, and that of a Bloom filter.
+pub(crate) fn bounds() -> Vec<Guide> {
+    let bound = |name, bits_a_halving: f64| Guide {
+        name,
+        points: vec![(0.0, 1.0), (1000.0 * bits_a_halving, 0.5_f64.powi(1000))],
+    };
+    vec![
+        bound("least possible for any filter: log₂(1/ε)", 1.0),
+        bound("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
+    ]
 }

@@ -1,10 +1,10 @@
 //! The caption of the figure.
 
-use super::panel::far_apart;
+use super::panel::Shown;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results};
+use crate::results::statistics::{Axis, Results};
+use crate::show::chart::duration;
 use crate::show::chart::parts::BARS;
-use crate::show::chart::{duration, machine_line};
 use crate::show::sidecar::Sidecar;
 use crate::wording::{grouped, noun};
 
@@ -37,8 +37,8 @@ pub(super) fn untold(sidecar: &Sidecar) -> Option<String> {
 }
 
 /// Returns the lines under the panels.
-pub(super) fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<String> {
-    let mut lines = vec![how(results, sidecar)];
+pub(super) fn caption(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> Vec<String> {
+    let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
     if let Some(sidecar) = sidecar {
         if sidecar.compiler.steps {
@@ -50,7 +50,6 @@ pub(super) fn caption(results: &Results, sidecar: Option<&Sidecar>) -> Vec<Strin
         }
         lines.extend(untold(sidecar).filter(|_| results.timed()));
         lines.extend(described(results, sidecar));
-        lines.push(machine_line(sidecar));
     }
     lines
 }
@@ -74,7 +73,7 @@ fn described(results: &Results, sidecar: &Sidecar) -> Vec<String> {
 }
 
 /// Says what the lines are, how many rounds and keys they are made of, and what is marked.
-fn how(results: &Results, sidecar: Option<&Sidecar>) -> String {
+fn how(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> String {
     let rows = results.all();
     let rounds = rounds(results);
     let most = rounds.iter().copied().max().unwrap_or_default();
@@ -85,9 +84,20 @@ fn how(results: &Results, sidecar: Option<&Sidecar>) -> String {
         ("Keys", range(rows.iter().map(|row| row.keys)))
     };
     let mut how = format!(
-        "Lines: median of {} {}. {BARS} {what}: {numbers}",
+        "{} of {} {}.{} {what}: {numbers}",
+        if shown == Shown::Latency {
+            "Percentiles: median"
+        } else {
+            "Points: median"
+        },
         range(rounds.into_iter()),
         noun(most, "round"),
+        match shown {
+            Shown::Latency => " The table has their intervals.".into(),
+            Shown::Throughput => format!(" {BARS}"),
+            Shown::Speedup | Shown::OverControl =>
+                format!(" Ratios are taken within rounds. {BARS}"),
+        }
     );
     match sidecar {
         Some(sidecar) if !results.are_of_words() => how += &format!(" ({}).", sidecar.run.keys),
@@ -95,11 +105,7 @@ fn how(results: &Results, sidecar: Option<&Sidecar>) -> String {
     }
     let across_threads = matches!(results.axis(), Axis::Threads | Axis::Frozen);
     if across_threads && rows.iter().any(|row| row.oversubscribed) {
-        how += " Shaded: more threads than cores.";
-    }
-    let are_far_apart = |case: &Case| far_apart(results, case).is_some();
-    if !results.timed() && results.cases().iter().any(are_far_apart) {
-        how += " Logarithmic axis where one is 20 times as fast as another.";
+        how += " Oversubscribed: more threads than cores.";
     }
     if rows.iter().any(|row| !row.pinned) {
         how += " Threads were not all pinned.";

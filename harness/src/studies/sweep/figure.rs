@@ -1,63 +1,61 @@
-//! Draws the rows of a sweep as one figure: a panel for each workload, a line for each subject.
-//! Where operations were timed one by one, there is a panel for each workload and percentile of
-//! latency instead. The horizontal axis is the quantity that differs: see [`Results::of`].
+//! Draws the rows of a sweep as one figure: a panel for each workload, with a line or a row for each
+//! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::caption::caption;
-use super::panel::Drawn;
+use super::panel::{CONTROL, Drawn, Shown};
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::statistics::{Axis, Case, Results};
 use crate::show::chart::Figure;
 use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
 use crate::workload::latency::percent;
 
-/// Width and height of a panel, without the names of subjects beside it.
-const PANEL: (u32, u32) = (370, 330);
-
-/// Draws the figure.
-pub(super) fn of<'a>(rows: &'a [Row], sidecar: Option<&Sidecar>) -> Result<Figure<'a>> {
-    let experiment = &rows
-        .first()
-        .context("there are no rows to draw")?
-        .experiment;
+/// Draws latencies where operations were timed one by one, ratios where there is a control, and
+/// throughput otherwise.
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let results = Results::of(rows);
-    let quantities: &[Quantity] = if results.timed() {
-        &Quantity::LATENCIES[..3]
+    let shown = if results.timed() {
+        Shown::Latency
+    } else if results.subjects().contains(&CONTROL) {
+        Shown::OverControl
     } else {
-        &[Quantity::Throughput]
+        Shown::Throughput
     };
-    let mut drawn = Vec::new();
-    for case in results.cases() {
-        drawn.extend(quantities.iter().map(|&quantity| (case.clone(), quantity)));
-    }
-    let columns = match drawn.len() {
-        _ if results.timed() => quantities.len(),
-        4 => 2,
-        panels => panels.min(3),
+    draw(results, shown, sidecar)
+}
+
+/// Draws throughput over that at the lowest number of threads.
+///
+/// # Errors
+///
+/// Fails if the number of threads is not what differs.
+pub(super) fn speedup(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
+    let results = Results::of(rows);
+    let cases = results.cases();
+    let has_some = |case: &Case| results.places(case).len() > 1;
+    ensure!(
+        results.axis() == Axis::Threads && cases.iter().any(has_some),
+        "--speedup needs throughputs at several numbers of threads, which these rows have not"
+    );
+    draw(results, Shown::Speedup, sidecar)
+}
+
+fn draw(results: Results, shown: Shown, sidecar: Option<&Sidecar>) -> Result<Figure> {
+    let first = results.all().first().context("there are no rows to draw")?;
+    let panel = |case: Case| {
+        let title = panel_title(&results, &case, sidecar);
+        Drawn {
+            results,
+            case,
+            shown,
+        }
+        .panel(title)
     };
-    let panels = drawn
-        .into_iter()
-        .enumerate()
-        .map(|(index, (case, quantity))| {
-            let title = panel_title(&results, &case, sidecar);
-            let panel = Drawn {
-                results,
-                case,
-                quantity,
-            };
-            panel.panel(title, index % columns == 0)
-        });
-    Ok(Figure {
-        title: sidecar
-            .map_or(experiment, |sidecar| &sidecar.run.title)
-            .clone(),
-        caption: caption(&results, sidecar),
-        columns,
-        size: PANEL,
-        panels: panels.collect(),
-    })
+    let panels = results.cases().into_iter().map(panel).collect();
+    let caption = caption(&results, shown, sidecar);
+    Ok(Figure::new(&first.experiment, caption, panels, sidecar))
 }
 
 /// Describes what the threads do, and what is constant in the whole panel.
@@ -94,15 +92,12 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
 
 #[cfg(test)]
 mod tests {
-    use plotters::style::RGBColor;
-
     use super::*;
     use crate::results::record::sample;
-    use crate::show::chart::{Style, styles};
     use crate::studies::sweep::panel::OVERSUBSCRIBED;
 
     fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
-        of(rows, sidecar)?.render()
+        Ok(of(rows, sidecar)?.render())
     }
 
     /// Returns two rounds of every subject under every workload.
@@ -121,9 +116,14 @@ mod tests {
         rows
     }
 
-    fn colour(style: &Style) -> String {
-        let RGBColor(red, green, blue) = style.colour;
-        format!("#{red:02X}{green:02X}{blue:02X}")
+    /// Returns how many marks there are of each colour.
+    fn marks(svg: &str) -> Vec<usize> {
+        let marks = svg.lines().filter(|line| line.starts_with("<polygon"));
+        let mut colours: Vec<_> = marks
+            .filter_map(|line| line.split(" stroke=").nth(1)?.get(..9))
+            .collect();
+        colours.sort_unstable();
+        colours.chunk_by(|a, b| a == b).map(<[_]>::len).collect()
     }
 
     /// Words have neither inserts nor a load factor, nor do keys fill them; and what is said of three
@@ -174,46 +174,109 @@ mod tests {
         ] {
             assert!(svg.contains(text), "{text}");
         }
-        assert_eq!(
-            svg.matches("million operations per second").count(),
-            1,
-            "leftmost panel only"
-        );
-        for style in styles(&subjects) {
-            assert!(
-                svg.contains(&format!("\n{}\n", style.subject)),
-                "{}",
-                style.subject
-            );
-            // Two panels of three points, and a name, for each subject of this colour.
-            let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
-            let alike = styles(&subjects)
-                .iter()
-                .filter(|other| colour(other) == colour(&style))
-                .count();
-            assert_eq!(svg.matches(&marker).count(), 8 * alike, "{}", style.subject);
+        let named = svg.matches(">million operations/s<").count();
+        assert_eq!(named, 1, "leftmost panel only");
+        for subject in subjects {
+            assert_eq!(svg.matches(&format!(">{subject}<")).count(), 1, "{subject}");
         }
+        // Two panels of three points, and a name, for each subject.
+        assert_eq!(marks(&svg), [7, 7, 7]);
     }
 
-    /// The throughput is ten and a hundred times that of others, which are at 11 and 12.
+    /// Nothing is between two numbers of threads.
+    #[test]
+    fn two_places_are_drawn_in_rows() {
+        let svg = render(
+            &rows(&["lock-free", "segment-lock"], &[1, 2], &["insert"]),
+            None,
+        )
+        .unwrap();
+        assert!(svg.contains(">threads:<") && !svg.contains("<polyline points=\"0"));
+        // Of the key, and of each subject.
+        assert_eq!(marks(&svg), [2, 2, 2]);
+    }
+
+    /// The control itself is no row.
+    #[test]
+    fn ablations_are_shown_as_ratios_to_the_control() {
+        let subjects = ["lock-free", CONTROL, "ablation-epoch"];
+        let figure = of(&rows(&subjects, &[1, 2, 4], &["insert"]), None).unwrap();
+        let [panel] = &figure.panels[..] else {
+            panic!("one workload, one panel");
+        };
+        let shown = |line: &crate::show::chart::Line| {
+            let (_, last) = line.points.last().unwrap();
+            (line.subject.clone(), (last.median * 10.0).round() / 10.0)
+        };
+        let shown: Vec<_> = panel.lines.iter().map(shown).collect();
+        assert_eq!(shown, [("lock-free".into(), 0.5), ("epoch".into(), 1.5)]);
+        assert!(panel.in_rows);
+    }
+
+    #[test]
+    fn speedup_is_over_the_lowest_number_of_threads() {
+        let figure = speedup(&rows(&["lock-free"], &[2, 4, 8], &["insert"]), None).unwrap();
+        let panel = &figure.panels[0];
+        let ratios = panel.lines[0]
+            .points
+            .iter()
+            .map(|(at, of)| (*at, of.median.round()));
+        let expected = [(2.0, 1.0), (4.0, 2.0), (8.0, 4.0)];
+        assert_eq!(ratios.collect::<Vec<_>>(), expected);
+        assert_eq!(panel.guides[0].points, expected);
+        let one = speedup(&rows(&["lock-free"], &[2], &["insert"]), None).unwrap_err();
+        assert!(one.to_string().contains("--speedup"), "{one}");
+    }
+
+    /// Percentiles of one subject are at one place, the median lowest.
+    #[test]
+    fn latency_reaches_from_the_median_to_the_highest_percentile() {
+        let timed = |row: Row| Row {
+            p50_ns: 100,
+            p99_ns: 2_000,
+            p999_ns: 30_000,
+            max_ns: 400_000,
+            ..row
+        };
+        let rows = rows(&["lock-free", "rwlock"], &[1, 2, 4], &["insert"]).into_iter();
+        let rows: Vec<_> = rows.map(timed).collect();
+        let figure = of(&rows, None).unwrap();
+        assert_eq!(figure.panels.len(), 1);
+        let (_, first) = figure.panels[0].lines[0].points[0];
+        assert_eq!(
+            (first.low, first.median, first.high),
+            (100.0, 2_000.0, 30_000.0)
+        );
+        let svg = figure.render();
+        let told = "rwlock at 4: median 100 ns, 99th percentile 2 µs, 99.9th 30 µs";
+        assert!(svg.contains(told), "{svg}");
+        // A mark at each end, a name, and what marks mean.
+        assert_eq!(marks(&svg), [2, 7, 7]);
+    }
+
+    /// The throughput is four and a hundred times that of others, which are at 11 to 42.
     #[test]
     fn the_axis_is_logarithmic_where_throughputs_are_far_apart() {
-        let caption = |times: f64| {
-            let mut rows = rows(&["lock-free"], &[1], &["insert"]);
-            let fast = |row: &Row| sample("null", "insert", 1, row.round, row.mops * times);
+        let axis = |times: f64| {
+            let mut rows = rows(&["lock-free"], &[1, 2, 4], &["insert"]);
+            let fast =
+                |row: &Row| sample("null", "insert", row.threads, row.round, row.mops * times);
             rows.extend(rows.iter().map(fast).collect::<Vec<_>>());
             let svg = render(&rows, None).unwrap();
-            (svg.contains("Logarithmic axis"), svg.contains("\n1000\n"))
+            (!svg.contains(">0<"), svg.contains(">1000<"))
         };
-        assert_eq!(caption(10.0), (false, false));
-        assert_eq!(caption(100.0), (true, true));
+        assert_eq!(axis(4.0), (false, false));
+        assert_eq!(axis(100.0), (true, true));
     }
 
     #[test]
     fn only_more_threads_than_cores_are_marked() {
         let marked = |threads: &[usize]| {
             let svg = render(&rows(&["lock-free"], threads, &["insert"]), None).unwrap();
-            (svg.contains(OVERSUBSCRIBED), svg.contains("Shaded:"))
+            (
+                svg.contains(OVERSUBSCRIBED),
+                svg.contains("Oversubscribed:"),
+            )
         };
         assert_eq!(marked(&[1, 2, 4]), (true, true));
         assert_eq!(marked(&[1, 2]), (false, false));
@@ -239,20 +302,17 @@ mod tests {
         }
         let svg = render(&rows, None).unwrap();
         for text in [
-            "\nfrozen threads (besides 1 running)\n",
-            "\nfrozen threads (besides 2 running)\n",
+            ">frozen threads (besides 1 running)<",
+            ">frozen threads (besides 2 running)<",
             "Frozen threads stopped",
-            "\n3\n",
-            "\n5\n",
+            ">3<",
+            ">5<",
         ] {
             assert!(svg.contains(text), "{text}");
         }
-        assert!(!svg.contains("\nthreads\n"));
-        for style in styles(&["lock-free", "global-lock"]) {
-            // Two panels of three points, including those at zero, and a name.
-            let marker = format!("<polygon opacity=\"1\" fill=\"{}\"", colour(&style));
-            assert_eq!(svg.matches(&marker).count(), 8, "{}", style.subject);
-        }
+        assert!(!svg.contains(">threads<"));
+        // Two panels of three points, including those at zero, and a name.
+        assert_eq!(marks(&svg), [7, 7]);
         assert_eq!(svg.matches("<circle").count(), rows.len(), "every round");
     }
 }

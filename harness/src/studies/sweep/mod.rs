@@ -33,11 +33,15 @@ impl Shown for Row {
         assumed::sheet(rows).or_else(|| table::summary(rows, sidecar, judge))
     }
 
-    fn figure<'a>(rows: &'a [Self], sidecar: Option<&'a Sidecar>) -> Result<Option<Figure<'a>>> {
+    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
         if assumed::is_varied(rows) {
             return Ok(None);
         }
         figure::of(rows, sidecar).map(Some)
+    }
+
+    fn speedup(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        figure::speedup(rows, sidecar).map(Some)
     }
 
     fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {

@@ -186,7 +186,7 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     written.add(&files.sidecar, sidecar.write(&files.sidecar));
     if !rows.is_empty() {
         let figure = figure::of(rows, Some(sidecar))
-            .and_then(|figure| files::write(&files.figure, &figure.render()?));
+            .and_then(|figure| files::write(&files.figure, &figure.render()));
         written.add(&files.figure, figure);
         written.name();
     }

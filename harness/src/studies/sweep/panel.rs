@@ -1,216 +1,168 @@
 //! One panel of the figure: its axes, its lines, and the region in which threads exceed cores.
 
-use anyhow::Result;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
-use crate::show::chart::panel::Extra;
-use crate::show::chart::parts::{Chart, drawing, duration, rounded};
-use crate::show::chart::text::{CAPTION_SIZE, text_style, text_width};
-use crate::show::chart::{self, Interval, Line, Panel, Scale, styles};
+use crate::show::chart::parts::{duration, rounded};
+use crate::show::chart::{self, Guide, Line, Look, Panel, Scale};
 
 pub(super) const OVERSUBSCRIBED: &str = "oversubscribed";
-const SHADE: RGBColor = RGBColor(232, 232, 232);
 
-/// A single round: its place and its colour.
-type Dot = ((f64, f64), RGBColor);
+/// The subject that each ablation changes in one decision.
+pub(super) const CONTROL: &str = "ablation-control";
+/// What the names of ablations begin with.
+const ABLATION: &str = "ablation-";
+
+/// What a figure shows of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    Throughput,
+    /// Median and high percentiles.
+    Latency,
+    /// Throughput over that of the same subject at the lowest number of threads.
+    Speedup,
+    /// Throughput over that of the control.
+    OverControl,
+}
 
 /// What a panel is drawn from.
 pub(super) struct Drawn<'a> {
     pub(super) results: Results<'a>,
     pub(super) case: Case,
-    pub(super) quantity: Quantity,
+    pub(super) shown: Shown,
 }
 
-impl<'a> Drawn<'a> {
-    pub(super) fn panel(self, title: String, leftmost: bool) -> Panel<'a> {
-        let places = self.results.places(&self.case);
-        let (lines, dots) = self.lines_and_dots();
-        let (scale, label) = match self.quantity {
-            Quantity::Throughput => self.throughput_scale(&lines),
-            _ => (self.latency_scale(), duration as fn(f64) -> String),
+impl Drawn<'_> {
+    pub(super) fn panel(&self, title: String) -> Panel {
+        let Self {
+            results,
+            case,
+            shown,
+        } = self;
+        let places = results.places(case);
+        let ratio = |name: &str| chart::Axis {
+            includes: vec![1.0],
+            ..chart::Axis::new(name, Scale::Logarithmic, rounded)
         };
-        let (Scale::Linear(range) | Scale::Logarithmic(range)) = scale.clone() else {
-            unreachable!("quantities are no steps");
-        };
-        let shade = self.oversubscribed().map(|first| {
-            let right = places.len() as f64 - 0.5;
-            [(first as f64 - 0.5, range.start), (right, range.end)]
-        });
-        let over = move |chart: &mut Chart| {
-            if let Some([_, corner]) = shade {
-                name_shade(chart, corner)?;
-            }
-            let dot = |&(place, colour): &Dot| Circle::new(place, 2, colour.mix(0.4).filled());
-            chart.draw_series(dots.iter().map(dot)).map_err(drawing)?;
-            Ok(())
-        };
-        Panel {
-            title,
-            x: chart::Axis::steps(axis_label(self.results.axis(), &self.case), self.labels()),
-            y: chart::Axis::new(
-                match self.quantity {
-                    Quantity::Throughput if !leftmost => "",
-                    quantity => name(quantity),
+        let y = match shown {
+            Shown::Throughput => chart::Axis::new(
+                "million operations/s",
+                // With frozen threads, some subjects do nothing at all.
+                if results.axis() == Axis::Frozen {
+                    Scale::FromZero
+                } else {
+                    Scale::BySpread
                 },
-                scale,
-                label,
+                rounded,
             ),
-            lines,
-            under: shade.map(|corners| -> Extra<'a> {
-                Box::new(move |chart| {
-                    chart
-                        .draw_series([Rectangle::new(corners, SHADE.filled())])
-                        .map_err(drawing)?;
-                    Ok(())
-                })
-            }),
-            over: Some(Box::new(over)),
+            Shown::Latency => chart::Axis::new("latency", Scale::Logarithmic, duration),
+            Shown::Speedup => chart::Axis::new("speedup", Scale::FromZero, rounded),
+            Shown::OverControl => ratio("throughput over the control"),
+        };
+        let first = places.first().copied().unwrap_or(1.0);
+        let guides = match shown {
+            Shown::Throughput | Shown::Latency => Vec::new(),
+            Shown::Speedup => vec![Guide {
+                name: "ideal",
+                points: places.iter().map(|&place| (place, place / first)).collect(),
+            }],
+            Shown::OverControl => vec![Guide {
+                name: "the control",
+                points: places.iter().map(|&place| (place, 1.0)).collect(),
+            }],
+        };
+        let is_own = |subject: &&str| *shown != Shown::OverControl || *subject != CONTROL;
+        let subjects = results.subjects().into_iter().filter(is_own);
+        let lines = subjects.map(|subject| self.line(subject)).collect();
+        let label = match results.axis() {
+            Axis::Keys => power_of_two,
+            _ => rounded,
+        };
+        let x = chart::Axis::measured(
+            axis_label(results.axis(), case),
+            scale(results.axis()),
+            label,
+        );
+        let panel = Panel::new(&*case.workload, title, [x, y], lines);
+        Panel {
+            guides,
+            shade: self.oversubscribed().map(|first| (first, OVERSUBSCRIBED)),
+            in_rows: panel.in_rows || *shown == Shown::OverControl,
+            ..panel
         }
     }
 
-    /// Returns the places as the axis shows them: for tables of several sizes, the logarithms of
-    /// their slots.
-    fn labels(&self) -> Vec<f64> {
-        let mut places = self.results.places(&self.case);
-        if let (Axis::Keys, Some(load)) = (self.results.axis(), self.case.value(Axis::Load)) {
-            let digits = |exponent: f64| (exponent * 10.0).round() / 10.0;
-            (places.iter_mut()).for_each(|keys| *keys = digits((*keys / load).log2()));
+    fn line(&self, subject: &str) -> Line {
+        let places = self.results.places(&self.case);
+        let point = |&place: &f64| Some((self.x(place), self.point(place, subject)?));
+        let points = places.iter().filter_map(point).collect();
+        // Where chance decides whether anything is done at all, an interval hides too much.
+        let rounds = places.iter().flat_map(|&place| {
+            let rounds = self.results.rounds(&self.case, place, subject);
+            rounds.map(move |row| (place, row.mops))
+        });
+        let is_by_chance = self.results.axis() == Axis::Frozen && self.shown == Shown::Throughput;
+        Line {
+            look: match self.shown {
+                Shown::Latency => Look::Reach,
+                _ => Look::Bars,
+            },
+            dots: rounds.filter(|_| is_by_chance).collect(),
+            ..Line::new(subject.strip_prefix(ABLATION).unwrap_or(subject), points)
         }
-        places
     }
 
-    /// Returns a line for each subject, and a dot for each round where single rounds are shown.
-    fn lines_and_dots(&self) -> (Vec<Line<'a>>, Vec<Dot>) {
-        let styles = styles(&self.results.subjects());
-        // At each place subjects are shifted sideways, so that equal ones do not hide each other.
-        let step = (0.4 / styles.len() as f64).min(0.06);
-        let middle = (styles.len() - 1) as f64 / 2.0;
-        let mut dots = Vec::new();
-        let mut lines = Vec::new();
-        for (index, style) in styles.into_iter().enumerate() {
-            let shift = step * (index as f64 - middle);
-            let mut points = self.points(style.subject);
-            points.iter_mut().for_each(|(x, _)| *x += shift);
-            // Where chance decides whether anything is done at all, an interval hides too much.
-            if self.results.axis() == Axis::Frozen {
-                let rounds = self.rounds(style.subject);
-                dots.extend(rounds.map(|(x, y)| ((x + shift, y), style.colour)));
+    /// Returns the place as the axis shows it: of tables of several sizes, their slots.
+    fn x(&self, place: f64) -> f64 {
+        let load = self.case.value(Axis::Load);
+        match (self.results.axis(), load) {
+            (Axis::Keys, Some(load)) => place / load,
+            _ => place,
+        }
+    }
+
+    fn point(&self, place: f64, subject: &str) -> Option<Summary> {
+        let Self { results, case, .. } = self;
+        match self.shown {
+            Shown::Throughput => results.throughput(case, place, subject),
+            Shown::OverControl => results.ratio(case, place, subject, CONTROL),
+            Shown::Speedup => {
+                let first = *results.places(case).first()?;
+                results.ratio_across(case, (place, subject), (first, subject))
             }
-            lines.push(Line {
-                style,
-                points,
-                interval: Interval::Bar,
-            });
+            Shown::Latency => {
+                let [p50, p99, p999] = [Quantity::P50, Quantity::P99, Quantity::P999]
+                    .map(|quantity| results.summary(case, place, subject, quantity));
+                Some(Summary {
+                    low: p50?.median,
+                    high: p999?.median,
+                    ..p99?
+                })
+            }
         }
-        (lines, dots)
     }
 
-    /// Returns the number of the first place with more threads than cores, if the axis is one of
-    /// threads.
-    fn oversubscribed(&self) -> Option<usize> {
-        (self.results.places(&self.case).iter())
-            .position(|&place| self.results.oversubscribed(&self.case, place))
+    /// Returns the first place with more threads than cores, if the axis is one of threads.
+    fn oversubscribed(&self) -> Option<f64> {
+        (self.results.places(&self.case).into_iter())
+            .find(|&place| self.results.oversubscribed(&self.case, place))
             .filter(|_| matches!(self.results.axis(), Axis::Threads | Axis::Frozen))
     }
+}
 
-    /// Returns the single rounds of a subject, each at the number of its place on the axis.
-    fn rounds(&self, subject: &str) -> impl Iterator<Item = (f64, f64)> {
-        let places = self.results.places(&self.case).into_iter().enumerate();
-        places.flat_map(move |(index, place)| {
-            let rounds = self.results.rounds(&self.case, place, subject);
-            rounds.map(move |row| (index as f64, self.quantity.of(row)))
-        })
-    }
-
-    /// Returns the measured points of a subject, each at the number of its place on the axis.
-    fn points(&self, subject: &str) -> Vec<(f64, Summary)> {
-        let point = |(index, place): (usize, f64)| {
-            let summary = self
-                .results
-                .summary(&self.case, place, subject, self.quantity)?;
-            Some((index as f64, summary))
-        };
-        let places = self.results.places(&self.case);
-        places.into_iter().enumerate().filter_map(point).collect()
-    }
-
-    /// Returns a linear axis from zero, or a logarithmic one if slow subjects would otherwise lie
-    /// on the ground line.
-    fn throughput_scale(&self, lines: &[Line]) -> (Scale, fn(f64) -> String) {
-        if let Some((lowest, highest)) = far_apart(&self.results, &self.case) {
-            let range = lowest / 1.5..highest * 2.0;
-            return (Scale::Logarithmic(range), |mops| mops.to_string());
-        }
-        let reach = |summary: &Summary| match self.results.axis() {
-            // Single rounds are shown too.
-            Axis::Frozen => summary.max,
-            _ => summary.high,
-        };
-        let points = lines.iter().flat_map(|line| &line.points);
-        let highest = points.fold(0.0_f64, |highest, (_, summary)| highest.max(reach(summary)));
-        // Headroom above all data for the label of the shaded region.
-        (Scale::Linear(0.0..highest * 1.2), rounded)
-    }
-
-    /// Returns a logarithmic axis, the same in all panels, so that percentiles can be compared.
-    fn latency_scale(&self) -> Scale {
-        let rows = self.results.all();
-        let lowest = rows.iter().map(|row| Quantity::P50.of(row));
-        let highest = rows.iter().map(|row| Quantity::P999.of(row));
-        let lowest = lowest.fold(f64::INFINITY, f64::min).max(1.0);
-        Scale::Logarithmic(lowest / 1.5..highest.fold(0.0, f64::max) * 4.0)
+/// Returns how places are laid out: numbers that double each time by their logarithms.
+fn scale(axis: Axis) -> Scale {
+    match axis {
+        Axis::Threads | Axis::Rate | Axis::Keys => Scale::Logarithmic,
+        Axis::Frozen | Axis::Offered | Axis::Load | Axis::Hit | Axis::Skew => Scale::Linear,
     }
 }
 
-/// Labels the shaded region in its upper right corner.
-fn name_shade(chart: &mut Chart, corner: (f64, f64)) -> Result<()> {
-    let label = text_style(CAPTION_SIZE)
-        .color(&RGBColor(80, 80, 80))
-        .pos(Pos::new(HPos::Right, VPos::Top));
-    // On a background of its own, so that no grid line runs through it.
-    let width = text_width(OVERSUBSCRIBED, CAPTION_SIZE) + 6;
-    let ground = [(-width, 2), (-1, 4 + CAPTION_SIZE as i32)];
-    chart
-        .draw_series([EmptyElement::at(corner)
-            + Rectangle::new(ground, SHADE.filled())
-            + Text::new(OVERSUBSCRIBED, (-6, 4), label)])
-        .map_err(drawing)?;
-    Ok(())
-}
-
-/// Returns the lowest and the highest throughput of a panel, if they are too far apart for a linear
-/// axis.
-pub(super) fn far_apart(results: &Results, case: &Case) -> Option<(f64, f64)> {
-    const TOO_FAR: f64 = 20.0;
-    // With frozen threads, some subjects do nothing at all.
-    if results.axis() == Axis::Frozen {
-        return None;
-    }
-    let mut lowest = f64::INFINITY;
-    let mut highest = 0.0_f64;
-    for place in results.places(case) {
-        for subject in results.subjects() {
-            if let Some(shown) = results.summary(case, place, subject, Quantity::Throughput) {
-                lowest = lowest.min(shown.low);
-                highest = highest.max(shown.high);
-            }
-        }
-    }
-    (lowest > 0.0 && highest > TOO_FAR * lowest).then_some((lowest, highest))
-}
-
-/// Returns the label of the vertical axis.
-fn name(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Throughput => "million operations per second",
-        Quantity::P50 => "median latency",
-        Quantity::P99 => "99th percentile of latency",
-        Quantity::P999 => "99.9th percentile of latency",
-        Quantity::Longest => "longest latency",
-    }
+/// Formats a number as the nearest power of two.
+fn power_of_two(number: f64) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let exponent = format!("{:.0}", number.log2().max(0.0));
+    let digit = |digit: char| DIGITS[digit.to_digit(10).unwrap_or(0) as usize];
+    format!("2{}", exponent.chars().map(digit).collect::<String>())
 }
 
 /// Returns the label of the horizontal axis.
@@ -226,11 +178,11 @@ fn axis_label(axis: Axis, case: &Case) -> String {
             let running = other(Axis::Threads).unwrap_or_default();
             format!("frozen threads (besides {running} running)")
         }
-        Axis::Keys => "log2 of the slots of the table".into(),
-        Axis::Offered => "operations due, as a share of those in the closed loop".into(),
-        Axis::Rate => "operations due, in million per second".into(),
+        Axis::Keys => "slots of the table".into(),
+        Axis::Offered => "share of the closed loop's throughput due".into(),
+        Axis::Rate => "million operations/s due".into(),
         Axis::Load => "load factor".into(),
-        Axis::Hit => "percentage of lookups of present keys".into(),
-        Axis::Skew => "skew: exponent of Zipf's law".into(),
+        Axis::Hit => "lookups of present keys in %".into(),
+        Axis::Skew => "skew (exponent of Zipf's law)".into(),
     }
 }

@@ -364,10 +364,8 @@ mod simulating {
         if let Some(table) = Row::printed(rows, Some(sidecar)) {
             say!("\n{table}");
         }
-        let figure = Row::figure(rows, Some(sidecar)).and_then(|figure| {
-            let figure = figure.map(|figure| figure.render());
-            figure.transpose()
-        });
+        let figure = Row::figure(rows, Some(sidecar));
+        let figure = figure.map(|figure| figure.map(|figure| figure.render()));
         let written = outputs::publish(out, name, rows, sidecar, figure.transpose());
         written.name();
         written.end(simulated)

@@ -1,0 +1,225 @@
+//! Draws a panel of lines.
+
+use super::apart::{Drawn, shifts};
+use super::axes;
+use super::key::{DASHES, SHADE};
+use super::panel::{Line, Look, Panel};
+use super::scale::Span;
+use super::style::Style;
+use super::svg::{Anchor, Canvas, Frame, Place, Stroke, WHITE};
+use super::text::{TICK_SIZE, text_width};
+use crate::results::summary::Summary;
+
+/// Half the width of a mark.
+const MARK: f64 = 2.4;
+
+impl Panel {
+    /// Lays out the axes within a frame.
+    pub(super) fn spans(&self, frame: Frame) -> [Span; 2] {
+        let are_bands = self.lines.iter().all(|line| line.look == Look::Band);
+        let inset = if self.x.as_measured { 10.0 } else { 0.0 };
+        let xs = self
+            .lines
+            .iter()
+            .flat_map(|line| line.points.iter().map(|&(x, _)| x));
+        let xs = xs.chain(self.x.includes.iter().copied());
+        let across = Span::of(self.x.scale, xs, (frame.left + inset, frame.right - inset));
+        let ys = self.values().chain(self.y.includes.iter().copied());
+        let upwards = Span::of(self.y.scale, ys, (frame.bottom, frame.top)).with_room(0.06);
+        let free = self.x.as_measured || are_bands;
+        [if free { across } else { across.with_room(0.04) }, upwards]
+    }
+
+    pub(super) fn draw_lines(
+        &self,
+        canvas: &mut Canvas,
+        frame: Frame,
+        (name_below, name_beside): (bool, Option<f64>),
+        style: impl Fn(&str) -> Style,
+    ) {
+        let [x, y] = self.spans(frame);
+        let places = self.places();
+        if let Some((from, _)) = self.shade {
+            let before = places.iter().rev().find(|&&place| place < from);
+            let left = before.map_or(frame.left, |&before| x.between(before, from));
+            canvas.rectangle(Frame { left, ..frame }, SHADE);
+        }
+        axes::below(canvas, (&self.x, &x, &places), frame, name_below);
+        axes::beside(canvas, (&self.y, &y), frame, name_beside);
+        for (guide, stroke) in self.guides.iter().zip(DASHES.into_iter().cycle()) {
+            let ends = guide.points.iter().map(|&(a, b)| (x.place(a), y.place(b)));
+            let ends: Vec<_> = ends.collect();
+            for ends in ends.windows(2) {
+                if let Some(ends) = clipped([ends[0], ends[1]], frame) {
+                    canvas.line(ends, stroke);
+                }
+            }
+        }
+        let lines: Vec<_> = self
+            .lines
+            .iter()
+            .map(|line| (line, style(&line.subject)))
+            .collect();
+        let places = self.apart(&x, &y);
+        for ((line, style), places) in lines.iter().zip(&places) {
+            under(canvas, (line, style), places, (&x, &y));
+        }
+        // No line hides a mark.
+        for ((line, style), places) in lines.iter().zip(&places) {
+            marks(canvas, (line, style), places, &y);
+        }
+        self.names(canvas, &places, frame);
+    }
+
+    /// Returns where the marks of each line are: at their true places, or beside them where they
+    /// would hide each other.
+    fn apart(&self, x: &Span, y: &Span) -> Vec<Vec<Place>> {
+        let place = |&(at, of): &(f64, Summary)| (x.place(at), y.within(of.median));
+        let all = self
+            .lines
+            .iter()
+            .flat_map(|line| line.points.iter().map(move |point| (line, point)));
+        let drawn: Vec<_> = all
+            .map(|(line, point)| {
+                let place = place(point);
+                let [low, high] = match line.look {
+                    Look::Band => [place.1; 2],
+                    Look::Reach => [y.within(point.1.low) + MARK, y.within(point.1.high) - MARK],
+                    _ => [point.1.low, point.1.high].map(|end| y.within(end)),
+                };
+                Drawn {
+                    place,
+                    top: high.min(place.1 - MARK),
+                    bottom: low.max(place.1 + MARK),
+                }
+            })
+            .collect();
+        // Not as far as the next place.
+        let gaps = self.places();
+        let gaps = gaps
+            .windows(2)
+            .map(|pair| x.place(pair[1]) - x.place(pair[0]));
+        let most = (0.42 * gaps.fold(f64::INFINITY, f64::min)).clamp(2.0, 10.0);
+        let mut shifts = shifts(&drawn, 4.0, most).into_iter();
+        let moved = |line: &Line| -> Vec<Place> {
+            let is_free = line.look == Look::Band;
+            let of = |point| {
+                let ((x, y), by) = (place(point), shifts.next().unwrap_or_default());
+                (if is_free { x } else { x + by }, y)
+            };
+            line.points.iter().map(of).collect()
+        };
+        self.lines.iter().map(moved).collect()
+    }
+
+    /// Writes the names of points beside them: to the right, or the left if another point is there.
+    fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], frame: Frame) {
+        for (line, of) in self.lines.iter().zip(places) {
+            let Look::Named(names) = &line.look else {
+                continue;
+            };
+            for (name, &(x, y)) in names.iter().zip(of) {
+                let end = x + 5.0 + text_width(name, TICK_SIZE);
+                let is_taken = places.iter().flatten().any(|&(other, at)| {
+                    (x + 1.0..end + MARK).contains(&other) && (at - y).abs() < TICK_SIZE
+                });
+                let (by, anchor) = match is_taken || end > frame.right {
+                    true => (-4.0, Anchor::End),
+                    false => (4.0, Anchor::Start),
+                };
+                canvas.text((x + by, y + 2.2), TICK_SIZE, anchor, name);
+            }
+        }
+    }
+}
+
+/// Draws what is under the marks of a line.
+fn under(
+    canvas: &mut Canvas,
+    (line, style): (&Line, &Style),
+    places: &[Place],
+    (x, y): (&Span, &Span),
+) {
+    let thin = Stroke(style.colour, 0.6, false);
+    for &(at, value) in &line.dots {
+        // Below the mark of its place, if that was moved.
+        let points = line.points.iter().zip(places);
+        let moved = points.into_iter().find(|((place, _), _)| *place == at);
+        let x = moved.map_or(x.place(at), |(_, &(x, _))| x);
+        canvas.dot((x, y.within(value)), style.colour);
+    }
+    let ends = places
+        .iter()
+        .zip(&line.points)
+        .map(|(&(x, _), (_, of))| (x, [y.within(of.low), y.within(of.high)]));
+    match line.look {
+        Look::Band => {
+            let lower = ends.clone().map(|(x, [low, _])| (x, low));
+            let upper = ends.rev().map(|(x, [_, high])| (x, high));
+            canvas.area(lower.chain(upper), style.colour);
+        }
+        Look::Reach => ends.for_each(|(x, [low, high])| canvas.line([(x, low), (x, high)], thin)),
+        Look::Bars | Look::Named(_) => {
+            for (x, [low, high]) in ends.filter(|(_, [low, high])| low != high) {
+                canvas.line([(x, low), (x, high)], thin);
+                for end in [low, high] {
+                    canvas.line([(x - 1.2, end), (x + 1.2, end)], thin);
+                }
+            }
+        }
+    }
+    if matches!(line.look, Look::Bars | Look::Band) && places.len() > 1 {
+        canvas.line(
+            places.iter().copied(),
+            Stroke(style.colour, 1.0, style.open),
+        );
+    }
+}
+
+fn marks(canvas: &mut Canvas, (line, style): (&Line, &Style), places: &[Place], y: &Span) {
+    /// Of many points, only so many have a mark.
+    const MARKED: usize = 6;
+    match line.look {
+        Look::Bars | Look::Named(_) => {
+            for &place in places {
+                canvas.mark(style.mark_at(place), style.paint());
+            }
+        }
+        Look::Band => {
+            let every = places.len().div_ceil(MARKED).max(1);
+            for &place in places.iter().rev().step_by(every) {
+                canvas.mark(style.mark_at(place), style.paint());
+            }
+        }
+        Look::Reach => {
+            for (&(x, middle), (_, of)) in places.iter().zip(&line.points) {
+                canvas.line(
+                    [(x - 1.8, middle), (x + 1.8, middle)],
+                    Stroke(style.colour, 1.2, false),
+                );
+                canvas.mark(style.mark_at((x, y.within(of.high))), [WHITE, style.colour]);
+                canvas.mark(style.mark_at((x, y.within(of.low))), [style.colour; 2]);
+            }
+        }
+    }
+}
+
+/// Returns the part of a straight line that is within the frame.
+fn clipped([(x0, y0), (x1, y1)]: [Place; 2], frame: Frame) -> Option<[Place; 2]> {
+    let (mut from, mut to) = (0.0_f64, 1.0_f64);
+    for (start, way, least, most) in [
+        (x0, x1 - x0, frame.left, frame.right),
+        (y0, y1 - y0, frame.top, frame.bottom),
+    ] {
+        if way == 0.0 {
+            if !(least..=most).contains(&start) {
+                return None;
+            }
+            continue;
+        }
+        let [a, b] = [(least - start) / way, (most - start) / way];
+        (from, to) = (from.max(a.min(b)), to.min(a.max(b)));
+    }
+    let at = |share: f64| (x0 + share * (x1 - x0), y0 + share * (y1 - y0));
+    (from < to).then(|| [at(from), at(to)])
+}

@@ -1,0 +1,51 @@
+//! The line that says what a run was measured with.
+
+use crate::show::sidecar::Sidecar;
+use crate::wording::counted;
+
+/// Describes what the run was measured with.
+pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
+    let (machine, run) = (&sidecar.machine, &sidecar.run);
+    let simulated = match &run.simulated[..] {
+        [] => String::new(),
+        machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
+    };
+    format!(
+        "{simulated}{}, {}{}{}. {}. {}. {}.",
+        machine.processor,
+        counted(machine.cores, "core"),
+        match machine.threads_per_core {
+            1 => String::new(),
+            threads => format!(" with {threads} hardware threads each"),
+        },
+        if machine.hypervisor == "present" {
+            ", virtual machine"
+        } else {
+            ""
+        },
+        sidecar
+            .compiler
+            .rustc
+            .split(" (")
+            .next()
+            .unwrap_or_default(),
+        sources(sidecar),
+        run.started.split('T').next().unwrap_or_default(),
+    )
+}
+
+/// Describes what measured: the commit of the harness, preceded by the program if it is another.
+fn sources(sidecar: &Sidecar) -> String {
+    let harness = &sidecar.harness;
+    match &sidecar.program {
+        Some(program) if program != harness => format!(
+            "{} {}, commit {}; {}, commit {}",
+            program.name,
+            program.version.split(':').next().unwrap_or_default(),
+            program.short(),
+            harness.name,
+            harness.short()
+        ),
+        _ => format!("Commit {}", harness.short()),
+    }
+}
