@@ -151,7 +151,10 @@ impl Experiment {
         let fills = self.workloads.iter().filter(|of| !of.is_time_bounded());
         let fills: Vec<_> = fills.map(Workload::label).collect();
         let threads = self.threads.counts(cores).into_iter();
-        let beyond: Vec<_> = threads.filter(|&of| of > cores).map(|of| of.to_string()).collect();
+        let beyond: Vec<_> = threads
+            .filter(|&of| of > cores)
+            .map(|of| of.to_string())
+            .collect();
         if fills.is_empty() || beyond.is_empty() || self.keys >= INTERRUPTED_KEYS {
             return None;
         }
@@ -280,7 +283,10 @@ mod tests {
         let fill = GOOD.to_owned() + "\n[[workload]]\nkind = 'insert'\nload = 0.9";
         let told = warning(&fill, 1).unwrap();
         let expected = "insert of 1,000 keys on more threads than cores (2): ";
-        assert!(told.starts_with(expected) && told.ends_with("1,000,000 keys or more"), "{told}");
+        assert!(
+            told.starts_with(expected) && told.ends_with("1,000,000 keys or more"),
+            "{told}"
+        );
         assert_eq!(warning(&fill, 2), None, "no more threads than cores");
         assert_eq!(warning(GOOD, 1), None, "no fill");
         assert_eq!(warning(&fill.replace("1000", "1000000"), 1), None);
