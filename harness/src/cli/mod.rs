@@ -97,8 +97,8 @@ enum Command {
         /// Run for a few minutes on two cores; the default.
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// Run everything: about an hour on two cores, with 4 GB of memory. Goes up to four threads
-        /// per core. Prints an estimate of the time before it starts; if it is interrupted,
+        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to
+        /// 16 threads per core. Prints an estimate of the time before it starts; if it is interrupted,
         /// --resume continues.
         #[arg(long)]
         full: bool,
@@ -115,8 +115,7 @@ enum Command {
     /// the machine, the best lock that we know, striped locks and two published crates. The table
     /// at the end has a line for every ratio: the least it should be, what is aimed at, its median
     /// over interleaved rounds with an interval, and a verdict; so have the rows of targets.csv. A
-    /// missed target is printed as
-    /// missed and is no error. Takes some fifteen minutes and 2 GB of memory on two cores, and
+    /// missed target is printed as missed and is no error. Takes some twenty minutes and 2 GB of memory on two cores, and
     /// needs the cores to itself. Files and Ctrl-C are as for `sweep`.
     Targets {
         /// Directory of the experiments; by default experiments/ here, or else in the source

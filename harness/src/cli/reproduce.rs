@@ -82,15 +82,15 @@ const STEPS: [Step; 5] = [
     },
     Step {
         name: "kcas",
-        minutes: 3,
+        minutes: 5,
     },
     Step {
         name: STALLS,
-        minutes: 6,
+        minutes: 5,
     },
     Step {
         name: SIMULATED,
-        minutes: 6,
+        minutes: 11,
     },
 ];
 

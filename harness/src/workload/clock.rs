@@ -6,7 +6,13 @@
 //! `lfence; rdtsc; lfence`: the first fence waits until all before it has ended, and nothing after
 //! the second begins before the counter was read. The price is that operations no longer overlap
 //! each other, as they do where nothing is timed, and that the reading itself is in each time:
-//! [`Cost`] says how much. On other processors a reading stands between two fences of memory, which
+//! [`Cost`] says how much.
+//!
+//! What fences show, on one thread of an AMD EPYC of family 25: a lookup takes 20 ns in a chain. As a
+//! single operation it showed a median of 20 ns without fences, where nothing at all showed 11, so
+//! that half of it was lost; and of 60 ns with them, where nothing showed 29.
+//!
+//! On other processors a reading stands between two fences of memory, which
 //! order the accesses of the operations, but not the counter itself.
 
 use std::hint::black_box;

@@ -79,7 +79,7 @@ const BYTES_A_KEY: u64 = 8;
 /// Subjects of a round run one right after another, and ratios are taken within rounds.
 ///
 /// Prints one table, and writes growth.csv (one row per subject, round and slice),
-/// growth.machine.toml and growth.svg. Takes about a minute, and needs the cores to itself. Ctrl-C
+/// growth.machine.toml and growth.svg. Takes about two minutes, and needs the cores to itself. Ctrl-C
 /// ends it after the current slice, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Growth {

@@ -58,6 +58,11 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
         &OPERATIONS,
         |operation, case, place, subject| {
             let times = |row: &Row| times(row, operation);
+            let is_any = |row: &Row| times(row)[..] == self::times(row, "any")[..3];
+            if results.rounds(case, place, subject).all(is_any) {
+                // There were no others.
+                return None;
+            }
             let count = results
                 .rounds(case, place, subject)
                 .map(|row| times(row).len());
@@ -91,15 +96,13 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
 /// The operations of chains.
 const CHAINED: &str = OPERATIONS[4];
 
-/// Returns the latencies of an operation in a row; none if there were none, or if it is the only one
-/// there was, so that they are those of any.
+/// Returns the latencies of an operation in a row; none if there were none.
 fn times(row: &Row, operation: &str) -> Vec<f64> {
-    let any = [row.p50_ns, row.p99_ns, row.p999_ns];
     let ns: Vec<u64> = match operation {
-        "any" => [&any[..], &[row.max_ns]].concat(),
+        "any" => vec![row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns],
         CHAINED if row.chained_ns > 0.0 => return vec![row.chained_ns],
         _ => (row.by_kind().into_iter())
-            .filter(|(kind, of)| *kind == operation && *of != any && of[2] > 0)
+            .filter(|(kind, of)| *kind == operation && of[2] > 0)
             .flat_map(|(_, of)| of)
             .collect(),
     };

@@ -107,11 +107,12 @@ variants! {
              lookups never write";
     }
 
-    /// Eviction paths found by random walks.
+    /// Eviction paths found by random walks, which are cut to the length of a K-CAS;
+    /// [`RandomWalk`] says how they differ from the published ones.
     AblationRandomWalk = Walks but Search = RandomWalk {
         const NAME: &'static str = "ablation-random-walk";
         const DESCRIPTION: &'static str =
-            "the control with chains found by random walks instead of the shortest";
+            "the control with chains found by random walks, no longer than a K-CAS, instead of the shortest";
         const GUARANTEES: &'static str = AS_THE_CONTROL;
     }
 

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossbeam_utils::CachePadded;
-
 use super::after;
 
 /// A ring of keys that one thread alone, its owner, inserts and removes. The filter holds `live` of
@@ -12,12 +10,6 @@ use super::after;
 #[derive(Debug)]
 pub struct Pool {
     keys: Vec<usize>,
-    now: CachePadded<Now>,
-}
-
-/// What the owner changes, on a line of its own.
-#[derive(Debug)]
-struct Now {
     /// The place of the oldest key, and the number of those in the filter in the lower 32 bits.
     held: AtomicU64,
     /// How many keys were taken out so far.
@@ -28,13 +20,10 @@ impl Pool {
     /// Creates a ring of these keys, of which the first `live` must be in the filter. There are
     /// fewer than 2^32.
     pub fn new(keys: Vec<usize>, live: usize) -> Self {
-        let now = Now {
-            held: AtomicU64::new(live as u64),
-            taken: AtomicU64::new(0),
-        };
         Self {
             keys,
-            now: CachePadded::new(now),
+            held: AtomicU64::new(live as u64),
+            taken: AtomicU64::new(0),
         }
     }
 
@@ -42,7 +31,7 @@ impl Pool {
     #[inline]
     fn held(&self) -> (usize, usize) {
         // Pairs with the store in `hold`: whoever reads that a key is held also sees it inserted.
-        let held = self.now.held.load(Ordering::Acquire);
+        let held = self.held.load(Ordering::Acquire);
         ((held >> 32) as usize, (held as u32) as usize)
     }
 
@@ -50,7 +39,7 @@ impl Pool {
     fn hold(&self, oldest: usize, live: usize) {
         let held = (oldest as u64) << 32 | live as u64;
         // Pairs with the load in `held`.
-        self.now.held.store(held, Ordering::Release);
+        self.held.store(held, Ordering::Release);
     }
 
     /// Returns the number of keys in the filter.
@@ -69,7 +58,7 @@ impl Pool {
         // Pairs with the load in `taken`. It comes after `hold`, so that whoever reads this number
         // no longer finds the key held, and before the key is removed, so that whoever misses the
         // key reads this number afterwards.
-        self.now.taken.store(self.taken() + 1, Ordering::Release);
+        self.taken.store(self.taken() + 1, Ordering::Release);
         Some(self.keys[oldest])
     }
 
@@ -101,7 +90,7 @@ impl Pool {
     #[inline]
     pub(super) fn taken(&self) -> u64 {
         // Pairs with the store in `take_oldest`.
-        self.now.taken.load(Ordering::Acquire)
+        self.taken.load(Ordering::Acquire)
     }
 
     /// Returns the key at a place, which may be one lap too far.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crossbeam_utils::CachePadded;
 use rand::rngs::SmallRng;
 use subject::Subject;
 
@@ -10,13 +11,13 @@ use super::{Pool, Tally, after};
 use crate::workload::keys::KeyList;
 use crate::workload::latency;
 
-/// The pools of threads that look each other's keys up. A thread sets its own as soon as it has
-/// filled its part of the table.
-pub type Pools = Arc<[OnceLock<Pool>]>;
+/// The pools of threads that look each other's keys up, each on lines of its own. A thread sets its
+/// pool as soon as it has filled its part of the table.
+pub type Pools = Arc<[CachePadded<OnceLock<Pool>>]>;
 
 /// Returns room for the pools of so many threads.
 pub fn pools(threads: usize) -> Pools {
-    (0..threads).map(|_| OnceLock::new()).collect()
+    (0..threads).map(|_| CachePadded::default()).collect()
 }
 
 /// Lookups and slides of a window in a fixed, shuffled order, repeated cyclically.
