@@ -265,10 +265,7 @@ impl Subject for LooksFirst {
             return Ok(false);
         }
         thread::yield_now();
-        match self.0.insert(key) {
-            true => Ok(true),
-            false => Err(InsertError::Full),
-        }
+        self.0.insert(key).then_some(true).ok_or(InsertError::Full)
     }
 
     fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {

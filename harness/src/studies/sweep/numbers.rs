@@ -17,6 +17,7 @@
 //! - `of SUBJECT, SUBJECT from 32 to 64 threads`: the throughput of each at one number of threads over
 //!   that at another.
 //! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
+//! - `shown`: the table that commands print and the page has, of results of any kind.
 //! - `varied`: what the assumed numbers of simulated machines do.
 
 use std::fs;
@@ -33,6 +34,7 @@ use crate::results::statistics::Results;
 use crate::results::verdict::{Comparison, Marks, Verdict};
 use crate::show::files;
 use crate::show::sheet::Sheet;
+use crate::studies::kinds::read_any;
 use crate::wording::counted;
 
 const BEGIN: &str = "<!-- numbers: ";
@@ -74,13 +76,25 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
-    let new = renewed(&old, |csv| file::read(&directory.join(csv)))
-        .with_context(|| page.display().to_string())?;
+    let from = Files {
+        rows: &|csv| file::read(&directory.join(csv)),
+        sheet: &|csv| Ok(read_any(&directory.join(csv))?.sheet()),
+    };
+    let new = renewed(&old, from).with_context(|| page.display().to_string())?;
     Ok((old, new))
 }
 
-/// The page with its numbers written anew; `read` reads the results that a mark names.
-fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
+/// How the results that a mark names are read.
+#[derive(Clone, Copy)]
+struct Files<'a> {
+    /// The rows of a sweep.
+    rows: &'a dyn Fn(&str) -> Result<Vec<Row>>,
+    /// The table of any results.
+    sheet: &'a dyn Fn(&str) -> Result<Option<Sheet>>,
+}
+
+/// The page with its numbers written anew.
+fn renewed(page: &str, files: Files) -> Result<String> {
     let mut new = String::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -90,7 +104,7 @@ fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String
             continue;
         };
         let mark = mark.strip_suffix(" -->").unwrap_or(mark);
-        let table = table(mark, &read).with_context(|| format!("the mark \"{mark}\""))?;
+        let table = table(mark, files).with_context(|| format!("the mark \"{mark}\""))?;
         new += &format!("\n{}\n\n{END}\n", table.join("\n"));
         ensure!(
             lines.any(|line| line == END),
@@ -101,8 +115,14 @@ fn renewed(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String
 }
 
 /// The lines of a Markdown table, and what its marks mean.
-fn table(mark: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<Vec<String>> {
+fn table(mark: &str, files: Files) -> Result<Vec<String>> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
+    if what == "shown" {
+        let lines = of_sheet((files.sheet)(csv)?);
+        ensure!(!lines.is_empty(), "{csv} has no table");
+        return Ok(lines);
+    }
+    let read = files.rows;
     let rows = read(csv)?;
     let results = Results::of(&rows);
     let mut marks = Marks::default();
@@ -263,17 +283,31 @@ mod tests {
         Ok(rounds.collect())
     }
 
+    fn files(rows: &dyn Fn(&str) -> Result<Vec<Row>>) -> Files<'_> {
+        Files {
+            rows,
+            sheet: &|_| {
+                Ok(Some(Sheet {
+                    lead: "What it is.".into(),
+                    header: vec!["name".into(), "measured".into()],
+                    lines: vec![vec!["a".into(), "1".into()]],
+                    notes: vec!["All of it.".into()],
+                }))
+            },
+        }
+    }
+
     #[test]
     fn a_block_is_written_from_the_results_and_the_rest_is_left_alone() {
         let page = format!("Before.\n\n{MARK}\nold\n{END}\nAfter.\n");
-        let new = renewed(&page, results).unwrap();
+        let new = renewed(&page, files(&results)).unwrap();
         let table = "| lock-free | over word-lock, 1 thread | over word-lock, 2 threads |\n\
                      |---|---:|---:|\n\
                      | remove (load factor 0.92) | 2.00 [2.00–2.00] | 1.10 [0.90–1.10] ~ |\n\n~ ";
         let start = format!("Before.\n\n{MARK}\n\n{table}");
         assert!(new.starts_with(&start), "{new}");
         assert!(new.ends_with(&format!(".\n\n{END}\nAfter.\n")), "{new}");
-        assert_eq!(renewed(&new, results).unwrap(), new);
+        assert_eq!(renewed(&new, files(&results)).unwrap(), new);
     }
 
     #[test]
@@ -312,11 +346,15 @@ mod tests {
                 "| lock-free | 2 | 1.00 | 1.00 | 1.00 |\n| word-lock | 2 | 1.00 | 1.00 | 1.00 |\n\n4 rows;",
             ),
             (
+                "targets.csv shown",
+                "| name | measured |\n|---|---:|\n| a | 1 |\n\nAll of it.\n",
+            ),
+            (
                 "varied.csv varied",
                 "| remove (load factor 0.92), simulated on m | 1 | kept | –, 3.00 | –, 3.00 |\n",
             ),
         ] {
-            let page = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), simulated).unwrap();
+            let page = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), files(&simulated)).unwrap();
             assert!(page.contains(expected), "{page}");
         }
     }
@@ -339,11 +377,12 @@ mod tests {
             ("quick.csv over word-lock at 4 threads", "no such results"),
             ("quick.csv mean over word-lock", "no such results"),
         ] {
-            let told = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), results).unwrap_err();
+            let told =
+                renewed(&format!("{BEGIN}{mark} -->\n{END}\n"), files(&results)).unwrap_err();
             let told = format!("{told:#}");
             assert!(told.contains(error) && told.contains(mark), "{told}");
         }
-        let open = renewed(&format!("{MARK}\n"), results).unwrap_err();
+        let open = renewed(&format!("{MARK}\n"), files(&results)).unwrap_err();
         assert!(format!("{open:#}").contains("is missing"), "{open:#}");
     }
 }
