@@ -240,7 +240,6 @@ fn answers_that_a_thread_foresees_are_checked() {
     wrong::<DENIES, true>(0, "windows");
     wrong::<DENIES, false>(0, "windows");
     wrong::<DROPS, true>(0, "windows");
-    wrong::<MOVES, false>(0, "windows");
     wrong::<LEAVES, true>(1, "copies");
     wrong::<TAKES_TWICE, true>(1, "copies");
     wrong::<DENIES_IN_THE_END, true>(0, "windows");
