@@ -152,9 +152,9 @@ enum Command {
     /// existing soak.csv is continued: the command ends when all rows together have the operations
     /// asked for. Ctrl-C keeps what was done; run the command again to continue.
     ///
-    /// After a violation, it prints the calls and the command that repeats them, and the exit code is
-    /// 1. A build with `--features steps` stops threads in the middle of their calls, which makes
-    /// each operation find more, and slower.
+    /// After a violation, it prints the calls and the command that repeats them, and exits with code
+    /// 1; the row is kept. A build with `--features steps` stops threads in the middle of their
+    /// calls: it makes fewer calls per second, but more of them meet.
     Soak(soak::Options),
     #[command(flatten)]
     Study(studies::Command),

@@ -115,15 +115,13 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
             error
         }
     })?;
-    let sidecar = if beside.sidecar.exists() {
-        Some(Sidecar::read(&beside.sidecar)?)
-    } else {
+    let sidecar = Sidecar::beside(csv)?;
+    if sidecar.is_none() {
         note!(
             "note: there is no {}; the figure will lack title and machine",
             beside.sidecar.display()
         );
-        None
-    };
+    }
     ensure!(
         rows.count() > 0,
         "{} has a header but no rows to draw",

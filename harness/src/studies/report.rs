@@ -153,11 +153,7 @@ fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
         return Err(NoResults::new(csv, "it has a header, but no rows").into());
     }
     let outputs = Outputs::beside(csv);
-    let sidecar = if outputs.sidecar.exists() {
-        Some(Sidecar::read(&outputs.sidecar)?)
-    } else {
-        None
-    };
+    let sidecar = Sidecar::beside(csv)?;
     let described = sidecar.as_ref();
     let run = described.map(|sidecar| &sidecar.run);
     let name = name_of(csv);

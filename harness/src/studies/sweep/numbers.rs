@@ -15,6 +15,7 @@
 //! - `of SUBJECT, SUBJECT from 32 to 64 threads`: the throughput of each at one number of threads over
 //!   that at another.
 //! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
+//! - `shown`: the table that commands print and the page has, of results of any kind.
 //! - `varied`: what the assumed numbers of simulated machines do.
 
 use std::fs;
@@ -30,6 +31,8 @@ use crate::results::statistics::Results;
 use crate::results::verdict::{Comparison, Judge, Marks};
 use crate::show::files;
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::studies::kinds::read_any;
 use crate::wording::counted;
 
 const BEGIN: &str = "<!-- numbers: ";
@@ -71,14 +74,30 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
-    let read = |csv: &str| file::read(&directory.join(csv));
-    let new = Judge::of_page(|judge| renewed(&old, judge, read))
+    let from = Files {
+        rows: &|csv| file::read(&directory.join(csv)),
+        sheet: &|csv, judge| {
+            let csv = directory.join(csv);
+            let sidecar = Sidecar::beside(&csv)?;
+            Ok(read_any(&csv)?.sheet(sidecar.as_ref(), judge))
+        },
+    };
+    let new = Judge::of_page(|judge| renewed(&old, judge, from))
         .with_context(|| page.display().to_string())?;
     Ok((old, new))
 }
 
-/// The page with its numbers written anew; `read` reads the results that a mark names.
-fn renewed(page: &str, judge: &Judge, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
+/// How the results that a mark names are read.
+#[derive(Clone, Copy)]
+struct Files<'a> {
+    /// The rows of a sweep.
+    rows: &'a dyn Fn(&str) -> Result<Vec<Row>>,
+    /// The table of any results.
+    sheet: &'a dyn Fn(&str, &Judge) -> Result<Option<Sheet>>,
+}
+
+/// The page with its numbers written anew.
+fn renewed(page: &str, judge: &Judge, files: Files) -> Result<String> {
     let mut new = String::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -88,7 +107,7 @@ fn renewed(page: &str, judge: &Judge, read: impl Fn(&str) -> Result<Vec<Row>>) -
             continue;
         };
         let mark = mark.strip_suffix(" -->").unwrap_or(mark);
-        let table = table(mark, judge, &read).with_context(|| format!("the mark \"{mark}\""))?;
+        let table = table(mark, judge, files).with_context(|| format!("the mark \"{mark}\""))?;
         new += &format!("\n{}\n\n{END}\n", table.join("\n"));
         ensure!(
             lines.any(|line| line == END),
@@ -99,12 +118,14 @@ fn renewed(page: &str, judge: &Judge, read: impl Fn(&str) -> Result<Vec<Row>>) -
 }
 
 /// The lines of a Markdown table, and what its marks mean.
-fn table(
-    mark: &str,
-    judge: &Judge,
-    read: impl Fn(&str) -> Result<Vec<Row>>,
-) -> Result<Vec<String>> {
+fn table(mark: &str, judge: &Judge, files: Files) -> Result<Vec<String>> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
+    if what == "shown" {
+        let lines = of_sheet((files.sheet)(csv, judge)?);
+        ensure!(!lines.is_empty(), "{csv} has no table");
+        return Ok(lines);
+    }
+    let read = files.rows;
     let rows = read(csv)?;
     let results = Results::of(&rows);
     let mut marks = Marks::default();
@@ -234,7 +255,7 @@ mod tests {
     use crate::results::record::sample as row;
 
     fn renewed_by(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
-        Judge::of_page(|judge| renewed(page, judge, &read))
+        Judge::of_page(|judge| renewed(page, judge, files(&read)))
     }
 
     const MARK: &str = "<!-- numbers: quick.csv over word-lock at 1, 2 threads -->";
@@ -252,6 +273,20 @@ mod tests {
             ]
         });
         Ok(rounds.collect())
+    }
+
+    fn files(rows: &dyn Fn(&str) -> Result<Vec<Row>>) -> Files<'_> {
+        Files {
+            rows,
+            sheet: &|_, _| {
+                Ok(Some(Sheet {
+                    lead: "What it is.".into(),
+                    header: vec!["name".into(), "measured".into()],
+                    lines: vec![vec!["a".into(), "1".into()]],
+                    notes: vec!["All of it.".into()],
+                }))
+            },
+        }
     }
 
     #[test]
@@ -301,6 +336,10 @@ mod tests {
             (
                 "quick.csv predicted by simulated.csv",
                 "| lock-free | 2 | 1.00 | 1.00 | 1.00 |\n| word-lock | 2 | 1.00 | 1.00 | 1.00 |\n\n4 rows;",
+            ),
+            (
+                "targets.csv shown",
+                "| name | measured |\n|---|---:|\n| a | 1 |\n\nAll of it.\n",
             ),
             (
                 "varied.csv varied",
