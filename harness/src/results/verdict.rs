@@ -155,9 +155,10 @@ impl Judge {
         self.judged.borrow_mut().push(ratio.by_chance);
         if ratio.by_chance > self.level {
             // The ratio may be wide only because the speed of the machine varied.
-            return match of.varies || is_too_wide(ratio) {
-                true => Verdict::TooNoisy,
-                false => Verdict::TooCloseToCall,
+            return if of.varies || is_too_wide(ratio) {
+                Verdict::TooNoisy
+            } else {
+                Verdict::TooCloseToCall
             };
         }
         match ratio.median {

@@ -46,9 +46,10 @@ pub(crate) struct Words {
 impl Words {
     /// Returns the verdict that means a loss, then the one that means a gain.
     pub(crate) fn losing_first(&self) -> [Verdict; 2] {
-        match self.is_good {
-            true => [Verdict::Slower, Verdict::Faster],
-            false => [Verdict::Faster, Verdict::Slower],
+        if self.is_good {
+            [Verdict::Slower, Verdict::Faster]
+        } else {
+            [Verdict::Faster, Verdict::Slower]
         }
     }
 }
