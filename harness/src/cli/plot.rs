@@ -131,15 +131,15 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
         note!("note: {}: {missing}", csv.display());
     }
     let cannot = || format!("cannot draw {}", csv.display());
-    let figure = match options.speedup {
-        true => rows
-            .speedup(sidecar.as_ref())
-            .with_context(cannot)?
-            .context("--speedup: only the rows of a sweep over numbers of threads have a speedup"),
-        false => rows.figure(sidecar.as_ref()).with_context(cannot)?.context(
-            "formulas and measurements have no figure; `harness report` shows them as a table",
-        ),
+    let (figure, without) = if options.speedup {
+        let why = "--speedup: only the rows of a sweep over numbers of threads have a speedup";
+        (rows.speedup(sidecar.as_ref()), why)
+    } else {
+        let why =
+            "formulas and measurements have no figure; `harness report` shows them as a table";
+        (rows.figure(sidecar.as_ref()), why)
     };
+    let figure = figure.and_then(|figure| figure.context(without));
     let mut figure = figure.with_context(cannot)?;
     if !options.panels.is_empty() {
         figure.keep_panels(&options.panels)?;
@@ -155,7 +155,7 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     let svg = figure.render();
     match format {
         Format::Svg => files::write(&out, &svg)?,
-        Format::Pdf => files::write(&out, pdf(&svg).with_context(cannot)?)?,
+        Format::Pdf => files::write(&out, &pdf(&svg).with_context(cannot)?)?,
     }
     say!("{}", out.display());
     Ok(Ending::Complete)

@@ -19,7 +19,7 @@ impl Staged {
     /// # Errors
     ///
     /// Fails if the file cannot be written completely; nothing is left of it then.
-    pub fn write(place: &Path, contents: impl AsRef<[u8]>) -> Result<Self> {
+    pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<Self> {
         let mut new = place.as_os_str().to_owned();
         new.push(".new");
         let staged = Self {
@@ -55,7 +55,7 @@ impl Drop for Staged {
 /// # Errors
 ///
 /// Fails if the file cannot be written; the message names it.
-pub fn write(place: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
     Staged::write(place, contents)?.publish()
 }
 

@@ -65,8 +65,9 @@ impl Panel {
             under(canvas, (line, style), places, (&x, &y));
         }
         // No line hides a mark.
-        for ((line, style), places) in lines.iter().zip(&places) {
-            marks(canvas, (line, style), places, &y);
+        for (index, ((line, style), places)) in lines.iter().zip(&places).enumerate() {
+            let turn = index as f64 / lines.len() as f64;
+            marks(canvas, (line, style), (places, turn), &y);
         }
         self.names(canvas, &places, frame);
     }
@@ -75,19 +76,20 @@ impl Panel {
     /// would hide each other.
     fn apart(&self, x: &Span, y: &Span) -> Vec<Vec<Place>> {
         let place = |&(at, of): &(f64, Summary)| (x.place(at), y.within(of.median));
-        let all = self
-            .lines
-            .iter()
-            .flat_map(|line| line.points.iter().map(move |point| (line, point)));
+        let lines = self.lines.iter().enumerate();
+        let all =
+            lines.flat_map(|(index, line)| line.points.iter().map(move |of| (index, line, of)));
         let drawn: Vec<_> = all
-            .map(|(line, point)| {
+            .map(|(index, line, point)| {
                 let place = place(point);
+                let [low, high] = [point.1.low, point.1.high].map(|end| y.within(end));
                 let [low, high] = match line.look {
                     Look::Band => [place.1; 2],
-                    Look::Reach => [y.within(point.1.low) + MARK, y.within(point.1.high) - MARK],
-                    _ => [point.1.low, point.1.high].map(|end| y.within(end)),
+                    Look::Reach => [low + MARK, high - MARK],
+                    Look::Bars | Look::Named(_) => [low, high],
                 };
                 Drawn {
+                    line: index,
                     place,
                     top: high.min(place.1 - MARK),
                     bottom: low.max(place.1 + MARK),
@@ -123,9 +125,10 @@ impl Panel {
                 let is_taken = places.iter().flatten().any(|&(other, at)| {
                     (x + 1.0..end + MARK).contains(&other) && (at - y).abs() < TICK_SIZE
                 });
-                let (by, anchor) = match is_taken || end > frame.right {
-                    true => (-4.0, Anchor::End),
-                    false => (4.0, Anchor::Start),
+                let (by, anchor) = if is_taken || end > frame.right {
+                    (-4.0, Anchor::End)
+                } else {
+                    (4.0, Anchor::Start)
                 };
                 canvas.text((x + by, y + 2.2), TICK_SIZE, anchor, name);
             }
@@ -176,8 +179,14 @@ fn under(
     }
 }
 
-fn marks(canvas: &mut Canvas, (line, style): (&Line, &Style), places: &[Place], y: &Span) {
-    /// Of many points, only so many have a mark.
+/// Draws the marks of a line. Of a band's many points, only some have one; `turn` says how far in the
+/// first of them, from 0 to 1, so that each line has its own.
+fn marks(
+    canvas: &mut Canvas,
+    (line, style): (&Line, &Style),
+    (places, turn): (&[Place], f64),
+    y: &Span,
+) {
     const MARKED: usize = 6;
     match line.look {
         Look::Bars | Look::Named(_) => {
@@ -187,7 +196,8 @@ fn marks(canvas: &mut Canvas, (line, style): (&Line, &Style), places: &[Place], 
         }
         Look::Band => {
             let every = places.len().div_ceil(MARKED).max(1);
-            for &place in places.iter().rev().step_by(every) {
+            let first = (turn * every as f64) as usize;
+            for &place in places.iter().skip(first).step_by(every) {
                 canvas.mark(style.mark_at(place), style.paint());
             }
         }

@@ -68,9 +68,12 @@ impl Span {
     /// Leaves some room before the first and after the last value, as a share of the range.
     pub(super) fn with_room(self, share: f64) -> Self {
         let room = share * (self.position(self.to) - self.position(self.from));
-        let widened = |value: f64, by: f64| match self.logarithmic {
-            true => (self.position(value) + by).exp(),
-            false => value + by,
+        let widened = |value: f64, by: f64| {
+            if self.logarithmic {
+                (self.position(value) + by).exp()
+            } else {
+                value + by
+            }
         };
         let is_from_zero = !self.logarithmic && self.from == 0.0;
         Self {

@@ -32,13 +32,13 @@ pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>, size: f64) ->
 /// Breaks a text between words, but not after a number, so that each line fits the width.
 pub(super) fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in kept_together(text) {
+    for words in kept_together(text) {
         match lines.last_mut() {
-            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+            Some(line) if text_width(&format!("{line} {words}"), size) <= width => {
                 line.push(' ');
-                line.push_str(&word);
+                line.push_str(&words);
             }
-            _ => lines.push(word),
+            _ => lines.push(words),
         }
     }
     lines
@@ -51,7 +51,7 @@ fn kept_together(text: &str) -> Vec<String> {
     for word in text.split_whitespace() {
         match parts.last_mut() {
             Some(part) if is_number => {
-                part.push('\u{a0}');
+                part.push(' ');
                 part.push_str(word);
             }
             _ => parts.push(word.to_owned()),
@@ -87,13 +87,7 @@ mod tests {
         let parts = kept_together("load factor 0.9, 50 % lookup, 2 threads");
         assert_eq!(
             parts,
-            [
-                "load",
-                "factor",
-                "0.9,",
-                "50\u{a0}%\u{a0}lookup,",
-                "2\u{a0}threads"
-            ]
+            ["load", "factor", "0.9,", "50 % lookup,", "2 threads"]
         );
     }
 

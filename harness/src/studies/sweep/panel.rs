@@ -86,7 +86,12 @@ impl Drawn<'_> {
         Panel {
             guides,
             shade: self.oversubscribed().map(|first| (first, OVERSUBSCRIBED)),
-            in_rows: panel.in_rows || *shown == Shown::OverControl,
+            in_rows: match shown {
+                Shown::OverControl => true,
+                // The ideal is another at each place.
+                Shown::Speedup => false,
+                Shown::Throughput | Shown::Latency => panel.in_rows,
+            },
             ..panel
         }
     }
