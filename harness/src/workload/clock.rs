@@ -8,12 +8,12 @@
 //! each other, as they do where nothing is timed, and that the reading itself is in each time:
 //! [`Cost`] says how much.
 //!
-//! What fences show, on one thread of an AMD EPYC of family 25: a lookup takes 20 ns in a chain. As a
-//! single operation it showed a median of 20 ns without fences, where nothing at all showed 11, so
-//! that half of it was lost; and of 60 ns with them, where nothing showed 29.
+//! On one thread of an AMD EPYC of family 25, a lookup that takes 18 ns in a chain showed a median of
+//! 10 ns without fences, as nothing at all did: it was lost. With them it showed 50 ns, and nothing
+//! 29 (medians of nine rounds, on a busy machine).
 //!
-//! On other processors a reading stands between two fences of memory, which
-//! order the accesses of the operations, but not the counter itself.
+//! On other processors a reading stands between two fences of memory, which order the accesses of the
+//! operations, but not the counter itself.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -108,7 +108,7 @@ variants! {
     }
 
     /// Eviction paths found by random walks, which are cut to the length of a K-CAS;
-    /// [`RandomWalk`] says how they differ from the published ones.
+    /// `RandomWalk` says how they differ from the published ones.
     AblationRandomWalk = Walks but Search = RandomWalk {
         const NAME: &'static str = "ablation-random-walk";
         const DESCRIPTION: &'static str =

@@ -6,7 +6,7 @@ use super::after;
 
 /// A ring of keys that one thread alone, its owner, inserts and removes. The filter holds `live` of
 /// them, from the oldest on, so the owner knows every answer about them in advance. Others may ask
-/// for a key, and [learn](Pool::taken) whether the owner has begun to remove keys meanwhile.
+/// for a key, and learn whether the owner has begun to remove keys meanwhile.
 #[derive(Debug)]
 pub struct Pool {
     keys: Vec<usize>,
