@@ -174,7 +174,7 @@ const AT_ONCE: u64 = 64;
 const INSERTED: u64 = 10_000;
 
 /// Calls of a thread of [`Kind::Copies`].
-const CALLS: u64 = 50_000;
+const CALLS: u64 = 10_000;
 
 /// Keys for which the threads of [`Kind::Races`] race; three for each bucket of four slots.
 const RACED: usize = 10_000;

@@ -318,7 +318,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = Options {
             operations: u64::MAX,
-            minutes: None,
+            minutes: Some(1),
             piece: Duration::from_millis(500),
             only: vec!["forgetful".into()],
             threads: vec![2],
