@@ -124,7 +124,7 @@ pub fn write(directory: &Path) -> Result<Written> {
         Some(format!("{}.csv: {missing}", section.name))
     }));
     let path = directory.join("report.html");
-    files::write(&path, page::render(&sections, &left_out))?;
+    files::write(&path, &page::render(&sections, &left_out))?;
     Ok(Written {
         path,
         notes,
