@@ -107,9 +107,11 @@ fn of_throughput(
         return;
     };
     for case in results.cases() {
-        let shown = match story.is_of_ours && results.axis() == Axis::Threads {
-            true if case.simulated.is_empty() => results.one_and_all(&case),
-            _ => Vec::new(),
+        let in_matrix = story.is_of_ours && results.axis() == Axis::Threads;
+        let shown = if in_matrix && case.simulated.is_empty() {
+            results.one_and_all(&case)
+        } else {
+            Vec::new()
         };
         for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
             let judged = |place| {
