@@ -16,6 +16,7 @@
 //!   that at another.
 //! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
 //! - `shown`: the table that commands print and the page has, of results of any kind.
+//! - `said`: the sentences that the page has of results of any kind.
 //! - `varied`: what the assumed numbers of simulated machines do.
 
 use std::fs;
@@ -74,12 +75,19 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
+    let any = |csv: &str| {
+        let csv = directory.join(csv);
+        Ok::<_, anyhow::Error>((read_any(&csv)?, Sidecar::beside(&csv)?))
+    };
     let from = Files {
         rows: &|csv| file::read(&directory.join(csv)),
         sheet: &|csv, judge| {
-            let csv = directory.join(csv);
-            let sidecar = Sidecar::beside(&csv)?;
-            Ok(read_any(&csv)?.sheet(sidecar.as_ref(), judge))
+            let (rows, sidecar) = any(csv)?;
+            Ok(rows.sheet(sidecar.as_ref(), judge))
+        },
+        said: &|csv, judge| {
+            let (rows, sidecar) = any(csv)?;
+            Ok(rows.story(sidecar.as_ref(), judge).sentences)
         },
     };
     let new = Judge::of_page(|judge| renewed(&old, judge, from))
@@ -94,6 +102,8 @@ struct Files<'a> {
     rows: &'a dyn Fn(&str) -> Result<Vec<Row>>,
     /// The table of any results.
     sheet: &'a dyn Fn(&str, &Judge) -> Result<Option<Sheet>>,
+    /// What any results say, in sentences.
+    said: &'a dyn Fn(&str, &Judge) -> Result<Vec<String>>,
 }
 
 /// The page with its numbers written anew.
@@ -117,13 +127,18 @@ fn renewed(page: &str, judge: &Judge, files: Files) -> Result<String> {
     Ok(new)
 }
 
-/// The lines of a Markdown table, and what its marks mean.
+/// The lines of a Markdown table, and what its marks mean; or those of a list.
 fn table(mark: &str, judge: &Judge, files: Files) -> Result<Vec<String>> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
     if what == "shown" {
         let lines = of_sheet((files.sheet)(csv, judge)?);
         ensure!(!lines.is_empty(), "{csv} has no table");
         return Ok(lines);
+    }
+    if what == "said" {
+        let lines: Vec<_> = (files.said)(csv, judge)?;
+        ensure!(!lines.is_empty(), "{csv} says nothing in sentences");
+        return Ok(lines.iter().map(|line| format!("- {line}")).collect());
     }
     let read = files.rows;
     let rows = read(csv)?;
@@ -286,6 +301,10 @@ mod tests {
                     notes: vec!["All of it.".into()],
                 }))
             },
+            said: &|csv, _| {
+                let said = ["It stops.", "It goes on."].map(str::to_owned);
+                Ok(said.into_iter().filter(|_| csv == "stalls.csv").collect())
+            },
         }
     }
 
@@ -341,6 +360,7 @@ mod tests {
                 "targets.csv shown",
                 "| name | measured |\n|---|---:|\n| a | 1 |\n\nAll of it.\n",
             ),
+            ("stalls.csv said", "\n- It stops.\n- It goes on.\n"),
             (
                 "varied.csv varied",
                 "| remove (load factor 0.92), simulated on m | 1 | kept | –, 3.00 | –, 3.00 |\n",
@@ -362,6 +382,7 @@ mod tests {
             ("quick.csv word-lock at 1 threads", "it names no rival"),
             ("quick.csv word-lock", "it names no numbers of threads"),
             ("quick.csv varied", "no such results"),
+            ("quick.csv said", "says nothing"),
             ("quick.csv predicted by quick.csv", "no such results"),
             ("quick.csv of lock-free from 1 to many threads", "\"many\""),
             ("quick.csv over word-lock", "it names no numbers of threads"),
