@@ -197,7 +197,20 @@ impl Figure {
         let fits = |grid: &Grid| grid.plot >= narrowest;
         let most = (1..=count).rev().map(of).find(fits);
         let most = most.map_or(1, |grid| grid.columns);
-        of(count.div_ceil(count.div_ceil(most)))
+        of(match self.period() {
+            Some(period) if period <= most => period,
+            _ => count.div_ceil(count.div_ceil(most)),
+        })
+    }
+
+    /// Returns after how many panels the same workloads come again, if they do: on another machine, for
+    /// example. They then stand below one another.
+    fn period(&self) -> Option<usize> {
+        let labels: Vec<_> = self.panels.iter().map(|panel| &panel.label).collect();
+        (2..labels.len()).find(|&period| {
+            labels.len().is_multiple_of(period)
+                && labels.windows(period + 1).all(|of| of[0] == of[period])
+        })
     }
 
     /// Draws a row of panels from `top` down. Returns where it ends.

@@ -270,6 +270,31 @@ mod tests {
     }
 
     #[test]
+    fn a_workload_stands_below_itself_on_another_machine() {
+        let of = |machine: &'static str| {
+            let on = move |row: Row| Row {
+                simulated: machine.into(),
+                ..row
+            };
+            rows(&["lock-free"], &[1, 2], &["insert", "remove", "lookup-hit"])
+                .into_iter()
+                .map(on)
+        };
+        let rows: Vec<_> = ["m", "n", "o", "p"].into_iter().flat_map(of).collect();
+        let svg = render(&rows, None).unwrap();
+        let places = |title: &str| {
+            let titles = svg.lines().filter(|line| line.contains(title));
+            let place = |line: &str| line.split('"').nth(1).map(str::to_owned);
+            titles.map(place).collect::<Vec<_>>()
+        };
+        for title in [">insert", ">remove", ">lookup-hit"] {
+            let found = places(title);
+            assert_eq!(found, vec![found[0].clone(); 4], "{title}");
+        }
+        assert_ne!(places(">insert")[0], places(">remove")[0]);
+    }
+
+    #[test]
     fn only_more_threads_than_cores_are_marked() {
         let marked = |threads: &[usize]| {
             let svg = render(&rows(&["lock-free"], threads, &["insert"]), None).unwrap();
