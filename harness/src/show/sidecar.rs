@@ -70,7 +70,8 @@ pub struct Run {
     /// The question that it answers.
     #[serde(default)]
     pub question: String,
-    /// Start, in UTC, as in RFC 3339.
+    /// Start of this run, in UTC, as in RFC 3339; in older files, of the command that made it and
+    /// others.
     pub started: String,
     /// Command line, paths shortened to file names.
     pub command: String,
@@ -90,8 +91,9 @@ pub struct Run {
     /// The machines that were simulated, one line each; nothing was measured then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub simulated: Vec<String>,
-    /// Load average of the system at the start, over 1, 5 and 15 minutes: what else the machine was
-    /// doing. Empty if the system does not report it.
+    /// Load average of the system at the start, over 1, 5 and 15 minutes: what the machine was
+    /// doing before, the rehearsal and earlier runs of the same command included. Empty if the
+    /// system does not report it.
     #[serde(default)]
     pub load_average: Vec<f64>,
     /// When the run was resumed after an interruption, each time.
@@ -118,11 +120,10 @@ impl Run {
         keys: String,
         pinning: String,
     ) -> Self {
-        let load = System::load_average().map(|load| vec![load.one, load.five, load.fifteen]);
-        Self {
+        let mut run = Self {
             title,
             question,
-            started: now(),
+            started: String::new(),
             command: command_line(),
             seed,
             keys,
@@ -130,12 +131,21 @@ impl Run {
             latency: None,
             timing_ns: None,
             simulated: Vec::new(),
-            load_average: load.unwrap_or_default(),
+            load_average: Vec::new(),
             resumed: Vec::new(),
             rounds: Vec::new(),
             rows: None,
             ended: None,
-        }
+        };
+        run.start();
+        run
+    }
+
+    /// Takes the start and the load anew, for a run that waited until others were done.
+    pub fn start(&mut self) {
+        let load = System::load_average().map(|load| vec![load.one, load.five, load.fifteen]);
+        self.started = now();
+        self.load_average = load.unwrap_or_default();
     }
 }
 

@@ -99,6 +99,8 @@ pub struct About {
     pub pinning: String,
     /// Which operations are timed one by one, if any.
     pub latency: Option<String>,
+    /// What an operation that takes no time would show then, in ns.
+    pub timing_ns: Option<u64>,
     /// Name and meaning of each thing that is measured.
     pub subjects: Vec<(String, String)>,
 }
@@ -218,6 +220,7 @@ impl<S: Study> Options<S> {
         };
         let run = Run {
             latency: about.latency,
+            timing_ns: about.timing_ns,
             ..Run::begin(
                 about.title.into(),
                 about.question.into(),

@@ -53,6 +53,36 @@ fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
     }
 }
 
+/// One command measures several experiments, one after another.
+#[test]
+fn each_experiment_has_its_own_start() {
+    let place = Place::new();
+    // Times are in whole seconds: the first takes longer than one.
+    let long = TINY
+        .replace("\"tiny\"", "\"long\"")
+        .replace("rounds = 2", "rounds = 1")
+        .replace("seconds = 0.01", "seconds = 0.2");
+    place.write("long.toml", &long);
+    place.write("tiny.toml", TINY);
+    place.run(&["sweep", "long.toml", "tiny.toml"]).success();
+    let sidecar = |name: &str| -> toml::Table {
+        let text = place.text(&format!("results/{name}.machine.toml"));
+        text.parse().unwrap()
+    };
+    let [long, tiny] = ["long", "tiny"].map(sidecar);
+    let time = |of: &toml::Table, field: &str| of["run"][field].as_str().unwrap().to_owned();
+    assert!(time(&long, "started") < time(&long, "ended"));
+    assert!(time(&tiny, "started") >= time(&long, "ended"));
+    for sidecar in [long, tiny] {
+        let command = sidecar["run"]["command"].as_str();
+        assert_eq!(command, Some("harness sweep long.toml tiny.toml"));
+        assert_eq!(sidecar["run"]["load_average"].as_array().unwrap().len(), 3);
+        for field in ["profile", "flags"] {
+            assert!(sidecar["compiler"][field].is_str(), "{field}");
+        }
+    }
+}
+
 #[test]
 fn nothing_of_this_machine_but_its_kind_is_written() {
     let place = Place::new();

@@ -11,7 +11,7 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
         machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
     };
     format!(
-        "{simulated}{}, {}{}{}. {}. {}. {}.",
+        "{simulated}{}, {}{}{}. {}{}. {}. {}.",
         machine.processor,
         counted(machine.cores, "core"),
         match machine.threads_per_core {
@@ -29,6 +29,10 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
             .split(" (")
             .next()
             .unwrap_or_default(),
+        match &*sidecar.compiler.flags {
+            "" => String::new(),
+            flags => format!(" with {flags}"),
+        },
         sources(sidecar),
         run.started.split('T').next().unwrap_or_default(),
     )
@@ -47,5 +51,29 @@ fn sources(sidecar: &Sidecar) -> String {
             harness.short()
         ),
         _ => format!("Commit {}", harness.short()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A build for one processor differs from a portable one in nothing else that a reader sees.
+    #[test]
+    fn flags_of_the_compiler_are_named() {
+        let mut sidecar = crate::show::sidecar::sample();
+        sidecar.compiler.rustc = "rustc 1.95.0 (59807616e 2026-04-14)".into();
+        for (flags, expected) in [
+            ("", ". rustc 1.95.0. Commit "),
+            (
+                "-C target-cpu=native",
+                ". rustc 1.95.0 with -C target-cpu=native. Commit ",
+            ),
+        ] {
+            sidecar.compiler.flags = flags.into();
+            sidecar.program = None;
+            let line = machine_line(&sidecar);
+            assert!(line.contains(expected), "{line}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use crate::show::chart::parts::{BANDS, duration, rounded};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
+use crate::show::told::untold;
 use crate::studies::growth::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::wording::counted;
 use crate::wording::grouped;
@@ -38,6 +39,7 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
         caption.push("Threads were not always pinned.".into());
     }
     if let Some(sidecar) = sidecar {
+        caption.extend(untold(sidecar));
         let meanings = sidecar.subjects.iter();
         caption.extend(meanings.map(|(name, meaning)| format!("{name}: {meaning}.")));
     }

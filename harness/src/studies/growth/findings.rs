@@ -3,10 +3,12 @@
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::results::verdict::{Comparison, Judge};
 use crate::show::findings::{Finding, Judged, THROUGHPUT, Words, clauses};
+use crate::show::sidecar::Sidecar;
 use crate::wording::{counted, grouped};
 
-/// Compares the filter that grows with each rival at a few sizes of the set.
-pub(super) fn of(rows: &[Row], judge: &Judge) -> Vec<Finding> {
+/// Compares the filter that grows with each rival at a few sizes of the set, except for latencies that
+/// the clock cannot tell from none.
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Vec<Finding> {
     let results = GrowthRows(rows);
     let Some(first) = rows.first() else {
         return Vec::new();
@@ -26,7 +28,11 @@ pub(super) fn of(rows: &[Row], judge: &Judge) -> Vec<Finding> {
             _ => results.sizes(),
         };
         let judged = |keys| {
-            let ratio = results.ratio(keys, (OURS, rival), quantity)?;
+            let both = (OURS, rival);
+            if results.untold(keys, both, quantity, sidecar).is_some() {
+                return None;
+            }
+            let ratio = results.ratio(keys, both, quantity)?;
             Some(Judged::at(keys as f64, &Comparison::of(ratio), judge))
         };
         let at: Vec<_> = sizes.into_iter().filter_map(judged).collect();
@@ -81,7 +87,17 @@ mod tests {
     use super::*;
 
     fn of(rows: &[Row]) -> Vec<Finding> {
-        Judge::of_page(|judge| super::of(rows, judge))
+        Judge::of_page(|judge| super::of(rows, None, judge))
+    }
+
+    #[test]
+    fn of_latencies_that_the_clock_cannot_tell_nothing_is_said() {
+        let mut sidecar = crate::show::sidecar::sample();
+        sidecar.run.timing_ns = Some(30);
+        let rows = sample(&[[2.0, 1.0, 4.0]; 9]);
+        let findings = Judge::of_page(|judge| super::of(&rows, Some(&sidecar), judge));
+        let says = |what: &str| findings.iter().any(|finding| finding.text.contains(what));
+        assert!(!says("lookup, median") && says("lookup, 99th percentile"));
     }
 
     #[test]

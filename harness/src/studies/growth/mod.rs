@@ -220,6 +220,7 @@ impl Study for Growth {
 
     fn about(&self, _: &Registry) -> Result<About> {
         let all = ContenderInfo::ALL.iter();
+        let cost = Cost::measure();
         Ok(About {
             title: "Sets that grow a thousandfold under load",
             question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
@@ -227,8 +228,9 @@ impl Study for Growth {
             pinning: Cores::detect().describe(),
             latency: Some(format!(
                 "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
-                Cost::measure().describe()
+                cost.describe()
             )),
+            timing_ns: Some(cost.shown),
             subjects: all
                 .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
                 .collect(),
@@ -295,18 +297,18 @@ impl Record for Row {
 }
 
 impl Shown for Row {
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        sheet::of(rows, judge)
+    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        sheet::of(rows, sidecar, judge)
     }
 
     fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
         figure::of(rows, sidecar).map(Some)
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
+    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
         Story {
             is_of_ours: true,
-            findings: findings::of(rows, judge),
+            findings: findings::of(rows, sidecar, judge),
             ..Story::default()
         }
     }

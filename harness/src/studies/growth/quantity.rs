@@ -53,6 +53,14 @@ impl Quantity {
         }
     }
 
+    /// Returns whether it is a latency of single operations.
+    pub fn is_latency(self) -> bool {
+        matches!(
+            self,
+            Self::LookupMedian | Self::LookupP99 | Self::InsertP99 | Self::LongestInsert
+        )
+    }
+
     /// Returns whether higher is better.
     pub fn is_good(self) -> bool {
         matches!(self, Self::Throughput | Self::InsertThroughput)

@@ -4,6 +4,7 @@ use super::slices::GROWTH;
 use super::{Quantity, Row};
 use crate::results::series::Series;
 use crate::results::summary::Summary;
+use crate::show::sidecar::Sidecar;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,22 @@ impl GrowthRows<'_> {
     pub fn ratio(self, keys: u64, (a, b): (&str, &str), quantity: Quantity) -> Option<Summary> {
         let [a, b] = [a, b].map(|subject| self.series(subject, keys, quantity));
         a.over(&b).summary()
+    }
+
+    /// Returns the medians of both subjects, in ns, if they are latencies and the clock cannot tell one
+    /// of them from none.
+    pub fn untold(
+        self,
+        keys: u64,
+        (a, b): (&str, &str),
+        quantity: Quantity,
+        sidecar: Option<&Sidecar>,
+    ) -> Option<[f64; 2]> {
+        let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
+        let median = |subject| Some(self.summary(subject, keys, quantity)?.median);
+        let both = [median(a)?, median(b)?];
+        let is_told = !quantity.is_latency() || both.iter().all(|&ns| ns >= shortest);
+        (!is_told).then_some(both)
     }
 
     /// Summarises how long the whole run takes subject `a`, over how long it takes `b`.

@@ -3,6 +3,8 @@
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
 use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::show::told::{told, untold};
 use crate::wording::counted;
 use crate::wording::grouped;
 
@@ -16,7 +18,7 @@ const QUANTITIES: [Quantity; 5] = [
 ];
 
 /// Compares ours with each rival at a few sizes. `None` if there are no rows.
-pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
     let first = rows.first()?;
     let results = GrowthRows(rows);
     let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
@@ -27,6 +29,9 @@ pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
     for rival in RIVALS {
         for keys in results.sizes() {
             let ratios = QUANTITIES.map(|quantity| {
+                if let Some(both) = results.untold(keys, (OURS, rival), quantity, sidecar) {
+                    return both.map(|ns| told(ns, sidecar)).join(" over ");
+                }
                 let ratio = results.ratio(keys, (OURS, rival), quantity);
                 marks.ratio(judge, ratio.map(Comparison::of))
             });
@@ -50,6 +55,7 @@ pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
         ))
     }));
     notes.extend(marks.explained());
+    notes.extend(sidecar.and_then(untold));
     if first.oversubscribed {
         notes.push("There were more threads than cores.".into());
     }
@@ -72,7 +78,24 @@ mod tests {
     use super::*;
 
     fn of(rows: &[Row]) -> Option<Sheet> {
-        Judge::of_page(|judge| super::of(rows, judge))
+        Judge::of_page(|judge| super::of(rows, None, judge))
+    }
+
+    /// A ratio of what cannot be told from nothing would say nothing.
+    #[test]
+    fn latencies_that_the_clock_cannot_tell_have_no_ratio() {
+        let mut sidecar = crate::show::sidecar::sample();
+        sidecar.run.timing_ns = Some(30);
+        let rows = sample(&[[2.0, 1.0, 4.0]; 9]);
+        let sheet = Judge::of_page(|judge| super::of(&rows, Some(&sidecar), judge)).unwrap();
+        assert_eq!(sheet.lines[0][4], "< 60 ns over 100 ns");
+        assert_eq!(sheet.lines[0][5], "0.50 [0.50–0.50]");
+        assert_eq!(sheet.lines[3][4], "< 60 ns over < 60 ns");
+        assert!(
+            sheet.notes.last().unwrap().starts_with("< 60 ns: "),
+            "{:?}",
+            sheet.notes
+        );
     }
 
     #[test]

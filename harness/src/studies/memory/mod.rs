@@ -1,6 +1,6 @@
 //! The `memory` study: the memory that a key costs, and the false positive rate. It measures every
 //! subject at several load factors, by what the subject declares and by what the system gave the
-//! process.
+//! process. Then it fills the table on, up to the first key that is refused.
 //!
 //! Each measurement has a process of its own, so that nothing an earlier one left behind is
 //! counted.
@@ -9,6 +9,7 @@ pub mod figure;
 
 use std::env;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -54,12 +55,18 @@ columns! {
     absent: u64,
     /// Absent keys that were found.
     wrong: u64,
+    /// Load factor at which the structure first refused a key: keys that were in, over slots. Once
+    /// everything else was measured, more keys were inserted until it did. Empty if it took as many
+    /// keys as slots, and in older files.
+    #[serde(default)]
+    first_refusal: Option<f64>,
 }
 
-/// Measure the memory that a key costs, and how often absent keys are found.
+/// Measure the memory that a key costs, how often absent keys are found, and when keys are refused.
 ///
 /// Measures every subject at several load factors, each in a process of its own: the memory it
-/// declares, the memory the process took, and the false positive rate. Prints one table, and writes
+/// declares, the memory the process took, the false positive rate, and the load factor at which it
+/// first refuses a key. Prints one table, and writes
 /// memory.csv, memory.machine.toml and memory.svg. Takes some two minutes.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Memory {
@@ -159,27 +166,41 @@ pub fn measure_here(entry: &SubjectInfo, load: f64, settings: MemorySettings) ->
     let subject = entry.build(buckets)?;
     let first: u64 = SmallRng::seed_from_u64(seed).random();
     let key = |index: u64| first.wrapping_add(index);
-    let insert = |index| subject.call(Operation::Insert, key(index));
+    let (inside, full) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+    let is_refused = |index| {
+        let refused = subject.call(Operation::Insert, key(index)) != Event::Insert(Ok(()));
+        if refused {
+            full.fetch_min(inside.load(Relaxed), Relaxed);
+        } else {
+            inside.fetch_add(1, Relaxed);
+        }
+        refused
+    };
     let found = |index| subject.call(Operation::Contains, key(index)) == Event::Contains(true);
-    let refused = in_parts(threads, keys, |index| {
-        insert(index) != Event::Insert(Ok(()))
-    });
+    let refused = in_parts(threads, keys, is_refused);
     let resident_bytes = resident()?.saturating_sub(before);
     if refused == 0 {
         let lost = in_parts(threads, keys, |index| !found(index));
         ensure!(lost == 0, "{lost} of {keys} keys are missing");
     }
     let wrong = in_parts(threads, absent, |index| found(keys + index));
+    let declared_bytes = subject.memory_bytes() as u64;
+    let has_refused = || full.load(Relaxed) != u64::MAX;
+    let slots = subject.slots() as u64;
+    in_parts(threads, slots.saturating_sub(keys), |index| {
+        !has_refused() && is_refused(keys + index)
+    });
     Ok(Row {
         subject: entry.name.into(),
         load_factor: load,
         keys,
         refused,
         threads,
-        declared_bytes: subject.memory_bytes() as u64,
+        declared_bytes,
         resident_bytes,
         absent,
         wrong,
+        first_refusal: has_refused().then(|| full.load(Relaxed) as f64 / slots as f64),
     })
 }
 
@@ -331,6 +352,12 @@ impl Record for Row {
             self.refused <= self.keys && self.wrong <= self.absent,
             "more keys were refused or found than there are"
         );
+        if let Some(load) = self.first_refusal {
+            ensure!(
+                (0.0..=1.0).contains(&load),
+                "column `first_refusal`: {load} is not between 0 and 1"
+            );
+        }
         Ok(())
     }
 }
@@ -345,6 +372,8 @@ impl Shown for Row {
                 format!("{:.1}", row.resident_bits_a_key()),
                 format!("{:.2e}", row.rate()),
                 row.refused.to_string(),
+                row.first_refusal
+                    .map_or("–".into(), |load| format!("{load:.4}")),
             ]
         };
         let header = [
@@ -354,6 +383,7 @@ impl Shown for Row {
             "resident",
             "false positive rate",
             "refused",
+            "first refusal",
         ];
         Some(Sheet {
         lead: "Memory for each key that is in.".into(),
@@ -361,6 +391,7 @@ impl Shown for Row {
         lines: rows.iter().map(line).collect(),
         notes: vec![
             "declared: what the structure says it takes; resident: what the process took in addition.".into(),
+            "first refusal: load factor at which a key was first refused, as keys came on; a dash where none was up to load factor 1.".into(),
         ],
     })
     }
@@ -378,12 +409,13 @@ impl Shown for Row {
             let fullest = whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor));
             sentences.extend(fullest.map(|row| {
             format!(
-                "{}: {:.1} bits a key at load factor {} ({:.1} by its own account), and {:.2e} of absent keys found.",
+                "{}: {:.1} bits a key at load factor {} ({:.1} by its own account), and {:.2e} of absent keys found{}.",
                 row.subject,
                 row.resident_bits_a_key(),
                 row.load_factor,
                 row.bits_a_key(),
                 row.rate(),
+                row.first_refusal.map_or_else(String::new, |load| format!("; it first refused a key at load factor {load:.3}")),
             )
         }));
         }
@@ -415,6 +447,27 @@ mod tests {
         // 2 buckets of 4 slots, 0.9 occupied, 12 bits.
         let theory = 8.0 * 0.9 / 4096.0;
         assert!((0.7..1.3).contains(&(row.rate() / theory)), "{row:?}");
+    }
+
+    /// Whether among the keys that were to be in or after them.
+    #[test]
+    fn the_first_refusal_is_found_at_any_load() {
+        let registry = Registry::standard();
+        for (subject, load, expected) in [
+            ("lock-free", 0.5, true),
+            ("lock-free", 1.0, true),
+            ("blocked-bloom", 0.5, false),
+        ] {
+            let row = measure_here(registry.get(subject).unwrap(), load, SETTINGS).unwrap();
+            assert_eq!(row.refused > 0, load == 1.0, "{row:?}");
+            assert_eq!(row.first_refusal.is_some(), expected, "{row:?}");
+            // Buckets of four slots get 98 % full in the limit.
+            let range = 0.95..0.99;
+            assert!(
+                row.first_refusal.is_none_or(|load| range.contains(&load)),
+                "{row:?}"
+            );
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::panel::Shown;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Results};
-use crate::show::chart::duration;
 use crate::show::chart::parts::BARS;
 use crate::show::sidecar::Sidecar;
+use crate::show::told::untold;
 use crate::wording::{grouped, noun};
 
 /// What must be said of simulated rows wherever they are shown.
@@ -15,26 +15,6 @@ pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machi
 /// What must be said of rates that are shares.
 pub(super) const DUE: &str = "Rates that are due are shares of each subject's own throughput in the closed loop of the same round, with as many \
      threads, every operation timed.";
-
-/// Formats a latency of single operations, unless it is shorter than the clock can tell.
-pub(super) fn told(ns: f64, sidecar: Option<&Sidecar>) -> String {
-    let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
-    if ns < shortest {
-        format!("< {}", duration(shortest))
-    } else {
-        duration(ns)
-    }
-}
-
-/// Explains latencies that are not told; `None` if all are.
-pub(super) fn untold(sidecar: &Sidecar) -> Option<String> {
-    let ns = sidecar.run.timing_ns?;
-    let shortest = told(0.0, Some(sidecar));
-    Some(format!(
-        "{shortest}: not told from nothing, as an operation that takes no time would show {ns} ns; what timing costs is \
-         in all latencies but those of chains."
-    ))
-}
 
 /// Returns the lines under the panels.
 pub(super) fn caption(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> Vec<String> {

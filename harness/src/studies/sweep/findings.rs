@@ -2,7 +2,6 @@
 
 use subject::Subject;
 
-use super::caption::told;
 use super::headlines::{OURS, headlines};
 use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
@@ -14,6 +13,7 @@ use crate::show::chart::duration;
 use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;
 use crate::show::sidecar::Sidecar;
+use crate::show::told::told;
 use crate::subjects::registry::original;
 use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};

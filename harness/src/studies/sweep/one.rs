@@ -195,12 +195,13 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
 
 /// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.
 fn begin(
-    sidecar: Sidecar,
+    mut sidecar: Sidecar,
     files: &Outputs,
     directory: &Path,
     name: &str,
 ) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
     outputs::reserve(directory, name)?;
+    sidecar.run.start();
     sidecar.write(&files.sidecar)?;
     Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
 }

@@ -297,6 +297,7 @@ mod simulating {
             cores: &Cores::detect(),
             made: &[],
         };
+        sidecar.run.start();
         let begun = std::time::Instant::now();
         let (mut rows, mut accesses) = (Vec::new(), 0);
         let steps = |part: &Part| -> usize {

@@ -2,7 +2,7 @@
 //! each other subject. Where threads were frozen, it shows the throughput that each subject has
 //! left instead, and where operations were timed one by one, latencies.
 
-use super::caption::{DUE, SIMULATED, told, untold};
+use super::caption::{DUE, SIMULATED};
 use super::headlines::{headlines, named};
 use crate::results::record::Row;
 use crate::results::series::Series;
@@ -11,6 +11,7 @@ use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::chart::duration;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
+use crate::show::told::{told, untold};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
 use crate::workload::latency::CHAIN;

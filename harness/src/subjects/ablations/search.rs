@@ -45,6 +45,17 @@ impl Search for BreadthFirst {
 /// for a K-CAS ([`MAX_CHAIN`](filter::internals::path::MAX_CHAIN) buckets) or that meets itself is of
 /// no use, so it then starts again, with the same number of kicks in all. Their walk as published is
 /// in `global-lock`, under a mutex.
+///
+/// Theirs cannot be had here with all else equal:
+///
+/// - *In one K-CAS*, 500 kicks need as many entries. The record of each thread has room for eight,
+///   and a walk that returns to a bucket names a word twice, which no K-CAS can.
+/// - *Step by step, forwards*, as published, lookups would miss the fingerprint in hand, or they
+///   would have to look in a third place, where each thread keeps its own.
+/// - *Hop by hop, backwards* from the empty slot ([`HopByHop`](super::HopByHop)), a path may be
+///   longer than a K-CAS. But a walk that returns to a slot moves on what it had put there, and going
+///   backwards that is not there yet: other fingerprints would move than in theirs. Two decisions
+///   would differ from the control, too.
 #[derive(Debug)]
 pub struct RandomWalk;
 
