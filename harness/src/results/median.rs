@@ -35,11 +35,11 @@ pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
 }
 
 /// Returns how likely values lie as unevenly around 1 as these if their true median is 1: the
-/// two-sided sign test. Values equal to 1 say nothing.
+/// two-sided sign test. A value equal to 1 counts for whichever side has fewer.
 pub fn sign_test(values: &[f64]) -> f64 {
-    let below = values.iter().filter(|&&value| value < 1.0).count();
-    let above = values.iter().filter(|&&value| value > 1.0).count();
-    (2.0 * at_most(below.min(above), below + above)).min(1.0)
+    let up_to = values.iter().filter(|&&value| value <= 1.0).count();
+    let from = values.iter().filter(|&&value| value >= 1.0).count();
+    (2.0 * at_most(up_to.min(from), values.len())).min(1.0)
 }
 
 /// Returns the probability that `at_most` of `count` fair coins or fewer show heads.
@@ -109,6 +109,9 @@ mod tests {
         assert_eq!(sign_test(&one_below), 2.0 * 10.0 / 512.0);
         assert_eq!(sign_test(&[0.9, 0.9, 1.1, 1.1]), 1.0);
         assert_eq!(sign_test(&[1.0; 9]), 1.0);
+        let mut two_equal = all_above;
+        two_equal[..2].fill(1.0);
+        assert_eq!(sign_test(&two_equal), 2.0 * 46.0 / 512.0);
         assert_eq!(sign_test(&[]), 1.0);
         // No overflow, and no precision lost.
         assert!((sign_test(&[2.0; 200]) - 2.0 * 0.5_f64.powi(200)).abs() < 1e-70);
@@ -120,7 +123,9 @@ mod tests {
         let mut told_apart = 0;
         for _ in 0..2_000 {
             let count = random.random_range(6..40);
-            let mut values: Vec<f64> = (0..count).map(|_| 0.7 + random.random::<f64>()).collect();
+            // Rounded, so that some are equal to 1.
+            let value = |_| ((0.7 + random.random::<f64>()) * 10.0).round() / 10.0;
+            let mut values: Vec<f64> = (0..count).map(value).collect();
             let (low, high) = interval(&mut values).unwrap();
             let excluded = low > 1.0 || high < 1.0;
             assert_eq!(

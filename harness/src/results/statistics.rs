@@ -5,7 +5,7 @@ use crate::results::record::Row;
 use crate::results::series::Series;
 use crate::results::summary::Summary;
 use crate::results::verdict::Comparison;
-use crate::subjects::words;
+use crate::subjects::{BOUNDS, words};
 
 /// A quantity that may differ between measurements of the same subject and workload. One of them is
 /// the horizontal axis of a figure, and the others are constant within a panel.
@@ -249,8 +249,14 @@ impl<'a> Results<'a> {
 
     /// Compares the same throughputs, and says which claim the ratio allows.
     pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
+        let foregone = [a, b].iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty();
         let [a, b] = [a, b].map(|subject| self.throughputs(case, place, subject));
-        Comparison::between(&a, &b)
+        let comparison = Comparison::between(&a, &b)?;
+        Some(if foregone {
+            comparison.foregone()
+        } else {
+            comparison
+        })
     }
 
     /// Summarises the throughput of one subject at one place over that of another subject, or the

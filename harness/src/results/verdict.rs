@@ -10,7 +10,9 @@
 //! Of many comparisons some seem to differ by chance: one in twenty where nothing does. A [`Judge`]
 //! therefore asks for more the more comparisons a page makes, by the rule of Benjamini and Hochberg
 //! (*Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57(1), 1995):
-//! of all claims of a page, one in twenty is false on average, or fewer.
+//! of all claims of a page, one in twenty is false on average, or fewer, if comparisons are independent or
+//! depend on one another positively. So a comparison near the limit may be claimed on one page, and not
+//! on another.
 
 use std::cell::RefCell;
 
@@ -26,7 +28,7 @@ pub const FEWEST: usize = 9;
 pub const SMALLEST_EFFECT: f64 = 1.02;
 
 /// Name of the interval, for the notes under a table.
-pub const INTERVAL: &str = "its exact 95 % interval";
+pub const INTERVAL: &str = "its exact interval of 95 % at least; below six rounds, their range";
 
 /// An interval is wide if its upper end is more than this many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
@@ -40,8 +42,8 @@ pub enum Verdict {
     Slower,
     /// It cannot be told from 1, or is so near that a subject may differ as much from itself.
     TooCloseToCall,
-    /// It cannot be told from 1, and its interval is wider than a factor of [`TOO_WIDE`], or that of
-    /// one of its subjects against itself one round later is this wide.
+    /// It cannot be told from 1, and its interval is wider than a factor of [`TOO_WIDE`], or one of its
+    /// subjects has an interval against itself, one round later, that is this wide.
     TooNoisy,
     /// There are fewer than [`FEWEST`] rounds.
     TooFewRounds,
@@ -98,6 +100,8 @@ pub struct Comparison {
     pub ratio: Summary,
     /// Whether a subject itself varies too much from round to round to be called close to another.
     varies: bool,
+    /// Whether it was open before: bounds are faster by nature, and simulations do not vary.
+    is_open: bool,
 }
 
 impl Comparison {
@@ -106,6 +110,7 @@ impl Comparison {
         Self {
             ratio,
             varies: false,
+            is_open: true,
         }
     }
 
@@ -117,7 +122,16 @@ impl Comparison {
         Some(Self {
             ratio: a.over(b).summary()?,
             varies: themselves.any(|of| is_too_wide(&of)),
+            is_open: true,
         })
+    }
+
+    /// Does not count it among those that a page is corrected for.
+    pub fn foregone(self) -> Self {
+        Self {
+            is_open: false,
+            ..self
+        }
     }
 }
 
@@ -152,7 +166,10 @@ impl Judge {
         if let Some(too_few) = Verdict::of_rounds(ratio.count) {
             return too_few;
         }
-        self.judged.borrow_mut().push(ratio.by_chance);
+        // What is certain beforehand must not make other claims easier.
+        if of.is_open {
+            self.judged.borrow_mut().push(ratio.by_chance);
+        }
         if ratio.by_chance > self.level {
             // The ratio may be wide only because the speed of the machine varied.
             return if of.varies || is_too_wide(ratio) {
@@ -291,9 +308,10 @@ mod tests {
         assert_eq!([2, 100].map(|count| claims(&of(3, 15), count)), [2, 0]);
         // Chance does not make all of 15.
         assert_eq!([2, 100].map(|count| claims(&of(0, 15), count)), [2, 2]);
-        // Nothing is claimed for want of rounds, and nothing is asked of others because of it.
+        // Too few rounds, and what is certain beforehand, change nothing for others.
         let judge = Judge::at(0.05);
         judge.verdict(&of(0, 8));
+        judge.verdict(&of(0, 15).foregone());
         assert_eq!(judge.judged.borrow().len(), 0);
     }
 

@@ -1,6 +1,8 @@
 //! The matrix that the page opens with: workloads across rivals, with a tab for each size of the
 //! tables, on one thread and on all cores.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, PreEscaped, html};
 
 use crate::results::statistics::distinct;
@@ -24,6 +26,7 @@ pub(crate) const STYLE: &str = "
 .tabs > label { display: inline-block; padding: 0.3rem 0.8rem; border: 1px solid #bbb; cursor: pointer; }
 .tabs > input:checked + label { background: #333; color: #fff; }
 .tabs > input:focus-visible + label { outline: 3px solid #56b4e9; }
+.tabs small { display: block; font-size: 0.7rem; }
 .tab { display: none; }
 .matrix td { min-width: 4.5rem; text-align: center; }
 .matrix td:first-child { white-space: normal; min-width: 13rem; text-align: left; }
@@ -31,15 +34,52 @@ pub(crate) const STYLE: &str = "
 .matrix td.open { background: #e4e4e4; }
 ";
 
-/// Renders the matrix of the cells of all results, each with the name of its section. Where two
-/// results have the same cell, the one with more rounds is shown, and then the first.
-pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
-    let tab = |(_, of): &(&str, &Cell)| (of.keys, of.threads);
-    let mut tabs = distinct(cells.iter().map(tab));
+/// A cell, with what it is from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// Name of the section.
+    pub(crate) section: &'a str,
+    /// Machine and commit.
+    pub(crate) source: &'a str,
+    pub(crate) cell: &'a Cell,
+}
+
+impl<'a> Entry<'a> {
+    fn tab(&self) -> (u64, usize, &'a str) {
+        (self.cell.keys, self.cell.threads, self.source)
+    }
+
+    fn is_at(&self, workload: &str, rival: &str) -> bool {
+        (&*self.cell.workload, &*self.cell.rival) == (workload, rival)
+    }
+}
+
+/// Leaves one entry for each place in the matrix: of several, the one with the most rounds, and of
+/// those the first.
+pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by_key(|of| Reverse(of.cell.ratio.count));
+    let mut chosen: Vec<Entry> = Vec::new();
+    for entry in entries {
+        let Cell {
+            workload, rival, ..
+        } = entry.cell;
+        let is_there = |of: &Entry| of.tab() == entry.tab() && of.is_at(workload, rival);
+        if !chosen.iter().any(is_there) {
+            chosen.push(entry);
+        }
+    }
+    chosen
+}
+
+/// Renders the matrix of these entries, at most one for each place. Machines and commits are kept
+/// apart.
+pub(crate) fn render(entries: &[Entry]) -> Markup {
+    let mut tabs = distinct(entries.iter().map(Entry::tab));
     tabs.sort_unstable();
-    let of_tab = |of| cells.iter().filter(move |cell| tab(cell) == of);
+    let of_tab = |of| entries.iter().filter(move |entry| entry.tab() == of);
     // The fullest is open, and of several the first.
     let open = tabs.iter().rev().max_by_key(|of| of_tab(**of).count());
+    let sources = distinct(tabs.iter().map(|(_, _, source)| *source));
     html! {
         @if !tabs.is_empty() {
             h2 { "Ours over each rival" }
@@ -49,6 +89,7 @@ pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
                 span style=(colour(Verdict::Slower, 0.5)) { "below 1, slower" }
                 ", stronger up to a factor of two; grey where nothing can be claimed, with the reason on hovering. A cell \
                  leads to its figure."
+                @if let [source] = &sources[..] { " " (source) "." }
             }
             div.tabs {
                 style {
@@ -60,6 +101,7 @@ pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
                     input type="radio" name="tab" id=(format!("tab-{number}")) checked[Some(tab) == open];
                     label for=(format!("tab-{number}")) {
                         (grouped(tab.0)) " keys, " (counted(tab.1, "thread"))
+                        @if sources.len() > 1 { small { (tab.2) } }
                     }
                 }
                 @for (number, tab) in tabs.iter().enumerate() {
@@ -70,20 +112,10 @@ pub(crate) fn render(cells: &[(&str, &Cell)]) -> Markup {
     }
 }
 
-fn table<'a>(cells: impl Iterator<Item = &'a (&'a str, &'a Cell)> + Clone) -> Markup {
-    let rivals = distinct(cells.clone().map(|(_, cell)| &cell.rival));
-    let workloads = distinct(cells.clone().map(|(_, cell)| &cell.workload));
-    let at = |workload: &str, rival: &str| {
-        let here = |of: &&&(&str, &Cell)| (&*of.1.workload, &*of.1.rival) == (workload, rival);
-        // Of several with as many rounds the last is found.
-        let mut found: Vec<_> = cells.clone().collect();
-        found.reverse();
-        found
-            .iter()
-            .filter(here)
-            .max_by_key(|of| of.1.ratio.count)
-            .copied()
-    };
+fn table<'a>(entries: impl Iterator<Item = &'a Entry<'a>> + Clone) -> Markup {
+    let rivals = distinct(entries.clone().map(|of| &of.cell.rival));
+    let workloads = distinct(entries.clone().map(|of| &of.cell.workload));
+    let at = |workload: &str, rival: &str| entries.clone().find(|of| of.is_at(workload, rival));
     html! {
         table.matrix {
             thead { tr { th {} @for rival in &rivals { th { (rival) } } } }
@@ -93,7 +125,7 @@ fn table<'a>(cells: impl Iterator<Item = &'a (&'a str, &'a Cell)> + Clone) -> Ma
                         td { (workload) }
                         @for rival in &rivals {
                             @match at(workload, rival) {
-                                Some((section, cell)) => (shown(section, cell)),
+                                Some(entry) => (shown(entry.section, entry.cell)),
                                 None => td {},
                             }
                         }
@@ -155,7 +187,12 @@ mod tests {
             cell("b", 1, 9, 0.5, Verdict::Slower),
             cell("a", 2, 9, 1.0, Verdict::TooCloseToCall),
         ];
-        let all: Vec<_> = cells.iter().map(|cell| ("full", cell)).collect();
+        let entry = |cell| Entry {
+            section: "full",
+            source: "a machine",
+            cell,
+        };
+        let all: Vec<_> = cells.iter().map(entry).collect();
         let page = render(&all).into_string();
         for text in [
             "60,000 keys, 1 thread<",
@@ -173,19 +210,23 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_with_more_rounds_is_shown_and_then_the_first() {
-        let shown = |of: [(&str, usize); 2]| {
-            let cells =
-                of.map(|(section, rounds)| (section, cell("a", 1, rounds, 2.0, Verdict::Faster)));
-            let cells: Vec<_> = cells
+    fn the_cell_with_more_rounds_is_chosen_and_then_the_first() {
+        let chosen = |of: [(&'static str, &'static str, usize); 2]| {
+            let cells = of.map(|(_, _, rounds)| cell("a", 1, rounds, 2.0, Verdict::Faster));
+            let entry = |((section, source, _), cell)| Entry {
+                section,
+                source,
+                cell,
+            };
+            let entries = chosen(of.into_iter().zip(&cells).map(entry).collect());
+            entries
                 .iter()
-                .map(|(section, cell)| (*section, cell))
-                .collect();
-            let page = render(&cells).into_string();
-            assert_eq!(page.matches("href").count(), 1);
-            page.contains("#first")
+                .map(|of| of.section.to_owned())
+                .collect::<Vec<_>>()
         };
-        assert!(shown([("first", 9), ("second", 9)]));
-        assert!(shown([("second", 9), ("first", 15)]));
+        assert_eq!(chosen([("quick", "m", 9), ("full", "m", 9)]), ["quick"]);
+        assert_eq!(chosen([("quick", "m", 9), ("full", "m", 15)]), ["full"]);
+        // Another machine's rows stand on a tab of their own.
+        assert_eq!(chosen([("quick", "m", 9), ("full", "n", 9)]).len(), 2);
     }
 }

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Story};
-use super::matrix::{self, Cell};
+use super::matrix::{self, Cell, Entry};
 use crate::results::verdict::{FEWEST, SMALLEST_EFFECT};
 use crate::show::chart::machine_line;
 use crate::show::sheet::Sheet;
@@ -46,15 +46,15 @@ nav li { margin: 0.1rem 0; }
 /// Renders the page of these sections, with the reasons why files were left out.
 pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
     let headline = (sections.iter()).find(|section| !section.story.headlines.is_empty());
-    let cells: Vec<(&str, &Cell)> = (sections.iter())
-        .flat_map(|section| {
-            section
-                .story
-                .cells
-                .iter()
-                .map(|cell| (&*section.name, cell))
+    let sources: Vec<_> = sections.iter().map(source).collect();
+    let entries = sections.iter().zip(&sources).flat_map(|(section, source)| {
+        section.story.cells.iter().map(|cell| Entry {
+            section: &section.name,
+            source,
+            cell,
         })
-        .collect();
+    });
+    let matrix = matrix::chosen(entries.collect());
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -67,8 +67,8 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
             body {
                 h1 { "Lock-free cuckoo filter: measurements" }
                 p {
-                    (format!("Every sentence here is generated from the data. Ratios are taken within rounds; a value is the \
-                     median over the rounds, with its exact 95 % interval from order statistics. Nothing is claimed with \
+                    (format!("Every number here, and every sentence about one, is generated from the data. Ratios are taken within rounds; a value is the \
+                     median over the rounds, with its exact interval from order statistics, of 95 % at least. Nothing is claimed with \
                      fewer than {FEWEST} rounds, nor where chance explains a ratio (sign test, corrected by Benjamini and \
                      Hochberg for all comparisons of this page), nor where it is within {:.0} % of 1.", (SMALLEST_EFFECT - 1.0) * 100.0))
                 }
@@ -76,13 +76,13 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
                     summary { "Machines and commits" }
                     @for line in machines(sections) { p.note { (line) } }
                 }
-                (matrix::render(&cells))
+                (matrix::render(&matrix))
                 @if let Some(section) = headline {
                     h2 { "The headline" }
                     p { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                     ul { @for line in &section.story.headlines { li { (line) } } }
                 }
-                (losses(sections))
+                (losses(sections, &matrix))
                 nav {
                     h2 { "All results" }
                     ul {
@@ -126,11 +126,28 @@ fn machines(sections: &[Section]) -> Vec<String> {
     lines
 }
 
-fn losses(sections: &[Section]) -> Markup {
+/// Returns the machine and the commit that results are from.
+fn source(section: &Section) -> String {
+    let of = |sidecar: &Sidecar| {
+        let commit = sidecar.harness.short();
+        format!("{}, commit {commit}", sidecar.machine.processor)
+    };
+    section.sidecar.as_ref().map_or_else(String::new, of)
+}
+
+/// Shows the losses that are not in the matrix: elsewhere than on one thread and on all cores, or where
+/// other results have the place in the matrix.
+fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
+    let is_shown = |section: &Section, finding: &Finding| {
+        let is_of = |cell: &Cell| (&cell.workload, &cell.rival) == (&finding.case, &finding.other);
+        let own = section.story.cells.iter().filter(|cell| is_of(cell));
+        let chosen = matrix.iter().filter(|of| of.section == section.name);
+        finding.in_matrix && own.count() == chosen.filter(|of| is_of(of.cell)).count()
+    };
     let lost = |section: &Section| -> Vec<Finding> {
         let findings = section.story.findings.iter();
-        let told = |finding: &&Finding| finding.lost && !finding.in_matrix;
-        findings.filter(told).cloned().collect()
+        let told = findings.filter(|finding| finding.lost && !is_shown(section, finding));
+        told.cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
         .filter(|section| section.story.is_of_ours)
@@ -140,7 +157,7 @@ fn losses(sections: &[Section]) -> Markup {
     html! {
         @if !lost.is_empty() {
             h2 { "Where it loses" }
-            p { "Besides what is orange above:" }
+            p { "Besides what is orange above. What latency, K-CAS and ablations lose is in their sections." }
             @for (section, findings) in lost {
                 h3 { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                 ul {

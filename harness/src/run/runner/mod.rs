@@ -1,8 +1,8 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
 //! In each round all subjects are measured right after one another, at every number of threads (and
-//! of frozen ones, and at every rate of operations, if an experiment has those), and the next round
-//! starts with the next subject. So whatever the machine does meanwhile, the measurements of one
+//! of frozen ones, and at every rate of operations, if an experiment has those), in an
+//! [order](crate::run::order) of its own. So whatever the machine does meanwhile, the measurements of one
 //! round are about equally affected. The module `bench` describes how one measurement is made.
 
 use std::sync::atomic::AtomicBool;

@@ -35,7 +35,17 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
         },
         sources(sidecar),
         run.started.split('T').next().unwrap_or_default(),
-    )
+    ) + &busy(sidecar)
+}
+
+/// Says so if the machine had other work when the run began: for more than half a core of every two.
+fn busy(sidecar: &Sidecar) -> String {
+    match sidecar.run.load_average.first() {
+        Some(&load) if load > sidecar.machine.cores as f64 / 2.0 => {
+            format!(" The machine was busy: load {load:.1} at the start.")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Describes what measured: the commit of the harness, preceded by the program if it is another.

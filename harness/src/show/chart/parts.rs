@@ -2,11 +2,11 @@
 
 /// Explains the bars, for captions.
 pub(crate) const BARS: &str =
-    "Bars: exact 95 % interval of the median; with fewer than 9 rounds, no claim.";
+    "Bars: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
 
 /// Explains the bands, for captions.
 pub(crate) const BANDS: &str =
-    "Bands: exact 95 % interval of the median; with fewer than 9 rounds, no claim.";
+    "Bands: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
 
 /// Formats a number without the rounding errors of its last digits.
 pub(crate) fn rounded(value: f64) -> String {

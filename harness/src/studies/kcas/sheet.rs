@@ -85,7 +85,7 @@ mod tests {
             nine.lines,
             [["disjoint", "1", "2", "5.00 [2.00–8.00]", "5.00 [2.00–8.00]"]]
         );
-        assert!(nine.notes[0].contains("exact 95 % interval"));
+        assert!(nine.notes[0].contains("exact interval of 95 %"));
         let one = of(&rows(1)).unwrap();
         assert_eq!(
             one.lines[0][3..],

@@ -177,7 +177,7 @@ fn named(axis: Axis, places: &[f64]) -> String {
 }
 
 /// Says for each case how long 999 of 1,000 operations take at most at the case's last place, where
-/// the load on the subjects is highest; the shortest time comes first.
+/// the load on the subjects is highest.
 fn of_latency(
     results: &Results,
     sidecar: Option<&Sidecar>,
@@ -186,7 +186,7 @@ fn of_latency(
     let sentence = |case: Case| {
         let place = *results.places(&case).last()?;
         let wait = |subject: &str| results.summary(&case, place, subject, Quantity::P999);
-        let (waits, reservation) = ascending(results, wait, |wait| told(wait, sidecar))?;
+        let (waits, reservation) = listed(results, wait, |wait| told(wait, sidecar))?;
         Some(format!(
             "{}, at {}: 999 of 1,000 operations end within {waits}{reservation}.",
             title(&case),
@@ -197,7 +197,7 @@ fn of_latency(
 }
 
 /// Says for each case how long a lookup in a chain takes at the case's first place, where the fewest
-/// threads are in each other's way; the shortest time comes first.
+/// threads are in each other's way.
 fn of_chains(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
     let sentence = |case: Case| {
         let place = *results.places(&case).first()?;
@@ -206,7 +206,7 @@ fn of_chains(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
             let rounds = results.rounds(&case, place, subject);
             Series::of(rounds, chained).summary()
         };
-        let (times, reservation) = ascending(results, of, duration)?;
+        let (times, reservation) = listed(results, of, duration)?;
         Some(format!(
             "{}, at {}: where the answer of each lookup chooses the next key, a lookup takes {times}{reservation}.",
             title(&case),
@@ -216,19 +216,18 @@ fn of_chains(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
     results.cases().into_iter().filter_map(sentence).collect()
 }
 
-/// Lists the median times of all subjects, the shortest first, and returns what a sentence must add;
+/// Lists the median times of all subjects, in their order, and returns what a sentence must add;
 /// `None` if there are none.
-fn ascending(
+fn listed(
     results: &Results,
     of: impl Fn(&str) -> Option<Summary>,
     shown: impl Fn(f64) -> String,
 ) -> Option<(String, &'static str)> {
     let subjects = results.subjects().into_iter();
-    let mut times: Vec<(Summary, &str)> = subjects
+    let times: Vec<(Summary, &str)> = subjects
         .filter_map(|subject| Some((of(subject)?, subject)))
         .collect();
     let fewest = times.iter().map(|(time, _)| time.count).min()?;
-    times.sort_by(|a, b| a.0.median.total_cmp(&b.0.median));
     let list: Vec<_> = (times.into_iter())
         .map(|(time, subject)| format!("{} with {subject}", shown(time.median)))
         .collect();
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_told_in_their_order() {
+    fn latencies_are_told_in_the_order_of_the_subjects() {
         let timed = |subject, threads, p999_ns| Row {
             p999_ns,
             max_ns: p999_ns,
@@ -363,7 +362,7 @@ mod tests {
         assert_eq!(
             of_latency(&Results::of(&rows), None, case),
             [
-                "mix, at 4 threads: 999 of 1,000 operations end within 200 ns with fast, 9 µs with slow, from too few \
+                "mix, at 4 threads: 999 of 1,000 operations end within 9 µs with slow, 200 ns with fast, from too few \
                  rounds for a claim."
             ]
         );
@@ -394,7 +393,7 @@ mod tests {
                 ),
                 format!(
                     "lookup-hit, at 1 thread: where the answer of each lookup chooses the next key, a lookup takes \
-                     9.5 ns with fast, 12 ns with slow, {few}"
+                     12 ns with slow, 9.5 ns with fast, {few}"
                 ),
             ]
         );
