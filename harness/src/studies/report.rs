@@ -16,7 +16,7 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "quick",
     "full",
     "full-large",
@@ -25,6 +25,7 @@ const ORDER: [&str; 26] = [
     "stalls",
     "rivals",
     "rivals-large",
+    "latency-large",
     "relatives",
     "load-factor",
     "hits",

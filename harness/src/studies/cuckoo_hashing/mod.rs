@@ -59,7 +59,7 @@ use run::{CuckooHashingRun, Part};
 /// they take turns at each load, and ratios are taken within rounds.
 ///
 /// Prints one table, and writes cuckoo-hashing.csv, cuckoo-hashing.machine.toml and
-/// cuckoo-hashing.svg. Takes some two minutes, and needs a core to itself.
+/// cuckoo-hashing.svg. Takes about a minute, and needs a core to itself.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct CuckooHashing {
     /// Buckets of each table, with one key each.

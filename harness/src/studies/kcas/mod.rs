@@ -22,6 +22,7 @@ pub use results::{Case, KcasRows};
 use clap::Args;
 use serde::Serializer;
 
+use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
 use crate::results::verdict::Judge;
@@ -46,8 +47,8 @@ use crate::wording::counted;
 /// taken within rounds. After each measurement every word is checked against the sum of the
 /// operations.
 ///
-/// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes some six minutes,
-/// and needs the cores to itself.
+/// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes about 6 minutes on
+/// two cores, and needs the cores to itself.
 ///
 /// Before trusting an engine, run `harness kcas --check`: there, threads also reduce words, so that
 /// values return, which not every engine survives.
@@ -57,17 +58,17 @@ use crate::wording::counted;
 /// --rounds 1`. Do not use such a build to measure speed.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Kcas {
-    /// Numbers of threads, separated by commas.
+    /// Numbers of threads, separated by commas; by default 1, 2, 4 and so on up to the number of
+    /// cores, and two and four times as many.
     #[arg(
         long,
         value_name = "N,N,…",
         value_delimiter = ',',
-        default_value = "1,2,4,8",
         value_parser = within(1..=MAX_THREADS as u64)
     )]
-    pub threads: Vec<usize>,
+    pub threads: Option<Vec<usize>>,
     /// How often everything is measured.
-    #[arg(long, value_name = "N", default_value_t = 11, value_parser = within(1..1 << 32))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seconds per measurement; there are 16 for each engine, number of threads and round.
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds, allow_negative_numbers = true)]
@@ -143,7 +144,10 @@ impl Record for Row {
 impl Kcas {
     /// Returns the numbers of threads, ascending, without duplicates.
     fn threads(&self) -> Vec<usize> {
-        let mut threads = self.threads.clone();
+        let by_default = || Threads::Auto.counts(Cores::detect().count());
+        let mut threads = self.threads.clone().unwrap_or_else(by_default);
+        // As many as could be asked for.
+        threads.retain(|&threads| threads <= MAX_THREADS);
         threads.sort_unstable();
         threads.dedup();
         threads
@@ -297,7 +301,7 @@ mod tests {
         let claims = |entry: &&EngineInfo| entry.guarantees.starts_with("linearizable");
         Kcas {
             engines: ENGINES.iter().filter(claims).copied().collect(),
-            threads: vec![1, 3],
+            threads: Some(vec![1, 3]),
             rounds: 2,
             seconds: Duration::from_millis(1),
             seed: 1,

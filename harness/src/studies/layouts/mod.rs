@@ -26,8 +26,8 @@ use crate::subjects::registry::Registry;
 /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits
 /// per key.
 ///
-/// Prints one table, and writes layouts.csv, layouts.machine.toml and layouts.svg. Takes some
-/// minutes.
+/// Prints one table, and writes layouts.csv, layouts.machine.toml and layouts.svg. Takes about
+/// a minute on two cores.
 #[derive(Clone, Copy, Debug, Args, Serialize)]
 pub struct Layouts {
     /// Buckets of each table.

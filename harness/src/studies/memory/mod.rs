@@ -66,8 +66,8 @@ columns! {
 ///
 /// Measures every subject at several load factors, each in a process of its own: the memory it
 /// declares, the memory the process took, the false positive rate, and the load factor at which it
-/// first refuses a key. Prints one table, and writes
-/// memory.csv, memory.machine.toml and memory.svg. Takes some two minutes.
+/// first refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and
+/// memory.svg. Takes about 2 minutes on two cores.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Memory {
     /// Subjects to measure, by the names that `harness list` shows; each must support inserts and
