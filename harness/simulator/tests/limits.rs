@@ -108,7 +108,7 @@ fn a_number_that_nothing_uses_changes_nothing() {
         assert_eq!(both.len(), 2, "{number}");
         both.into_iter().map(|model| some_lines(model, 8))
     };
-    for unused in ["waiting.park", "waiting.wake", "waiting.awake"] {
+    for unused in ["waiting.call", "waiting.wake", "waiting.awake"] {
         assert!(with(unused).all(|report| report == expected), "{unused}");
     }
     for used in ["exchange", "kept"] {
