@@ -32,6 +32,8 @@ pub enum Pause {
     Spin(u32),
     /// By giving its core to another thread, if one wants it.
     Yield,
+    /// In a system call that finds nothing to wait for.
+    Call,
 }
 
 /// Names memory, so that a simulator can say which lines threads contend for. Does nothing outside

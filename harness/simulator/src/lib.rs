@@ -145,6 +145,8 @@ pub struct Counts {
     pub paused: u64,
     /// How often a core went to sleep.
     pub parked: u64,
+    /// System calls of a core that wanted to sleep, and of those that woke nobody.
+    pub calls: u64,
 }
 
 /// What was done in a part of a run.

@@ -125,8 +125,9 @@ pub struct Waiting {
     pub pause: f64,
     /// Giving the core away when nobody wants it.
     pub give: f64,
-    /// Going to sleep on a mutex.
-    pub park: f64,
+    /// A system call that finds nothing to do: it wakes nobody, or has nothing to wait for any more.
+    /// Who goes to sleep pays as much.
+    pub call: f64,
     /// Waking a sleeper: what the waker pays.
     pub wake: f64,
     /// From then until the sleeper runs.
@@ -231,7 +232,7 @@ impl Model {
             self.mispredicted,
             waiting.pause,
             waiting.give,
-            waiting.park,
+            waiting.call,
             waiting.wake,
             waiting.awake,
         ]
@@ -317,7 +318,7 @@ impl Model {
             &mut model.mispredicted,
             &mut waiting.pause,
             &mut waiting.give,
-            &mut waiting.park,
+            &mut waiting.call,
             &mut waiting.wake,
             &mut waiting.awake,
         ] {
@@ -371,9 +372,9 @@ mod tests {
             let name = format!("sapphire-rapids with {what}");
             all.iter().find(|varied| varied.name == name)
         };
-        for (number, factor) in [("waiting.park", 0.5), ("waiting.park", 2.0)] {
+        for (number, factor) in [("waiting.call", 0.5), ("waiting.call", 2.0)] {
             let varied = with(&format!("{number} * {factor}")).unwrap();
-            assert_eq!(varied.waiting.park, model.waiting.park * factor);
+            assert_eq!(varied.waiting.call, model.waiting.call * factor);
             assert_eq!(varied.waiting.wake, model.waiting.wake);
             assert_eq!(varied.alone, model.alone);
         }

@@ -291,6 +291,10 @@ impl Scheduler {
             }
             Pause::Spin(times) => self.waiting.pause * f64::from(times),
             Pause::Yield => self.waiting.give,
+            Pause::Call => {
+                self.part.counts.calls += 1;
+                self.waiting.call
+            }
         };
         self.part.counts.paused += time(cost);
         self.threads[thread].clock += time(cost);
@@ -301,17 +305,19 @@ impl Scheduler {
 
     pub(crate) fn park(&mut self, thread: usize, address: usize) {
         self.part.counts.parked += 1;
-        self.threads[thread].clock += time(self.waiting.park);
         self.asleep.entry(address).or_default().push_back(thread);
         self.leave_core(thread);
     }
 
     pub(crate) fn wake(&mut self, thread: usize, address: usize) {
-        self.threads[thread].clock += time(self.waiting.wake);
         let sleepers = self.asleep.get_mut(&address);
         if let Some(sleeper) = sleepers.and_then(VecDeque::pop_front) {
+            self.threads[thread].clock += time(self.waiting.wake);
             let awake = self.threads[thread].clock + time(self.waiting.awake);
-            self.make_ready(sleeper, awake.max(self.threads[sleeper].clock));
+            self.make_ready(sleeper, awake);
+        } else {
+            self.part.counts.calls += 1;
+            self.threads[thread].clock += time(self.waiting.call);
         }
     }
 

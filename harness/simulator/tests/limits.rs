@@ -2,11 +2,14 @@
 
 mod common;
 
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{million_per_second, options, repeat};
+use common::{Words, million_per_second, options, repeat};
+use crossbeam_utils::CachePadded;
 use kcas::simulation::{self, Pause};
-use simulator::{Model, Report};
+use kcas::sync::AtomicU64;
+use simulator::{Body, Core, Limits, Model, Report};
 
 fn model() -> Model {
     Model::named_or_read("ice-lake-8375c").unwrap()
@@ -108,7 +111,7 @@ fn a_number_that_nothing_uses_changes_nothing() {
         assert_eq!(both.len(), 2, "{number}");
         both.into_iter().map(|model| some_lines(model, 8))
     };
-    for unused in ["waiting.park", "waiting.wake", "waiting.awake"] {
+    for unused in ["waiting.call", "waiting.wake", "waiting.awake"] {
         assert!(with(unused).all(|report| report == expected), "{unused}");
     }
     for used in ["exchange", "kept"] {
@@ -153,6 +156,71 @@ fn what_follows_a_pause_waits_for_the_whole_latency() {
     let each = report.seconds * 1e9 / report.operations as f64;
     let expected = model.waiting.pause + model.llc.ns;
     assert!(near(each, expected, 0.05), "{each}, {expected}");
+}
+
+/// Two cores wake each other in turn: each trip takes what the waker pays and the way of the sleeper.
+#[test]
+fn a_sleeper_wakes_after_the_call_of_its_waker() {
+    const TRIPS: u64 = 100;
+    let model = model();
+    let options = simulator::Options {
+        limits: Limits::default(),
+        ..options(1)
+    };
+    let report = simulator::run(&model, 2, &options, || {
+        let words: Words = (0..2)
+            .map(|_| CachePadded::new(AtomicU64::new(0)))
+            .collect();
+        let body = |core: usize| {
+            let words = Rc::clone(&words);
+            Box::new(move |_: &Core| {
+                let place = |core: usize| std::ptr::from_ref(&words[core]).addr();
+                if core == 0 {
+                    while words[0].load(Relaxed) == 0 {
+                        simulation::pause(Pause::Spin(1));
+                    }
+                } else {
+                    words[0].store(1, Relaxed);
+                    simulation::park(place(1));
+                }
+                for trip in 1..=TRIPS {
+                    simulation::wake(place(1 - core));
+                    if core == 0 || trip < TRIPS {
+                        simulation::park(place(core));
+                    }
+                }
+            }) as Body
+        };
+        Ok(vec![body(0), body(1)])
+    });
+    let report = report.unwrap();
+    let trip = report.seconds * 1e9 / (2 * TRIPS) as f64;
+    let expected = model.waiting.wake + model.waiting.awake;
+    assert!(near(trip, expected, 0.01), "{trip}, {expected}");
+    let counts = report.counts;
+    assert_eq!((counts.parked, counts.calls), (2 * TRIPS, 0));
+}
+
+#[test]
+fn a_call_that_finds_nothing_to_do_is_cheap() {
+    let model = model();
+    let each = |operation: fn(&AtomicU64)| {
+        let report = repeat(&model, 1, 1, &options(1_000), move |words, _, _| {
+            words[0].load(Relaxed);
+            operation(&words[0]);
+        });
+        let calls = report.counts.calls as f64 / report.operations as f64;
+        assert!(near(calls, 1.0, 0.01), "{calls}");
+        report.seconds * 1e9 / report.operations as f64
+    };
+    for ns in [
+        each(|word| simulation::wake(std::ptr::from_ref(word).addr())),
+        each(|_| {
+            simulation::pause(Pause::Call);
+        }),
+    ] {
+        assert!(near(ns, model.waiting.call, 0.02), "{ns}");
+    }
 }
 
 #[test]

@@ -272,6 +272,10 @@ mod tests {
         subject::delegate! { self.0: insert remove slots memory_bytes }
     }
 
+    fn graviton() -> Model {
+        Model::named_or_read("graviton-3").unwrap()
+    }
+
     const WORKLOADS: [&str; 4] = [
         "kind = 'lookup-hit'",
         "kind = 'mix'\nlookup = 90\ninsert = 5\nremove = 5",
@@ -279,10 +283,15 @@ mod tests {
         "kind = 'ycsb'\nmix = 'a'",
     ];
 
-    /// Simulates every subject under a workload on three cores.
-    fn simulate(registry: &Registry, workload: &str) -> Result<Vec<Row>> {
+    /// Simulates every subject under a workload.
+    fn simulate(
+        registry: &Registry,
+        workload: &str,
+        model: &Model,
+        cores: usize,
+    ) -> Result<Vec<(Row, Report)>> {
         let text = format!(
-            "name = 'tiny'\ntitle = 'A tiny simulation'\nsubjects = {:?}\nthreads = [3]\nrounds = 1\n\
+            "name = 'tiny'\ntitle = 'A tiny simulation'\nsubjects = {:?}\nthreads = [{cores}]\nrounds = 1\n\
              seconds = 0.01\nkeys = 1000\nseed = 1\n[[workload]]\n{workload}\nload = 0.9",
             registry.names()
         );
@@ -300,7 +309,7 @@ mod tests {
         let mut rows = Vec::new();
         for part in &sweep.plan.parts {
             let setting = Setting {
-                model: &Model::named_or_read("graviton-3")?,
+                model,
                 operations: 2_000,
                 slice: None,
                 seed: 1,
@@ -309,7 +318,7 @@ mod tests {
                 let simulated = Simulated::new(&sweep, part, &stop);
                 let (row, report) = simulated.simulate(&measurement, &setting)?;
                 assert!(report.counts.loads > 0, "{row:?} was not observed");
-                rows.push(row);
+                rows.push((row, report));
             }
         }
         Ok(rows)
@@ -321,9 +330,9 @@ mod tests {
     fn all_that_can_be_simulated_are() {
         let registry = Registry::standard().only(&SIMULATED);
         for workload in WORKLOADS {
-            let all = simulate(&registry, workload).unwrap();
+            let all = simulate(&registry, workload, &graviton(), 3).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
-            for row in all {
+            for (row, _) in all {
                 crate::results::rows::Record::validate(&row).unwrap();
                 assert_eq!(row.simulated, "graviton-3");
                 assert!(row.operations >= 900, "{row:?}");
@@ -336,16 +345,38 @@ mod tests {
         let mut registry = Registry::new();
         registry.add::<Denies>();
         for workload in WORKLOADS {
-            let error = format!("{:#}", simulate(&registry, workload).unwrap_err());
+            let error = format!(
+                "{:#}",
+                simulate(&registry, workload, &graviton(), 3).unwrap_err()
+            );
             assert!(error.contains("it lost a key"), "{workload}: {error}");
         }
+    }
+
+    /// Who waits for the mutex finds it in other hands when it has come to sleep. So what it costs to
+    /// wake a sleeper hardly matters.
+    #[test]
+    fn two_cores_that_fight_for_a_mutex_hardly_sleep() {
+        let registry = Registry::standard().only(&["global-lock"]);
+        let simulate = |wake: f64| {
+            let mut model = graviton();
+            model.waiting.wake = wake;
+            simulate(&registry, WORKLOADS[0], &model, 2).unwrap()
+        };
+        let [(cheap, _), (dear, report)] = [1e3, 1e5].map(|wake| simulate(wake).remove(0));
+        let ratio = dear.mops / cheap.mops;
+        assert!((0.9..1.1).contains(&ratio), "{ratio}");
+        let counts = report.counts;
+        assert!(counts.calls > 100 * counts.parked, "{counts:?}");
     }
 
     #[test]
     fn what_cannot_be_simulated_is_refused() {
         let mut registry = Registry::new();
         registry.add::<crate::subjects::Null>();
-        let error = simulate(&registry, WORKLOADS[0]).unwrap_err().to_string();
+        let error = simulate(&registry, WORKLOADS[0], &graviton(), 3)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("cannot be simulated"), "{error}");
     }
 

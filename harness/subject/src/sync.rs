@@ -242,12 +242,13 @@ mod simulated {
             }
             // Acquire, here and in `exchange`: pairs with the Release in the guard's `drop`.
             while seen == AWAITED || self.state.swap(AWAITED, Ordering::Acquire) != FREE {
-                // Nothing comes between this look and the sleep, as in the system call.
-                seen = self.state.load(Ordering::Relaxed);
-                if seen == AWAITED {
+                // The system call begins, and looks again: often the mutex has changed hands by then.
+                // Nothing comes between that look and the sleep.
+                simulation::pause(Pause::Call);
+                if self.state.load(Ordering::Relaxed) == AWAITED {
                     simulation::park(std::ptr::from_ref(&self.state).addr());
-                    seen = self.look();
                 }
+                seen = self.look();
             }
         }
 

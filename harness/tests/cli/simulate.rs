@@ -123,7 +123,7 @@ mod simulated {
                 .unwrap_or_else(|| panic!("no {workload} {number} in\n{out}"))[4..]
                 .to_vec()
         };
-        for unused in ["waiting.park", "waiting.wake", "waiting.awake"] {
+        for unused in ["waiting.call", "waiting.wake", "waiting.awake"] {
             assert_eq!(cells("lookup-hit", unused)[0], "1.00, 1.00", "{out}");
         }
         assert_ne!(cells("lookup-hit", "alone")[0], "1.00, 1.00", "{out}");
@@ -137,7 +137,7 @@ mod simulated {
         };
         let as_it_is = seconds("ice-lake-8375c");
         assert!(!as_it_is.is_empty());
-        assert_eq!(seconds("ice-lake-8375c with waiting.park * 2"), as_it_is);
+        assert_eq!(seconds("ice-lake-8375c with waiting.call * 2"), as_it_is);
         assert_ne!(seconds("ice-lake-8375c with alone * 2"), as_it_is);
         assert!(!place.path("results/simulated-tiny.svg").exists());
         place.run(&["report", "results"]).success();

@@ -161,7 +161,7 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
         cores_per_socket: count,
         cores_per_group: count,
         llc_of_group: false,
-        assumed: vec!["mispredicted", "waiting.park"],
+        assumed: vec!["mispredicted"],
         memory: tenth(memory),
         exchange: tenth(exchange),
         mispredicted: 5.0,
@@ -181,7 +181,7 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
         waiting: [
             ("pause", tenth(probes::pause())),
             ("give", tenth(probes::give())),
-            ("park", tenth(wake)),
+            ("call", tenth(probes::call())),
             ("wake", tenth(wake)),
             ("awake", tenth(awake)),
         ]

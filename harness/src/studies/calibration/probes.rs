@@ -1,6 +1,7 @@
 //! Small measurements of the machine at hand, none of which runs a subject.
 
 use std::hint::{self, black_box};
+use std::sync::Condvar;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -50,11 +51,12 @@ fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync
     let ready = AtomicUsize::new(0);
     let run = |number: usize| {
         cores.pin(pair[number]);
-        // They spin: a sleeper would begin late, and find that the other one is done. SeqCst: nothing
-        // is timed before both have seen it.
+        // They do not sleep: a sleeper would begin late, and find that the other one is done. But they
+        // give the core away: with real-time priority, one that spun would keep the other from ever
+        // leaving the core on which both are made. SeqCst: nothing is timed before both have seen it.
         ready.fetch_add(1, Ordering::SeqCst);
         while ready.load(Ordering::SeqCst) < 2 {
-            hint::spin_loop();
+            thread::yield_now();
         }
         action(number)
     };
@@ -190,6 +192,12 @@ pub(super) fn pause() -> f64 {
 /// How long it takes to give the core away when nobody wants it.
 pub(super) fn give() -> f64 {
     repeated(|_| each(1_000, |_| thread::yield_now()))
+}
+
+/// How long a system call takes that wakes nobody: on Linux, a condition variable always asks.
+pub(super) fn call() -> f64 {
+    let nobody = Condvar::new();
+    repeated(|_| each(1_000, |_| nobody.notify_one()))
 }
 
 /// How long it takes to wake a sleeper, and from then until it runs.

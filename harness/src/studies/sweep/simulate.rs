@@ -401,8 +401,12 @@ mod simulating {
             of(counts.paused) / 1e3,
             each(report.moving),
         );
-        if counts.parked > 0 {
-            text += &format!("\n  {:.3} sleeps per operation", of(counts.parked));
+        if counts.calls > 0 {
+            text += &format!(
+                "\n  per 1,000 operations: {:.3} system calls that sought to sleep or woke nobody, {:.3} sleeps",
+                of(counts.calls) * 1e3,
+                of(counts.parked) * 1e3,
+            );
         }
         for line in &report.contended {
             text += &format!(
