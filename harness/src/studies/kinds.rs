@@ -119,7 +119,12 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
         let names = columns.iter().map(|(name, _)| name.as_bytes());
         header.iter().eq(names)
     };
-    if let Some(kind) = KINDS.iter().find(|kind| is(kind.columns)) {
+    // Older files lack the columns that came last.
+    let may_be = |kind: &&Kind| {
+        let known = kind.columns.len().min(header.len());
+        !header.is_empty() && header.len() == known && is(&kind.columns[..known])
+    };
+    if let Some(kind) = KINDS.iter().find(may_be) {
         return (kind.read)(csv);
     }
     let (first, _) = record::Row::COLUMNS[0];
