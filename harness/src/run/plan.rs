@@ -158,8 +158,8 @@ impl Plan {
 }
 
 impl Part {
-    /// Returns the measurements of one round, numbered from 1, with the subjects in an
-    /// [order](crate::run::order) of its own at each point.
+    /// Returns the measurements of one round, numbered from 1, with the subjects in an order
+    /// of its own at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let of = |(turn, point): (usize, &Point)| {
             let mut subjects = self.subjects.clone();
