@@ -96,9 +96,10 @@
 //! and on whether others use them meanwhile. On one virtual machine, within an hour, `harness
 //! calibrate` found hand-overs of 98 and of 30 ns; overlaps of exchanges of 2.1 and 1.6 while the cores
 //! were its own, and of 7.6 while they were shared: two threads that take turns hand over few lines.
-//! On another, within ten minutes, it found 10, 24 to 29, and 98 to 119 ns: one core's two threads, near
-//! cores and far ones. A sweep that began at 24 ns ended at 119; its mixes were predicted 1.8 to 3.3
-//! times too fast with the one, and 0.9 to 1.8 times with the other and all else the same, the mutex left out.
+//! On another, within ten minutes, ping-pongs found hand-overs of 10 ns (probably two threads of one
+//! core), of 24 to 30, and of 98 to 120. During one sweep they went from 24 to 119: its mixes, those of
+//! the mutex left out, were predicted 1.8 to 3.3 times as fast as measured with 24 ns, and 0.9 to 1.8
+//! times with 119 and all else the same.
 //! Predictions are only as good as a calibration that was alone, and next to what it predicts: measure
 //! the hand-over again after the sweep.
 //!
