@@ -39,6 +39,9 @@ const DENIES_IN_THE_END: Flaw = 8;
 const KEEPS_IN_THE_END: Flaw = 9;
 /// Is slow to look a key up.
 const SLOW: Flaw = 10;
+/// Claims to remove a key that is not there; in the end, finds nothing, so that only the sum of
+/// copies tells.
+const REMOVES_NOTHING: Flaw = 11;
 
 /// A filter with a flaw, which reveals classes or does not.
 struct Flawed<const FLAW: Flaw, const NAMED: bool>(SegmentLock, AtomicU64, ThreadId);
@@ -86,7 +89,10 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
         if FLAW == SLOW {
             thread::sleep(Duration::from_millis(20));
         }
-        !self.now(DENIES, 1_000) && !self.by_maker(DENIES_IN_THE_END) && self.0.contains(key)
+        !self.now(DENIES, 1_000)
+            && !self.by_maker(DENIES_IN_THE_END)
+            && !self.by_maker(REMOVES_NOTHING)
+            && self.0.contains(key)
     }
 
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
@@ -105,7 +111,7 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
         if self.now(LEAVES, 1_000) {
             return self.0.contains(key);
         }
-        self.0.remove(key)
+        self.0.remove(key) || FLAW == REMOVES_NOTHING
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
@@ -223,7 +229,7 @@ const ANSWERS: Settings = Settings {
 };
 
 /// Looks for a flaw in answers that threads foresee, in the scenario that must show it.
-fn wrong<const FLAW: Flaw, const NAMED: bool>(first: u64, scenario: &str) {
+fn wrong<const FLAW: Flaw, const NAMED: bool>(first: u64, scenario: &str) -> Found {
     let rounds = Rounds {
         first,
         step: if NAMED { 2 } else { 1 },
@@ -233,6 +239,13 @@ fn wrong<const FLAW: Flaw, const NAMED: bool>(first: u64, scenario: &str) {
     println!("{}: {}", found.scenario, found.history);
     assert!(found.scenario.starts_with(scenario), "{}", found.scenario);
     assert!(found.history.starts_with("key "), "{}", found.history);
+    found
+}
+
+#[test]
+fn more_removes_than_inserts_are_found() {
+    let found = wrong::<REMOVES_NOTHING, true>(1, "copies");
+    assert!(found.history.contains("add up to -"), "{}", found.history);
 }
 
 #[test]
@@ -295,6 +308,52 @@ fn a_race_with_two_winners_is_found() {
         "{}",
         found.history
     );
+}
+
+/// Refuses every key.
+struct Refuses(LockFree);
+
+impl Subject for Refuses {
+    const NAME: &'static str = "refuses";
+    const DESCRIPTION: &'static str = "refuses every key";
+    const GUARANTEES: &'static str = "none";
+    const OPERATIONS: Operations = LockFree::OPERATIONS;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        LockFree::with_buckets(buckets).map(Self)
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        self.0.class(key)
+    }
+
+    harness::subject::delegate! { self.0: contains remove slots memory_bytes }
+}
+
+#[test]
+fn a_filter_that_refuses_everything_is_found() {
+    let mut registry = Registry::new();
+    registry.add::<Refuses>();
+    let candidate = registry.get("refuses").unwrap().candidate();
+    for (first, scenario) in (0..).zip(["windows", "copies", "races"]) {
+        let settings = Settings {
+            rounds: Rounds { first, step: 3 },
+            time: Duration::from_secs(1),
+            ..ANSWERS
+        };
+        let report = check::run(candidate, &settings, &AtomicBool::new(false), &mut |_| ());
+        let found = report.unwrap().found.expect("the flaw is found");
+        assert!(found.scenario.starts_with(scenario), "{}", found.scenario);
+        assert!(
+            found.history.contains("the table was empty"),
+            "{}",
+            found.history
+        );
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! another without a pause, millions a second, on larger tables than those of histories.
 //!
 //! A thread knows which keys it alone inserted, and that keys nobody removes stay. In the end it is
-//! known how many copies are left, and that a table emptied of them finds nothing.
+//! known how many copies are left, and that a table emptied of them finds nothing. The first insert
+//! finds an empty table, so that not all may be refused.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -101,6 +102,7 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
         running: begun.elapsed(),
         ..caller.totals
     };
+    let answered = answered.and_then(|()| caller.has_added());
     let found = answered.err().map(|history| Found {
         round: number,
         scenario: describe(kind, buckets),
@@ -114,29 +116,49 @@ fn names_classes(candidate: &Candidate) -> Result<bool> {
     Ok(!candidate.grows && candidate.names_classes()?)
 }
 
+/// Returns whether an insert added a copy.
+fn adds(event: Event) -> bool {
+    matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
+}
+
 /// Makes calls, and counts them.
 struct Caller<'a> {
     table: &'a dyn Calls,
     totals: Totals,
+    /// Whether any insert added a copy.
+    added: bool,
 }
 
 impl<'a> Caller<'a> {
     fn new(table: &'a dyn Calls) -> Self {
-        let totals = Totals::default();
-        Self { table, totals }
+        Self {
+            table,
+            totals: Totals::default(),
+            added: false,
+        }
+    }
+
+    /// Checks that an insert added a copy, if there were any: the first found an empty table.
+    fn has_added(&self) -> Result<(), Wrong> {
+        match self.totals.inserts {
+            inserts if inserts > 0 && !self.added => Err(format!(
+                "none of {inserts} inserts added a copy, although the table was empty"
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn call(&mut self, operation: Operation, key: u64) -> Event {
         perturbation::call_begins(operation);
         let event = self.table.call(operation, key);
         self.totals += event;
+        self.added |= adds(event);
         event
     }
 
     /// Inserts a key; returns whether a copy was added.
     fn inserts(&mut self, operation: Operation, key: u64) -> bool {
-        let event = self.call(operation, key);
-        matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
+        adds(self.call(operation, key))
     }
 
     fn finds(&mut self, key: u64, why: &str) -> Result<(), Wrong> {
@@ -279,6 +301,9 @@ impl Threads<'_> {
         }
         for (copies, key) in left.values().copied() {
             let why = format!("answers add up to {copies} copies of its class");
+            if copies < 0 {
+                return Err(format!("key {key}: {why}"));
+            }
             (0..copies).try_for_each(|_| caller.removes(key, &why))?;
             caller.misses(key, &why)?;
         }
@@ -344,7 +369,7 @@ impl Threads<'_> {
                     }
                     None => act(thread, &mut caller),
                 };
-                (caller.totals, acted)
+                (caller, acted)
             };
             let threads: Vec<_> = (0..self.count)
                 .map(|thread| scope.spawn(move || run(thread)))
@@ -354,7 +379,10 @@ impl Threads<'_> {
                 .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                 .collect()
         });
-        (ended.iter()).for_each(|&(totals, _)| caller.totals += totals);
+        for (of_thread, _) in &ended {
+            caller.totals += of_thread.totals;
+            caller.added |= of_thread.added;
+        }
         ended.into_iter().map(|(_, acted)| acted).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use check::perturbation;
 use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 use clap::{Args, value_parser};
@@ -206,6 +206,24 @@ impl Tally {
         operations(&self.rows)
     }
 
+    /// Fails if any row has a violation, whichever run found it.
+    fn ensure_no_violation(&self) -> Result<()> {
+        let Some(row) = self.rows.iter().find(|row| row.violation != NONE) else {
+            return Ok(());
+        };
+        let Row {
+            violation,
+            seed,
+            commit,
+            ..
+        } = row;
+        bail!(
+            "a violation: {}, seed {seed}, {violation}, at commit {commit}; when it is mended, choose another \
+             --out to begin a new tally",
+            of(row)
+        )
+    }
+
     /// Says how much of `all` is done, and how long the rest takes.
     fn progress(&self, all: u64) -> String {
         let done = self.operations();
@@ -270,12 +288,19 @@ pub(super) fn soak(registry: &Registry, options: &Options) -> Result<Ending> {
     })
 }
 
-/// Adds pieces until there are enough operations, the time is over, `stop` is set, or a violation is
-/// found.
+/// Returns what the piece of a row checked.
+fn of(row: &Row) -> String {
+    let threads = counted(row.threads, "thread");
+    format!("{}, {}, {threads}", row.subject, row.scenario)
+}
+
+/// Adds pieces until there are enough operations, the time is over, `stop` is set, or there is a
+/// violation.
 ///
 /// # Errors
 ///
-/// Fails if there is a violation, a subject panics, or a row cannot be written.
+/// Fails if any row has a violation, those of earlier runs included, a subject panics, or a row
+/// cannot be written.
 fn extend(tally: &mut Tally, pieces: &[Piece], options: &Options, stop: &AtomicBool) -> Result<()> {
     let begun = Instant::now();
     let limit = options
@@ -283,6 +308,7 @@ fn extend(tally: &mut Tally, pieces: &[Piece], options: &Options, stop: &AtomicB
         .map(|minutes| Duration::from_secs(60 * minutes));
     let commit = Source::of_harness().short();
     note!("{}", tally.progress(options.operations));
+    tally.ensure_no_violation()?;
     while tally.operations() < options.operations
         && !stop.load(Ordering::Relaxed)
         && limit.is_none_or(|limit| begun.elapsed() < limit)
@@ -292,13 +318,9 @@ fn extend(tally: &mut Tally, pieces: &[Piece], options: &Options, stop: &AtomicB
         let Some(row) = piece.run(options.piece, &commit, stop)? else {
             continue;
         };
-        let Row {
-            subject, scenario, ..
-        } = &row;
-        let what = format!("{subject}, {scenario}, {}", counted(row.threads, "thread"));
-        let is_violation = row.violation != NONE;
+        let what = of(&row);
         tally.add(row)?;
-        ensure!(!is_violation, "a violation: {what}");
+        tally.ensure_no_violation()?;
         note!("  {what}: {}", tally.progress(options.operations));
     }
     Ok(())
@@ -310,6 +332,7 @@ mod tests {
     use check::scenario::Scenarios;
 
     use crate::cli::check::tests::Forgetful;
+    use crate::studies;
 
     #[test]
     fn a_violation_is_a_row_and_an_error() {
@@ -332,6 +355,17 @@ mod tests {
         let (last, others) = rows.split_last().unwrap();
         assert!(last.violation.starts_with("round "), "{last:?}");
         assert!(others.iter().all(|row| row.violation == NONE));
+
+        // A later run has nothing left to check, but does not call it a success.
+        drop(tally);
+        let options = Options {
+            operations: 1,
+            ..options
+        };
+        let mut tally = Tally::open(&registry, &options).unwrap();
+        tally.add(studies::soak::sample()).unwrap();
+        let again = extend(&mut tally, &pieces, &options, &AtomicBool::new(false)).unwrap_err();
+        assert_eq!(again.to_string(), error.to_string());
     }
 
     /// Each scenario of the check is gone through, and by the rounds that `check --round` repeats.

@@ -38,7 +38,7 @@ columns! {
     seconds: f64,
     /// Rounds, each with a table of its own.
     rounds: u64,
-    /// Calls that were made and checked.
+    /// Calls that were made, those in undecided parts included.
     operations: u64,
     /// Parts of histories that could not be checked, as too many calls overlapped.
     undecided: u64,
@@ -54,6 +54,11 @@ pub const NONE: &str = "none";
 /// Returns the number of operations of these rows.
 pub fn operations(rows: &[Row]) -> u64 {
     rows.iter().map(|row| row.operations).sum()
+}
+
+/// Returns the number of parts of these rows' histories that could not be decided.
+fn undecided(rows: &[Row]) -> u64 {
+    rows.iter().map(|row| row.undecided).sum()
 }
 
 impl Record for Row {
@@ -135,7 +140,6 @@ impl Shown for Row {
             "violations",
         ];
         let keys: BTreeSet<_> = rows.iter().map(Row::key).collect();
-        let undecided = rows.iter().map(|row| row.undecided).sum();
         Some(Sheet {
             lead: "What was checked so far.".into(),
             header: header.map(str::to_owned).into(),
@@ -143,7 +147,7 @@ impl Shown for Row {
             notes: vec![format!(
                 "stopped: threads are stopped in the middle of their calls; otherwise calls overlap by chance. Not checked, as \
                  too many calls overlapped: {} of histories.",
-                large(undecided, "part")
+                large(undecided(rows), "part")
             )],
         })
     }
@@ -155,13 +159,15 @@ impl Shown for Row {
     fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
         let all: Vec<_> = rows.iter().collect();
         let sentence = format!(
-            "{} were checked, of {} in {}, at {} ({}); violations: {}.",
+            "{} were made, of {} in {}, at {} ({}); violations: {}; parts of histories that could not be \
+             decided: {}.",
             large(operations(rows), "operation"),
             counted(distinct(&all, |row| row.subject.clone()).len(), "subject"),
             counted(rows.len(), "piece"),
             counted(distinct(&all, |row| row.commit.clone()).len(), "commit"),
             joined(distinct(&all, |row| row.commit.clone())),
             violations(&all),
+            grouped(undecided(rows)),
         );
         Story {
             sentences: vec![sentence],
@@ -213,6 +219,7 @@ mod tests {
         };
         let other = Row {
             stopped: true,
+            undecided: 5,
             ..sample()
         };
         let rows = [sample(), broken, other];
@@ -229,7 +236,8 @@ mod tests {
         let story = story.sentences.concat();
         assert_eq!(
             story,
-            "3,000,000 operations were checked, of 1 subject in 3 pieces, at 1 commit (0123456789); violations: 1."
+            "3,000,000 operations were made, of 1 subject in 3 pieces, at 1 commit (0123456789); violations: 1; \
+             parts of histories that could not be decided: 5."
         );
     }
 }

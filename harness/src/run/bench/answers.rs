@@ -1,12 +1,14 @@
 //! Checks the answers of a measurement against what is known of the keys.
 
+use std::time::Instant;
+
 use anyhow::{Context, Result, ensure};
 use subject::Operations;
 
 use super::{Bench, Table, complaint};
 use crate::run::plan::Measurement;
 use crate::subjects::registry::SubjectInfo;
-use crate::workload::phase::{Phase, Tally, Watch};
+use crate::workload::phase::{Phase, Tally, Watch, pools};
 use crate::workload::{Workload, Ycsb};
 
 /// The largest share of absent keys that may be found: far above that of a sensible filter, far
@@ -15,6 +17,9 @@ const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
 
 /// This many absent keys may always be found: few lookups prove nothing.
 const CHANCE: f64 = 3.0;
+
+/// Absent keys that are looked up after each measurement, or all, if there are fewer.
+const PROBES: usize = 1_000;
 
 impl Bench<'_> {
     /// Checks the answers, if the subject gives any.
@@ -55,22 +60,30 @@ impl Bench<'_> {
         let is_foreseen = measurement.threads == 1 && refused + tally.refused == 0;
         // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
-            Workload::LookupHit { .. } | Workload::Lookup { .. } if refused == 0 => {
-                (tally.missing, 0)
+            Workload::LookupHit { .. }
+            | Workload::Lookup { .. }
+            | Workload::Ycsb { mix: Ycsb::C, .. }
+                if refused > 0 =>
+            {
+                self.check_laps(tally, table, measurement)?;
+                (residents - found(), refused)
             }
-            Workload::LookupHit { .. } | Workload::Lookup { .. } => (residents - found(), refused),
             Workload::Insert { .. } => (residents - found(), tally.refused),
             Workload::Remove { .. } => (tally.missing, refused),
             Workload::Ycsb { .. } if are_updated && !(is_foreseen && tally.missing > 0) => {
-                (self.remove_all(table), refused + tally.left_out)
+                let not_found = residents - found();
+                let missing = not_found.max(self.remove_all(table));
+                (missing, refused + tally.left_out)
             }
-            Workload::Ycsb { mix: Ycsb::C, .. } if refused > 0 || tally.missing == 0 => {
+            Workload::Ycsb { mix: Ycsb::C, .. } if tally.missing == 0 => {
                 (residents - found(), refused)
             }
             Workload::Grow { .. } if tally.missing == 0 => {
                 (residents - found(), refused + tally.refused)
             }
-            Workload::LookupMiss { .. }
+            Workload::LookupHit { .. }
+            | Workload::LookupMiss { .. }
+            | Workload::Lookup { .. }
             | Workload::Mix { .. }
             | Workload::Ycsb { .. }
             | Workload::Window { .. }
@@ -84,7 +97,14 @@ impl Bench<'_> {
         let (false_positives, absent) = match workload {
             Workload::Remove { .. } => (found(), residents),
             _ if are_updated => (found(), residents),
-            _ => (tally.false_positives, tally.absent),
+            _ => {
+                // Some workloads ask for no absent key.
+                let absent = self.keys.absent();
+                let probed = absent.start..absent.end.min(absent.start + PROBES);
+                let asked = probed.len() as u64;
+                let found = table.subject.count_found(self.keys.keys(), probed) as u64;
+                (tally.false_positives + found, tally.absent + asked)
+            }
         };
         ensure!(
             false_positives as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
@@ -93,6 +113,45 @@ impl Bench<'_> {
             MAX_FALSE_POSITIVE_RATE * 100.0
         );
         Ok(())
+    }
+
+    /// Checks that threads that only looked keys up missed no more of them than there are to miss: in
+    /// each lap over the keys as many as in another one, made now, as the table has not changed.
+    fn check_laps(&self, tally: &Tally, table: &Table, measurement: &Measurement) -> Result<()> {
+        let lap = self.lap(table, measurement);
+        let excused = most_missed(&lap, tally, measurement.threads);
+        ensure!(
+            tally.missing <= excused,
+            "it lost a key for a while: {} lookups missed a key that had been inserted, or refused; as \
+             one lap over the keys misses {}, there can be no more than {excused}",
+            tally.missing,
+            lap.missing
+        );
+        Ok(())
+    }
+
+    /// Looks up each key that a thread looks up, once.
+    fn lap(&self, table: &Table, measurement: &Measurement) -> Tally {
+        let alone = Measurement {
+            threads: 1,
+            ..measurement.clone()
+        };
+        let (mut phase, _) = self.prepare(0, &*table.subject, &alone, &pools(1));
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
+        let length = match self.drawn.len() {
+            0 => self.keys.residents(),
+            drawn => drawn,
+        };
+        let batch = Watch {
+            deadline: Some(Instant::now()),
+            stop: self.stop,
+            progress: None,
+        };
+        let mut lap = Tally::default();
+        while lap.operations < length as u64 {
+            lap.add(&table.subject.perform(keys, &mut phase, &batch));
+        }
+        lap
     }
 
     /// Removes each resident key once. Returns how many were not there.
@@ -105,5 +164,42 @@ impl Bench<'_> {
         let mut remove = Phase::Remove(self.keys.resident());
         let tally = (table.subject).perform(self.keys.keys(), &mut remove, &watch);
         tally.missing
+    }
+}
+
+/// Returns how many lookups of these threads can have missed a key, if each lap over the keys misses
+/// as many as this one.
+fn most_missed(lap: &Tally, made: &Tally, threads: usize) -> u64 {
+    // In a chain, a wrong answer passes over a key.
+    let passed = made.missing + made.false_positives;
+    let visited = made.operations + made.untimed + passed;
+    // Each thread may be in the middle of a lap.
+    lap.missing * (visited / lap.operations + threads as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laps_of_all_lookups_bound_what_they_miss() {
+        let lap = Tally {
+            operations: 1_000,
+            missing: 500,
+            ..Tally::default()
+        };
+        let most = |operations, untimed, missing| {
+            let made = Tally {
+                operations,
+                untimed,
+                missing,
+                ..Tally::default()
+            };
+            most_missed(&lap, &made, 2)
+        };
+        assert_eq!(most(0, 0, 0), 2 * 500);
+        // A chain in which each second key is there may ask for all the others.
+        assert_eq!(most(5_000, 4_000, 9_000), (5 + 4 + 9 + 2) * 500);
+        assert_eq!(most(900, 0, 99), 2 * 500);
     }
 }

@@ -13,7 +13,8 @@
 //!
 //! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
 //! too many that were never inserted, ends the run with an error instead of appearing in the
-//! figure.
+//! figure. Keys that no thread asks for are looked up after the measurement, such as absent ones. Keys
+//! that were refused excuse misses: where others miss in their stead, and as many, it is not noticed.
 
 mod answers;
 mod phases;

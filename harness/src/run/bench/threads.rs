@@ -99,7 +99,10 @@ impl Bench<'_> {
         }
         let mut together = together.context("field `threads`: 0 threads measure nothing")?;
         if let Some(seen) = seen {
-            together.tally.operations = seen.operations;
+            // Those after the time are not counted.
+            let done = &mut together.tally;
+            done.untimed += done.operations.saturating_sub(seen.operations);
+            done.operations = seen.operations;
             (together.start, together.end) = (seen.start, seen.end);
         }
         Ok((together, refused))
@@ -198,6 +201,7 @@ impl Bench<'_> {
         for of in &untimed {
             tally.add(&Tally {
                 operations: 0,
+                untimed: of.operations,
                 refused: 0,
                 left_out: 0,
                 ..*of

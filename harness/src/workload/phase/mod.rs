@@ -112,6 +112,8 @@ pub struct Watch<'a> {
 pub struct Tally {
     /// Operations done.
     pub operations: u64,
+    /// Operations beside them that do not count, but whose answers do: those of the warm-up, for one.
+    pub untimed: u64,
     /// Inserts among them that were refused.
     pub refused: u64,
     /// Lookups and removes of a present key that reported it absent. Where threads update the same
@@ -192,6 +194,7 @@ impl Tally {
     /// Adds what another thread did, or the same thread did later.
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
+        self.untimed += other.untimed;
         self.refused += other.refused;
         self.missing += other.missing;
         self.absent += other.absent;
