@@ -10,7 +10,6 @@ use crate::show::chart::{COLUMN, PAGE, pdf};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
-use crate::show::sidecar::Sidecar;
 use crate::studies::kinds::{NoResults, read_any};
 
 /// Explains which results have a figure.
@@ -107,7 +106,7 @@ impl Options {
 pub(super) fn plot(options: &Options) -> Result<Ending> {
     let csv = &options.csv;
     let beside = Outputs::beside(csv);
-    let (out, format) = options.out(beside.figure)?;
+    let (out, format) = options.out(beside.figure.clone())?;
     let rows = read_any(csv).map_err(|error| {
         if error.is::<NoResults>() {
             anyhow!("{error}; {DRAWN}")
@@ -115,7 +114,7 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
             error
         }
     })?;
-    let sidecar = Sidecar::beside(csv)?;
+    let sidecar = beside.described()?;
     if sidecar.is_none() {
         note!(
             "note: there is no {}; the figure will lack title and machine",

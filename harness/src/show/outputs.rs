@@ -31,6 +31,16 @@ impl Outputs {
         }
     }
 
+    /// Reads the description; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or does not describe a run; the message names it.
+    pub fn described(&self) -> Result<Option<Sidecar>> {
+        let exists = self.sidecar.exists();
+        exists.then(|| Sidecar::read(&self.sidecar)).transpose()
+    }
+
     /// Returns the files of that name in a directory, whether they exist or not.
     pub fn named(directory: &Path, name: &str) -> Self {
         Self::beside(&directory.join(format!("{name}.csv")))

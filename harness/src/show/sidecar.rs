@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
 use super::files;
-use super::outputs::Outputs;
 use crate::machine::{Compiler, Machine, Source, command_line, now};
 use crate::results::statistics::{Axis, Case};
 
@@ -184,16 +183,6 @@ impl Sidecar {
     /// Writes the file, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
         files::write(path, &self.text()?)
-    }
-
-    /// Reads the description of the results in a CSV file; `None` if it has none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read or does not describe a run; the message names it.
-    pub fn beside(csv: &Path) -> Result<Option<Self>> {
-        let file = Outputs::beside(csv).sidecar;
-        file.exists().then(|| Self::read(&file)).transpose()
     }
 
     /// Reads a file that [`Sidecar::write`] left.

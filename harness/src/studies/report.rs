@@ -154,7 +154,7 @@ fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
         return Err(NoResults::new(csv, "it has a header, but no rows").into());
     }
     let outputs = Outputs::beside(csv);
-    let sidecar = Sidecar::beside(csv)?;
+    let sidecar = outputs.described()?;
     let described = sidecar.as_ref();
     let run = described.map(|sidecar| &sidecar.run);
     let name = name_of(csv);

@@ -6,7 +6,7 @@
 //! `lfence; rdtsc; lfence`: the first fence waits until all before it has ended, and nothing after
 //! the second begins before the counter was read. The price is that operations no longer overlap
 //! each other, as they do where nothing is timed, and that the reading itself is in each time:
-//! [`Cost`] says how much.
+//! [`Cost`](super::latency::Cost) says how much.
 //!
 //! On one thread of an AMD EPYC of family 25, a lookup that takes 18 ns in a chain showed a median of
 //! 10 ns without fences, as nothing at all did: it was lost. With them it showed 50 ns, and nothing
@@ -14,11 +14,6 @@
 //!
 //! On other processors a reading stands between two fences of memory, which order the accesses of the
 //! operations, but not the counter itself.
-
-use std::hint::black_box;
-use std::time::Instant;
-
-use super::latency::Latencies;
 
 #[cfg(target_arch = "x86_64")]
 use x86::fence::lfence as fence;
@@ -60,42 +55,5 @@ impl Clock {
     #[inline]
     pub fn ns_between(&self, before: u64, after: u64) -> u64 {
         self.0.delta_as_nanos(before, after)
-    }
-}
-
-/// What timing an operation costs on this machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
-    /// Nanoseconds taken by two readings of the clock and by recording the time between them.
-    pub spent: f64,
-    /// Nanoseconds that an operation would show that took no time: the median.
-    pub shown: u64,
-}
-
-impl Cost {
-    /// Measures it, which takes a fraction of a second.
-    pub fn measure() -> Self {
-        const TIMINGS: u32 = 1_000_000;
-        let clock = Clock::default();
-        let mut latencies = Latencies::new();
-        let start = Instant::now();
-        for _ in 0..TIMINGS {
-            let before = clock.read();
-            let after = black_box(clock.read());
-            latencies.record(clock.ns_between(before, after));
-        }
-        Self {
-            spent: start.elapsed().as_nanos() as f64 / f64::from(TIMINGS),
-            shown: latencies.within(0.5),
-        }
-    }
-
-    /// Says it in one line.
-    pub fn describe(&self) -> String {
-        let Self { spent, shown } = self;
-        format!(
-            "timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; neither is \
-             subtracted"
-        )
     }
 }

@@ -19,11 +19,14 @@
 //! that predicts an answer goes on with the next lookup before the answer is known, as it does in an
 //! application; where answers cannot be predicted, it waits for each.
 
+use std::hint::black_box;
+use std::time::Instant;
+
 use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 
-use super::clock::Cost;
+use super::clock::Clock;
 
 /// The longest distinguishable latency: as long as the longest possible measurement.
 const LONGEST_NS: u64 = 600_000_000_000;
@@ -164,6 +167,43 @@ impl Timings {
         let mut all = Latencies::new();
         self.kinds.iter().for_each(|of| all.add(of));
         all
+    }
+}
+
+/// What timing an operation costs on this machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds taken by two readings of the clock and by recording the time between them.
+    pub spent: f64,
+    /// Nanoseconds that an operation would show that took no time: the median.
+    pub shown: u64,
+}
+
+impl Cost {
+    /// Measures it, which takes a fraction of a second.
+    pub fn measure() -> Self {
+        const TIMINGS: u32 = 1_000_000;
+        let clock = Clock::default();
+        let mut latencies = Latencies::new();
+        let start = Instant::now();
+        for _ in 0..TIMINGS {
+            let before = clock.read();
+            let after = black_box(clock.read());
+            latencies.record(clock.ns_between(before, after));
+        }
+        Self {
+            spent: start.elapsed().as_nanos() as f64 / f64::from(TIMINGS),
+            shown: latencies.within(0.5),
+        }
+    }
+
+    /// Says it in one line.
+    pub fn describe(&self) -> String {
+        let Self { spent, shown } = self;
+        format!(
+            "timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; neither is \
+             subtracted"
+        )
     }
 }
 

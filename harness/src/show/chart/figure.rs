@@ -129,7 +129,11 @@ impl Figure {
             }
             y += 2.0;
         }
-        canvas.file((width, y + MARGIN), &self.title, &spoken::description(self))
+        canvas.file(
+            (width, y + MARGIN),
+            &self.title,
+            &spoken::description(&self.question, &self.panels),
+        )
     }
 
     /// Returns the key of all panels, and that of each: panels that have no subject in common need

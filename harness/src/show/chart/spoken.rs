@@ -1,13 +1,12 @@
 //! Describes a figure in words, for those who cannot see it.
 
-use super::figure::Figure;
 use super::panel::{Line, Look, Panel};
 
 /// Returns the question of the figure, and what each panel shows.
-pub(super) fn description(figure: &Figure) -> String {
-    let panels = figure.panels.iter().enumerate();
+pub(super) fn description(question: &str, panels: &[Panel]) -> String {
+    let panels = panels.iter().enumerate();
     let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
-    let question = Some(figure.question.clone()).filter(|question| !question.is_empty());
+    let question = Some(question.to_owned()).filter(|question| !question.is_empty());
     question
         .into_iter()
         .chain(panels)

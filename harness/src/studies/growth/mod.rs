@@ -49,7 +49,7 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
-use crate::workload::clock::Cost;
+use crate::workload::latency::Cost;
 
 use contenders::ContenderInfo;
 use run::GrowthRun;

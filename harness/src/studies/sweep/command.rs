@@ -26,8 +26,8 @@ use crate::studies::study::Shown;
 use crate::studies::targets;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
-use crate::workload::clock::Cost;
 use crate::workload::keys::KeySource;
+use crate::workload::latency::Cost;
 
 /// Checks all experiments before the first is run, then runs one after another.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {

@@ -31,8 +31,8 @@ use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::results::verdict::{Comparison, Judge, Marks};
 use crate::show::files;
+use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
 use crate::studies::kinds::read_any;
 use crate::wording::counted;
 
@@ -77,7 +77,7 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let directory = page.parent().unwrap_or(Path::new(""));
     let any = |csv: &str| {
         let csv = directory.join(csv);
-        Ok::<_, anyhow::Error>((read_any(&csv)?, Sidecar::beside(&csv)?))
+        Ok::<_, anyhow::Error>((read_any(&csv)?, Outputs::beside(&csv).described()?))
     };
     let from = Files {
         rows: &|csv| file::read(&directory.join(csv)),
