@@ -50,6 +50,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Returns whether it says which is faster.
+    pub fn is_claim(self) -> bool {
+        matches!(self, Self::Faster | Self::Slower)
+    }
+
     /// Returns what prevents a claim about any value over this many rounds.
     pub fn of_rounds(rounds: usize) -> Option<Self> {
         (rounds < FEWEST).then_some(Self::TooFewRounds)

@@ -1,6 +1,7 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
+use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::matrix::Cell;
 
@@ -28,10 +29,15 @@ pub(crate) struct Finding {
     pub(crate) other: String,
     /// The sentence.
     pub(crate) text: String,
-    /// Whether the first subject is slower somewhere.
-    pub(crate) lost: bool,
-    /// Whether every place where it is slower is in the matrix.
-    pub(crate) in_matrix: bool,
+    /// The places at which the first subject is worse.
+    pub(crate) lost_at: Vec<f64>,
+}
+
+impl Finding {
+    /// Returns whether the first subject is worse somewhere.
+    pub(crate) fn is_loss(&self) -> bool {
+        !self.lost_at.is_empty()
+    }
 }
 
 /// The words for a ratio.
@@ -65,7 +71,7 @@ pub(crate) const THROUGHPUT: Words = Words {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) place: f64,
-    pub(crate) ratio: f64,
+    pub(crate) ratio: Summary,
     pub(crate) verdict: Verdict,
 }
 
@@ -73,7 +79,7 @@ impl Judged {
     pub(crate) fn at(place: f64, of: &Comparison, judge: &Judge) -> Self {
         Self {
             place,
-            ratio: of.ratio.median,
+            ratio: of.ratio,
             verdict: judge.verdict(of),
         }
     }
@@ -91,7 +97,7 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|of| of.verdict == verdict);
         let places: Vec<f64> = of.clone().map(|of| of.place).collect();
-        let ratios = of.map(|of| of.ratio);
+        let ratios = of.map(|of| of.ratio.median);
         let least = ratios.clone().fold(f64::INFINITY, f64::min);
         let most = ratios.fold(0.0, f64::max);
         let times = if format!("{least:.2}") == format!("{most:.2}") {

@@ -49,7 +49,8 @@ impl<'a> Entry<'a> {
         (self.cell.keys, self.cell.threads, self.source)
     }
 
-    fn is_at(&self, workload: &str, rival: &str) -> bool {
+    /// Returns whether it is of this workload and this rival.
+    pub(crate) fn is_at(&self, workload: &str, rival: &str) -> bool {
         (&*self.cell.workload, &*self.cell.rival) == (workload, rival)
     }
 }
@@ -142,15 +143,11 @@ fn shown(section: &str, Cell { ratio, verdict, .. }: &Cell) -> Markup {
         _ => format!("{number:.1}"),
     };
     html! {
-        td.open[!is_claim(*verdict)] style=(colour(*verdict, ratio.median)) title=(verdict.explanation()) {
+        td.open[!verdict.is_claim()] style=(colour(*verdict, ratio.median)) title=(verdict.explanation()) {
             a href=(format!("#{section}")) { (number(ratio.median)) }
             small { (number(ratio.low)) "–" (number(ratio.high)) }
         }
     }
-}
-
-fn is_claim(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Faster | Verdict::Slower)
 }
 
 /// Blue for a gain and orange for a loss, which can be told apart with any colour vision, the

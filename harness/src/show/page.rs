@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Story};
-use super::matrix::{self, Cell, Entry};
+use super::matrix::{self, Entry};
 use crate::results::verdict::{FEWEST, SMALLEST_EFFECT};
 use crate::show::chart::machine_line;
 use crate::show::sheet::Sheet;
@@ -139,14 +139,15 @@ fn source(section: &Section) -> String {
 /// other results have the place in the matrix.
 fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
     let is_shown = |section: &Section, finding: &Finding| {
-        let is_of = |cell: &Cell| (&cell.workload, &cell.rival) == (&finding.case, &finding.other);
-        let own = section.story.cells.iter().filter(|cell| is_of(cell));
-        let chosen = matrix.iter().filter(|of| of.section == section.name);
-        finding.in_matrix && own.count() == chosen.filter(|of| is_of(of.cell)).count()
+        finding.lost_at.iter().all(|&threads| {
+            let own = matrix.iter().filter(|of| of.section == section.name);
+            let mut there = own.filter(|of| of.cell.threads as f64 == threads);
+            there.any(|of| of.is_at(&finding.case, &finding.other))
+        })
     };
     let lost = |section: &Section| -> Vec<Finding> {
         let findings = section.story.findings.iter();
-        let told = findings.filter(|finding| finding.lost && !is_shown(section, finding));
+        let told = findings.filter(|finding| finding.is_loss() && !is_shown(section, finding));
         told.cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
@@ -184,7 +185,7 @@ fn describe(section: &Section, title: &str) -> Markup {
                     h3 { (case) }
                     ul {
                         @for finding in section.story.findings.iter().filter(|finding| finding.case == case) {
-                            li.lost[finding.lost] { (finding.text) }
+                            li.lost[finding.is_loss()] { (finding.text) }
                         }
                     }
                 }
@@ -224,5 +225,64 @@ fn table(sheet: &Sheet) -> Markup {
             }
         }
         @for note in &sheet.notes { p.note { (note) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::summary::Summary;
+    use crate::results::verdict::Verdict;
+    use crate::show::matrix::Cell;
+
+    /// A section that loses on these numbers of threads, with a cell of so many rounds on one.
+    fn section(name: &str, rounds: usize, lost_at: &[f64]) -> Section {
+        let cell = Cell {
+            workload: "Insert".into(),
+            rival: "word-lock".into(),
+            keys: 1_000,
+            threads: 1,
+            ratio: Summary::of(vec![0.8; rounds]).unwrap(),
+            verdict: Verdict::Slower,
+        };
+        let finding = Finding {
+            case: "Insert".into(),
+            other: "word-lock".into(),
+            text: format!("slower in {name}"),
+            lost_at: lost_at.to_vec(),
+        };
+        Section {
+            name: name.into(),
+            title: name.into(),
+            question: String::new(),
+            figure: String::new(),
+            missing: None,
+            story: Story {
+                is_of_ours: true,
+                findings: vec![finding],
+                cells: vec![cell],
+                ..Story::default()
+            },
+            sheet: None,
+            files: Vec::new(),
+            sidecar: None,
+        }
+    }
+
+    /// Above the sections themselves, which have all.
+    fn losses(sections: &[Section]) -> String {
+        let page = render(sections, &[]);
+        page.split("All results").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_loss_is_in_the_matrix_or_among_the_losses() {
+        let alone = losses(&[section("quick", 9, &[1.0])]);
+        assert!(!alone.contains("slower in quick"), "the matrix shows it");
+        let hidden = losses(&[section("quick", 9, &[1.0]), section("full", 15, &[])]);
+        assert!(hidden.contains("slower in quick"), "another has its place");
+        let oversubscribed = losses(&[section("quick", 9, &[1.0, 8.0])]);
+        assert!(oversubscribed.contains("slower in quick"));
+        assert!(!losses(&[section("quick", 9, &[])]).contains("slower in quick"));
     }
 }

@@ -149,8 +149,8 @@ impl Run {
 }
 
 impl Sidecar {
-    /// Returns the shortest latency of a single operation that is told from none, in ns: twice what
-    /// one that takes no time would show. 0 if nothing is known.
+    /// Returns the shortest latency in ns that a single operation can have and be distinguished from
+    /// nothing: twice what an operation without duration would show. 0 if that is not known.
     pub fn shortest_ns(&self) -> f64 {
         2.0 * self.run.timing_ns.unwrap_or_default() as f64
     }

@@ -121,7 +121,7 @@ pub fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
 
-/// What an operation does, as far as latencies are told apart.
+/// A kind of operation, whose latencies are kept apart from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Looks a key up.

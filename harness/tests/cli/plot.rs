@@ -125,7 +125,7 @@ fn a_paper_gets_a_figure_of_its_width_without_words_around_it() {
     let bare = drawn("full.csv", &["--bare", "--width", "column"]);
     assert!(bare.contains("width=\"3.5in\"") && bare.contains("viewBox=\"0 0 252 "));
     assert!(!bare.contains("font-weight=\"bold\"") && !bare.contains(">lock-free: "));
-    // Those who cannot see it still are told what it is.
+    // Readers who cannot see it hear what it shows.
     assert!(bare.contains("<title id=") && bare.contains("lock-free at 8: median "));
     assert!(drawn("full.csv", &["--width", "5.2"]).contains("width=\"5.2in\""));
     for width in ["wide", "1", "NaN"] {

@@ -4,7 +4,7 @@
 use super::axes::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
 use super::key::{self, Entry};
 use super::machine::machine_line;
-use super::panel::{Panel, places};
+use super::panel::{Panel, places_of_rows};
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame};
 use super::text::{
@@ -87,12 +87,6 @@ impl Figure {
     pub(super) fn subjects(&self) -> Vec<&str> {
         let lines = self.panels.iter().flat_map(|panel| &panel.lines);
         distinct(lines.map(|line| &*line.subject))
-    }
-
-    /// Returns the places that rows have marks for: the same in all panels.
-    fn places_of_rows(&self) -> Vec<f64> {
-        let panels = self.panels.iter().filter(|panel| panel.in_rows);
-        places(panels.flat_map(|panel| &panel.lines))
     }
 
     /// Renders the figure as the text of an SVG file.
@@ -238,7 +232,7 @@ impl Figure {
             below.is_none_or(|below| below.across().name != self.panels[index].across().name)
         };
         let plot_top = top + 5.0 + panels.clone().map(head).fold(0.0, f64::max);
-        let rows = self.places_of_rows();
+        let rows = places_of_rows(self.panels.iter());
         let height = |index: usize| self.panels[index].height(grid.plot, &rows);
         let heights = panels.clone().map(height);
         let bottom = plot_top + heights.fold(0.0, f64::max);

@@ -1,6 +1,6 @@
 //! The key: what colours, marks and dashes stand for.
 
-use super::panel::{Look, Panel, places};
+use super::panel::{Look, Panel, places_of_rows};
 use super::style::{MARKS, Mark, Style, corners};
 use super::svg::{Anchor, BLACK, Canvas, Colour, DARK, Frame, Place, Stroke};
 use super::text::{TEXT_SIZE, text_width};
@@ -58,8 +58,7 @@ pub(super) fn of<'p>(
         text: text.to_owned(),
     };
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
-    let in_rows = panels.clone().filter(|panel| panel.in_rows);
-    let rows = places(in_rows.flat_map(|panel| &panel.lines));
+    let rows = places_of_rows(panels.clone());
     for panel in panels {
         if panel.in_rows {
             let shaded = |place: f64| match panel.shade {

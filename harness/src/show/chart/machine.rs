@@ -38,7 +38,7 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     ) + &busy(sidecar)
 }
 
-/// Says so if the machine had other work when the run began: for more than half a core of every two.
+/// Says so if the machine had other work when the run began: a load of more than half its cores.
 fn busy(sidecar: &Sidecar) -> String {
     match sidecar.run.load_average.first() {
         Some(&load) if load > sidecar.machine.cores as f64 / 2.0 => {

@@ -137,11 +137,17 @@ impl Panel {
 }
 
 /// Returns the places at which some lines have points, ascending.
-pub(super) fn places<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<f64> {
+fn places<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<f64> {
     let points = lines.flat_map(|line| &line.points);
     let mut places = distinct(points.map(|&(x, _)| x));
     places.sort_unstable_by(f64::total_cmp);
     places
+}
+
+/// Returns the places that rows have marks for: the same in all of these panels.
+pub(super) fn places_of_rows<'p>(panels: impl Iterator<Item = &'p Panel>) -> Vec<f64> {
+    let in_rows = panels.filter(|panel| panel.in_rows);
+    places(in_rows.flat_map(|panel| &panel.lines))
 }
 
 /// More lines than there are colours cannot be followed.

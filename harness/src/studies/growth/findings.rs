@@ -45,8 +45,10 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Vec<
                 counted(first.threads, "thread")
             ),
             other: rival.to_owned(),
-            lost: at.iter().any(|of| of.verdict == worse),
-            in_matrix: false,
+            lost_at: (at.iter())
+                .filter(|of| of.verdict == worse)
+                .map(|of| of.place)
+                .collect(),
             text: format!(
                 "{} against {rival}, {}: {}.",
                 OURS,
@@ -107,7 +109,7 @@ mod tests {
             let mut told = findings.filter(|finding| finding.text.starts_with(start));
             let finding = told.next().unwrap();
             assert!(told.next().is_none());
-            (finding.text, finding.lost)
+            (finding.text.clone(), finding.is_loss())
         };
         let mut rows = sample(&[[2.0, 1.0, 4.0]; 9]);
         for (start, expected, lost) in [

@@ -62,7 +62,7 @@ fn of_itself(results: &Results, judge: &Judge) -> String {
             }
         }
     }
-    let claimed = |of: &&Comparison| matches!(judge.verdict(of), Verdict::Faster | Verdict::Slower);
+    let claimed = |of: &&Comparison| judge.verdict(of).is_claim();
     let by_chance = |of: &&Comparison| of.ratio.by_chance <= 1.0 - CONFIDENCE;
     let mut apart: Vec<_> = (all.iter())
         .map(|of| of.ratio.median.max(1.0 / of.ratio.median))
@@ -131,7 +131,7 @@ fn of_throughput(
                     rival: (*other).to_owned(),
                     keys: results.rounds(&case, of.place, first).next()?.keys,
                     threads: of.place as usize,
-                    ratio: results.ratio(&case, of.place, first, other)?,
+                    ratio: of.ratio,
                     verdict: of.verdict,
                 })
             }));
@@ -139,8 +139,7 @@ fn of_throughput(
             story.findings.push(Finding {
                 case: title(&case),
                 other: (*other).to_owned(),
-                lost: lost.clone().next().is_some(),
-                in_matrix: lost.clone().all(|of| shown.contains(&of.place)),
+                lost_at: lost.map(|of| of.place).collect(),
                 text: format!(
                     "{first} against {other}: {}.",
                     clauses(&THROUGHPUT, |places| named(results.axis(), places), &at)
@@ -338,13 +337,13 @@ mod tests {
             won[0].text,
             "a against b: faster, 2.00 to 3.00 times the throughput, throughout, at 1, 4 threads."
         );
-        assert!(!won[0].lost);
+        assert!(!won[0].is_loss());
         let mixed = all([0.5, 1.0], 0.01);
         assert_eq!(
             mixed[0].text,
             "a against b: slower, 0.50 times the throughput, at 1 thread; too close to call at 4 threads (1.00 times)."
         );
-        assert!(mixed[0].lost);
+        assert!(mixed[0].is_loss());
     }
 
     #[test]

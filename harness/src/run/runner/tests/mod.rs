@@ -99,9 +99,18 @@ fn observe(
 }
 
 fn rows(experiment: &Experiment, registry: &Registry, keys: &KeySource) -> Result<Vec<Row>> {
+    further_rows(experiment, registry, (keys, &[]))
+}
+
+/// Goes on after `made`; returns the rows that are new.
+fn further_rows(
+    experiment: &Experiment,
+    registry: &Registry,
+    from: (&KeySource, &[Row]),
+) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let stop = AtomicBool::new(false);
-    observe(experiment, registry, (keys, &[]), &stop, &mut |event| {
+    observe(experiment, registry, from, &stop, &mut |event| {
         if let Event::Made(row) = event {
             rows.push(row);
         }
@@ -141,21 +150,9 @@ fn what_was_made_is_not_made_again() {
     let (registry, keys) = (Registry::standard(), KeySource::generated(1_000, 1));
     let all = rows(&experiment, &registry, &keys).unwrap();
     for kept in [0, 3, all.len() - 1, all.len()] {
-        let stop = AtomicBool::new(false);
-        let mut again = all[..kept].to_vec();
-        observe(
-            &experiment,
-            &registry,
-            (&keys, &all[..kept]),
-            &stop,
-            &mut |event| {
-                if let Event::Made(row) = event {
-                    again.push(row);
-                }
-                Ok(())
-            },
-        )
-        .unwrap();
+        let made = &all[..kept];
+        let new = further_rows(&experiment, &registry, (&keys, made)).unwrap();
+        let again = [made, &new].concat();
         let names = |rows: &[Row]| -> Vec<_> { rows.iter().map(name).collect() };
         assert_eq!(names(&again), names(&all));
     }

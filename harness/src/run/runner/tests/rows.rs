@@ -1,9 +1,8 @@
 //! Every measurement that was planned gives a row, and the row tells what was done.
 
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
 
-use super::{Event, all_workloads, experiment, mix, name, observe, rows, ycsb};
+use super::{all_workloads, experiment, further_rows, mix, name, rows, ycsb};
 use crate::machine::pinning::Cores;
 use crate::results::rows::Record;
 use crate::subjects::registry::Registry;
@@ -140,21 +139,7 @@ fn a_rate_that_an_earlier_run_has_left_is_a_share_of_a_throughput() {
     });
     let (keys, registry) = (KeySource::generated(1_000, 1), Registry::standard());
     let all = rows(&experiment, &registry, &keys).unwrap();
-    let mut again = Vec::new();
-    let stop = AtomicBool::new(false);
-    observe(
-        &experiment,
-        &registry,
-        (&keys, &all[..1]),
-        &stop,
-        &mut |event| {
-            if let Event::Made(row) = event {
-                again.push(row);
-            }
-            Ok(())
-        },
-    )
-    .unwrap();
+    let again = further_rows(&experiment, &registry, (&keys, &all[..1])).unwrap();
     assert_eq!(again.len(), all.len() - 1);
     assert!(again[0].offered == 0.5 && again[0].offered_mops > 0.0);
 }
