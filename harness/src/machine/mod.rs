@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
+pub(crate) use source::ensure_current;
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
 

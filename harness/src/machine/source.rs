@@ -2,6 +2,7 @@
 //! found out, the description gives the reason.
 
 use std::env;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -99,7 +100,7 @@ impl Source {
     /// Describes the source of this crate.
     pub fn of_harness() -> Self {
         let (version, directory) = (env!("CARGO_PKG_VERSION"), env!("CARGO_MANIFEST_DIR"));
-        Self::lying_in(Path::new(directory), harness(), version)
+        Self::lying_in(Path::new(directory), harness(), version).unless_outdated()
     }
 
     /// Describes the source of the running program, if it has been set.
@@ -107,7 +108,7 @@ impl Source {
         match PROGRAM.get() {
             Some(program) => {
                 let directory = Path::new(program.directory);
-                Self::lying_in(directory, program.name.into(), program.version)
+                Self::lying_in(directory, program.name.into(), program.version).unless_outdated()
             }
             None => {
                 let reason =
@@ -145,6 +146,14 @@ impl Source {
         }
     }
 
+    /// Says that the source may differ from the commit if the running program may be older.
+    fn unless_outdated(mut self) -> Self {
+        if let (Modified::Known(false), Err(reason)) = (&self.modified, ensure_current()) {
+            self.modified = Modified::Unknown(unknown(&reason));
+        }
+        self
+    }
+
     /// Returns whether the source is known to be exactly that of the commit.
     pub fn is_as_committed(&self) -> bool {
         self.modified == Modified::Known(false)
@@ -169,6 +178,37 @@ pub(crate) fn executable() -> String {
     let started_as = env::args_os().next().unwrap_or_default();
     let name = Path::new(&started_as).file_stem().unwrap_or_default();
     name.to_string_lossy().into_owned()
+}
+
+/// Fails if the running program may be compiled from other files than those that lie there now: git
+/// names the commit of these. As Cargo does, it compares times of change. A file that changed while
+/// the program was compiled is not noticed, nor is a change of a dependency from elsewhere.
+pub(crate) fn ensure_current() -> Result<(), String> {
+    let program = env::current_exe().map_err(|error| format!("the program's file: {error}"))?;
+    ensure_newest(&program)
+}
+
+/// Fails unless all files that `program` was compiled from are older. Cargo lists them beside it.
+fn ensure_newest(program: &Path) -> Result<(), String> {
+    let list = program.with_extension("d");
+    let missing = "the list of the files it was compiled from is not beside the program";
+    let list = fs::read_to_string(&list).map_err(|_| missing)?;
+    let first = list.lines().next().unwrap_or_default();
+    let (_, files) = first.split_once(": ").ok_or(missing)?;
+    let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified());
+    let built = changed(program).map_err(|error| format!("the program's file: {error}"))?;
+    // A space in a name follows a backslash.
+    for file in files.replace("\\ ", "\0").split(' ') {
+        let file = file.replace('\0', " ");
+        let name = Path::new(&file).file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
+        match changed(Path::new(&file)) {
+            Ok(time) if time <= built => {}
+            Ok(_) => return Err(format!("{name} changed after the program was compiled")),
+            Err(error) => return Err(format!("{name}, of the program's source: {error}")),
+        }
+    }
+    Ok(())
 }
 
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
@@ -262,6 +302,55 @@ mod tests {
             assert!(reason.starts_with("unknown: "), "{source:?}");
             assert_eq!(source.short(), "unknown");
         }
+    }
+
+    #[test]
+    fn a_program_older_than_its_source_names_no_commit_for_sure() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let (program, source) = (path("a program"), path("a source.rs"));
+        let write = |file: &Path, text: &str| std::fs::write(file, text).unwrap();
+        let at = |file: &Path, seconds| {
+            let file = std::fs::File::options().append(true).open(file).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            file.set_modified(time).unwrap();
+        };
+        write(&program, "");
+        write(&source, "");
+        let reason = || ensure_newest(&program).unwrap_err();
+        assert!(reason().contains("is not beside the program"));
+
+        let escaped = |file: &Path| file.display().to_string().replace(' ', "\\ ");
+        let files = [&program, &source, &path("gone.rs")].map(|file| escaped(file));
+        let list = |files: &[String]| {
+            let (program, source) = files.split_first().unwrap();
+            write(
+                &path("a program.d"),
+                &format!("{program}: {}\n", source.join(" ")),
+            );
+        };
+        list(&files[..2]);
+        at(&program, 2_000);
+        for older in [1_000, 2_000] {
+            at(&source, older);
+            assert_eq!(ensure_newest(&program), Ok(()));
+        }
+        at(&source, 2_001);
+        assert_eq!(
+            reason(),
+            "a source.rs changed after the program was compiled"
+        );
+        at(&source, 1_000);
+        list(&files);
+        assert!(reason().starts_with("gone.rs, of the program's source: "));
+
+        // This is what Cargo leaves beside a program.
+        let running = env::current_exe().unwrap();
+        let listed = std::fs::read_to_string(running.with_extension("d")).unwrap();
+        assert!(
+            listed.lines().next().unwrap().contains("source.rs"),
+            "{listed}"
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
 use super::files;
-use crate::machine::{Compiler, Machine, Source, command_line, now};
+use super::print::note;
+use crate::machine::{self, Compiler, Machine, Source, command_line, now};
 use crate::results::statistics::{Axis, Case};
 
 /// All that is known about a run. If something cannot be found out, the reason is given instead.
@@ -159,6 +160,11 @@ impl Sidecar {
     /// workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
+        if let Err(reason) = machine::ensure_current() {
+            note!(
+                "  note: the results may show another commit than they name: {reason}; build it anew"
+            );
+        }
         Ok(Self {
             run,
             machine: Machine::describe()?,
