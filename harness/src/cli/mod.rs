@@ -10,7 +10,7 @@ use crate::machine::Program;
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
 use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, calibration, memory};
+use crate::studies::{self, calibration, kcas, memory};
 use crate::subjects::registry::Registry;
 
 mod check;
@@ -161,6 +161,9 @@ enum Command {
     /// One measurement of `memory`, which starts this command itself.
     #[command(name = memory::ONE, hide = true)]
     MemoryOfOne(memory::One),
+    /// One measurement of `kcas`, which starts this command itself.
+    #[command(name = kcas::ONE, hide = true)]
+    KcasOfOne(kcas::One),
     /// Summarise a file of keys, and what a filter of them would take.
     ///
     /// Makes one pass with all threads, in memory that does not grow with the file: how many keys
@@ -218,7 +221,7 @@ impl Command {
             Self::Simulate { .. } | Self::Calibrate(_) | Self::Soak(_) => true,
             Self::Study(study) => study.leaves_files(),
             Self::Describe(options) => options.out.is_some(),
-            Self::Check(_) | Self::MemoryOfOne(_) | Self::List { .. } => false,
+            Self::Check(_) | Self::MemoryOfOne(_) | Self::KcasOfOne(_) | Self::List { .. } => false,
             // All they print is the name of the file they write.
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
         }
@@ -288,6 +291,7 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
         Command::Soak(options) => soak::soak(registry, &options),
         Command::Study(study) => study.run(registry),
         Command::MemoryOfOne(one) => one.run(registry).map(|()| Ending::Complete),
+        Command::KcasOfOne(one) => one.run().map(|()| Ending::Complete),
         Command::Describe(options) => describe::describe(&options),
         Command::Report { directory } => report::report(&directory),
         Command::Numbers { pages, check } => numbers::numbers(&pages, check),

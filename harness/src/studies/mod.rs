@@ -1,6 +1,7 @@
 //! The studies: the kinds of measurement, each with its rows, its table, its figure and its
 //! findings.
 
+mod apart;
 pub mod calibration;
 pub mod cuckoo_hashing;
 pub mod growth;

@@ -32,7 +32,8 @@ use crate::show::findings::Story;
 use crate::show::print::{note, say};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
-use crate::studies::kcas::contest::{Changes, Contest, Workload};
+use crate::studies::apart;
+use crate::studies::kcas::contest::{Changes, Contest, Outcome, Stuck, Workload};
 use crate::studies::kcas::engines::{ENGINES, EngineInfo, MAX_ENTRIES, MAX_THREADS};
 use crate::studies::study::{About, Progress, Shown, Study, seconds, within};
 use crate::subjects::registry::Registry;
@@ -49,6 +50,9 @@ use crate::wording::counted;
 ///
 /// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes about 6 minutes on
 /// two cores, and needs the cores to itself.
+///
+/// Crates whose operations may never end run in processes of their own. If one is stuck, its row says
+/// so, and the others go on.
 ///
 /// Before trusting an engine, run `harness kcas --check`: there, threads also reduce words, so that
 /// values return, which not every engine survives.
@@ -121,6 +125,10 @@ columns! {
     /// Words that did not hold, in the end, what these operations add up to: anything but 0 is a
     /// bug of the engine.
     wrong_words: usize,
+    /// Threads that never came out of an operation. If there are any, the measurement was given up,
+    /// and its throughput is 0.
+    #[serde(default)]
+    stuck: usize,
     /// From the common start to the last thread's end.
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
@@ -151,6 +159,103 @@ impl Kcas {
         threads.sort_unstable();
         threads.dedup();
         threads
+    }
+}
+
+/// One engine under one workload.
+#[derive(Clone, Debug, Args)]
+pub struct One {
+    /// Name of the engine.
+    pub engine: String,
+    /// Which words are changed.
+    #[arg(value_parser = Workload::labelled)]
+    pub workload: Workload,
+    /// Words that an operation changes.
+    #[arg(value_parser = within(1..=MAX_ENTRIES as u64))]
+    pub entries: usize,
+    /// Number of threads.
+    #[arg(value_parser = within(1..=MAX_THREADS as u64))]
+    pub threads: usize,
+    /// Number of the round, for the row.
+    pub round: usize,
+    /// How long it takes.
+    #[arg(value_parser = seconds)]
+    pub seconds: Duration,
+    /// Seed of which words an operation changes.
+    pub seed: u64,
+}
+
+/// Name of the command that makes [`One`] measurement.
+pub const ONE: &str = "kcas-of-one";
+
+impl One {
+    /// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
+    fn measure_apart(&self) -> Result<Row> {
+        apart::measure(&[
+            ONE.into(),
+            self.engine.clone(),
+            self.workload.label().into(),
+            self.entries.to_string(),
+            self.threads.to_string(),
+            self.round.to_string(),
+            self.seconds.as_secs_f64().to_string(),
+            self.seed.to_string(),
+        ])
+    }
+
+    /// Measures in this process. Threads that are stuck are left behind.
+    fn measure_here(&self, engine: &EngineInfo) -> Result<Row> {
+        let cores = Cores::detect();
+        let contest = Contest {
+            workload: self.workload,
+            changes: Changes::Increments,
+            entries: self.entries,
+            threads: self.threads,
+            time: self.seconds,
+            seed: self.seed,
+        };
+        Ok(self.row(engine, &contest.run(engine, &cores)?, 0))
+    }
+
+    fn row(&self, engine: &EngineInfo, outcome: &Outcome, stuck: usize) -> Row {
+        Row {
+            engine: engine.name.into(),
+            workload: self.workload.label().into(),
+            entries: self.entries,
+            threads: self.threads,
+            round: self.round,
+            oversubscribed: self.threads > Cores::detect().count(),
+            pinned: outcome.pinned,
+            operations: outcome.tally.operations,
+            attempts: outcome.tally.attempts,
+            wrong_words: outcome.wrong_words,
+            stuck,
+            seconds: outcome.seconds,
+            mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
+        }
+    }
+
+    /// Measures in this process, which ends then, and prints the row.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such engine, or a thread panics.
+    pub fn run(&self) -> Result<()> {
+        let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
+        let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
+        apart::print(&self.row_or_stuck(engine)?)
+    }
+
+    /// Measures in this process; if threads are stuck, the row says so.
+    fn row_or_stuck(&self, engine: &EngineInfo) -> Result<Row> {
+        self.measure_here(engine).or_else(|error| {
+            let stuck = error.downcast::<Stuck>()?;
+            let nothing = Outcome {
+                seconds: self.seconds.as_secs_f64(),
+                ..Outcome::default()
+            };
+            Ok(self.row(engine, &nothing, stuck.threads))
+        })
     }
 }
 
@@ -200,7 +305,6 @@ impl Study for Kcas {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        let cores = Cores::detect();
         let engines = self.engines.clone();
         for round in 1..=self.rounds {
             let mut turn = 0;
@@ -215,35 +319,24 @@ impl Study for Kcas {
                             if progress(&now).is_break() {
                                 return Ok(());
                             }
-                            let at = || {
-                                let threads = counted(threads, "thread");
-                                format!("{}, {now}, {threads}", engine.name)
-                            };
-                            let contest = Contest {
-                                workload,
-                                changes: Changes::Increments,
-                                entries,
-                                threads,
-                                time: self.seconds,
-                                seed: self.seed,
-                            };
-                            // Threads that do not end are left behind, and would disturb later
-                            // measurements.
-                            let outcome = contest.run(&engine, &cores).with_context(at)?;
-                            rows.push(Row {
+                            let one = One {
                                 engine: engine.name.into(),
-                                workload: workload.label().into(),
+                                workload,
                                 entries,
                                 threads,
                                 round,
-                                oversubscribed: threads > cores.count(),
-                                pinned: outcome.pinned,
-                                operations: outcome.tally.operations,
-                                attempts: outcome.tally.attempts,
-                                wrong_words: outcome.wrong_words,
-                                seconds: outcome.seconds,
-                                mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
-                            });
+                                seconds: self.seconds,
+                                seed: self.seed,
+                            };
+                            let row = if engine.is_sound() {
+                                one.measure_here(&engine)
+                            } else {
+                                one.measure_apart()
+                            };
+                            rows.push(row.with_context(|| {
+                                let threads = counted(threads, "thread");
+                                format!("{}, {now}, {threads}", engine.name)
+                            })?);
                         }
                     }
                 }
@@ -284,6 +377,7 @@ pub(crate) fn sample(engine: &str, round: usize, mops: f64) -> Row {
         operations: 1,
         attempts: 1,
         wrong_words: 0,
+        stuck: 0,
         seconds: 1.0,
         mops,
     }
@@ -298,9 +392,9 @@ mod tests {
 
     /// Only engines that claim to be sound: others may not end.
     fn kcas() -> Kcas {
-        let claims = |entry: &&EngineInfo| entry.guarantees.starts_with("linearizable");
+        let sound = |entry: &&EngineInfo| entry.is_sound();
         Kcas {
-            engines: ENGINES.iter().filter(claims).copied().collect(),
+            engines: ENGINES.iter().filter(sound).copied().collect(),
             threads: Some(vec![1, 3]),
             rounds: 2,
             seconds: Duration::from_millis(1),
@@ -353,6 +447,32 @@ mod tests {
         assert_eq!(rows.len(), 1);
         let told = format!("{:#}", measured.expect_err("it does not end"));
         assert!(told.contains("round 1, disjoint, k = 1"), "{told}");
+    }
+
+    #[test]
+    fn threads_that_are_stuck_are_counted_in_the_row() {
+        let one = One {
+            engine: "crate kcas".into(),
+            workload: Workload::Contended,
+            entries: 1,
+            threads: 3,
+            round: 2,
+            seconds: Duration::from_millis(1),
+            seed: 1,
+        };
+        let row = one
+            .row_or_stuck(&crate::studies::kcas::contest::endless())
+            .unwrap();
+        assert_eq!((row.stuck, row.round, row.mops), (3, 2, 0.0));
+        let rows = [row];
+        let results = KcasRows(&rows);
+        assert_eq!(results.stuck(ENGINES[0].name), 1);
+        let case = Case {
+            workload: one.workload.label().into(),
+            threads: one.threads,
+            entries: one.entries,
+        };
+        assert_eq!(results.throughput(&case, ENGINES[0].name), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl KcasRows<'_> {
                 && row.threads == case.threads
                 && row.entries == case.entries
         });
-        Series::of(rows, |row| Some(row.mops))
+        Series::of(rows, |row| (row.stuck == 0).then_some(row.mops))
     }
 
     /// Summarises the throughput over the rounds, in million operations per second; `None` if
@@ -50,6 +50,12 @@ impl KcasRows<'_> {
     pub fn wrong_words(self, engine: &str) -> usize {
         let rows = self.0.iter().filter(|row| row.engine == engine);
         rows.map(|row| row.wrong_words).sum()
+    }
+
+    /// Returns the number of measurements of this engine that were given up, as threads were stuck.
+    pub fn stuck(self, engine: &str) -> usize {
+        let rows = self.0.iter().filter(|row| row.engine == engine);
+        rows.filter(|row| row.stuck > 0).count()
     }
 
     /// Returns the engines that were measured, in the order of [`ENGINES`].

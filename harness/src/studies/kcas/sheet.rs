@@ -5,6 +5,7 @@ use super::engines::{ENGINES, MAX_ENTRIES};
 use super::{Case, KcasRows, Row};
 use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
+use crate::wording::counted;
 
 /// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.
 pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
@@ -49,7 +50,14 @@ pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
     notes.push("Words found wrong after a measurement:".into());
     notes.extend(engines.iter().map(|entry| {
         let wrong = results.wrong_words(entry.name);
-        format!("  {}: {wrong}; {}", entry.name, entry.guarantees)
+        let stuck = match results.stuck(entry.name) {
+            0 => String::new(),
+            stuck => format!(
+                ", {} given up as threads were stuck",
+                counted(stuck, "measurement")
+            ),
+        };
+        format!("  {}: {wrong}{stuck}; {}", entry.name, entry.guarantees)
     }));
     (!rows.is_empty()).then(|| Sheet {
         lead: "Throughput of ours, and how many times that of each other engine it is.".into(),

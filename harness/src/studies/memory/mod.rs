@@ -7,8 +7,6 @@
 
 pub mod figure;
 
-use std::env;
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
@@ -27,9 +25,9 @@ use crate::results::rows::{Record, columns};
 use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
-use crate::show::print::Stdout;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
+use crate::studies::apart;
 use crate::studies::study::{About, Progress, Shown, Study, within};
 use crate::subjects::registry::Registry;
 use crate::subjects::registry::SubjectInfo;
@@ -246,25 +244,16 @@ impl One {
             load,
             settings,
         } = self;
-        let program = env::current_exe().context("cannot find this program")?;
-        let output = Command::new(program)
-            .args([ONE, subject, &load.to_string()])
-            .args(["--keys", &settings.keys.to_string()])
-            .args(["--threads", &settings.threads.to_string()])
-            .args(["--absent", &settings.absent.to_string()])
-            .args(["--seed", &settings.seed.to_string()])
-            .output()
-            .context("cannot start a process for the measurement")?;
-        ensure!(
-            output.status.success(),
-            "{subject} at load factor {load}: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-        let mut csv = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .from_reader(&*output.stdout);
-        let row = csv.deserialize().next();
-        Ok(row.context("the process printed no result")??)
+        let arguments = [
+            ONE.into(),
+            subject.clone(),
+            load.to_string(),
+            format!("--keys={}", settings.keys),
+            format!("--threads={}", settings.threads),
+            format!("--absent={}", settings.absent),
+            format!("--seed={}", settings.seed),
+        ];
+        apart::measure(&arguments).with_context(|| format!("{subject} at load factor {load}"))
     }
 
     /// Measures in this process, and prints the row.
@@ -273,12 +262,8 @@ impl One {
     ///
     /// Fails like [`measure_here`].
     pub fn run(&self, registry: &Registry) -> Result<()> {
-        let row = measure_here(registry.get(&self.subject)?, self.load, self.settings)?;
-        let mut csv = csv::WriterBuilder::new()
-            .has_headers(false)
-            .from_writer(Stdout);
-        csv.serialize(row)?;
-        Ok(csv.flush()?)
+        let subject = registry.get(&self.subject)?;
+        apart::print(&measure_here(subject, self.load, self.settings)?)
     }
 }
 

@@ -23,6 +23,12 @@ impl Workload {
         }
     }
 
+    /// Returns the workload that has this label.
+    pub(crate) fn labelled(label: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|of| of.label() == label);
+        found.ok_or_else(|| format!("no workload is called {label:?}"))
+    }
+
     /// Returns the number of words.
     pub(super) fn len(self, threads: usize) -> usize {
         match self {

@@ -133,6 +133,11 @@ pub struct EngineInfo {
 }
 
 impl EngineInfo {
+    /// Returns whether it claims that no update is lost and every operation ends.
+    pub fn is_sound(&self) -> bool {
+        self.guarantees.starts_with("linearizable")
+    }
+
     /// Creates `len` words, each holding [`START`], for operations of `entries` entries, from 1 to
     /// [`MAX_ENTRIES`].
     pub fn build(&self, len: usize, entries: usize) -> Box<dyn Engine> {
