@@ -38,11 +38,12 @@ pub(crate) fn machine_line(sidecar: &Sidecar) -> String {
     ) + &busy(sidecar)
 }
 
-/// Says so if the machine had other work when the run began: a load of more than half its cores.
+/// Says so if the machine had work when the run began: a load of more than half its cores. It may be
+/// of what the same command measured before.
 fn busy(sidecar: &Sidecar) -> String {
     match sidecar.run.load_average.first() {
         Some(&load) if load > sidecar.machine.cores as f64 / 2.0 => {
-            format!(" The machine was busy: load {load:.1} at the start.")
+            format!(" Load at the start, of earlier measurements or of others: {load:.1}.")
         }
         _ => String::new(),
     }
@@ -84,6 +85,18 @@ mod tests {
             sidecar.program = None;
             let line = machine_line(&sidecar);
             assert!(line.contains(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_load_at_the_start_is_told_where_it_is_high() {
+        let mut sidecar = crate::show::sidecar::sample();
+        sidecar.machine.cores = 2;
+        for (load, told) in [(1.0, None), (1.1, Some("or of others: 1.1."))] {
+            sidecar.run.load_average = vec![load, 0.0, 0.0];
+            let line = machine_line(&sidecar);
+            assert_eq!(line.contains("Load at the start"), told.is_some(), "{line}");
+            assert!(told.is_none_or(|told| line.contains(told)), "{line}");
         }
     }
 }

@@ -125,14 +125,14 @@ columns! {
     /// Words that did not hold, in the end, what these operations add up to: anything but 0 is a
     /// bug of the engine.
     wrong_words: usize,
-    /// Threads that never came out of an operation. If there are any, the measurement was given up,
-    /// and its throughput is 0.
-    #[serde(default)]
-    stuck: usize,
     /// From the common start to the last thread's end.
     seconds: f64,
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
+    /// Threads that never came out of an operation. If there are any, the measurement was given up,
+    /// and its throughput is 0. Absent in older files.
+    #[serde(default)]
+    stuck: usize,
 }
 
 impl Record for Row {
