@@ -36,8 +36,7 @@ done
 
 scripts/orderings.sh --compare || broken=1
 
-# Each figure shows a clean commit of this history, which the results page names. Two commits are of
-# before this rule; their figures say so on the page until they are measured anew.
+# Each figure shows a clean commit of this history, which the results page names.
 shallow=$(git rev-parse --is-shallow-repository)
 for sidecar in paper-figures/*.machine.toml; do
     name=$(basename "$sidecar" .machine.toml)
@@ -51,13 +50,9 @@ for sidecar in paper-figures/*.machine.toml; do
     if grep '^modified = ' <<<"$sources" | grep -qv 'false$'; then
         note+=", modified"
     fi
-    case ${commit:0:10} in
-        c5b6795682 | 99e38ba0b4) ;;
-        *) [ -z "$note" ] || fail "$name shows the code of ${commit:0:10}$note: measure it again from a clean commit" ;;
-    esac
-    [ "$shallow" = false ] || note="(, not in this history)?$note"
-    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\`$note \|$" paper-figures/README.md ||
-        fail "paper-figures/README.md must say that $name shows the code of ${commit:0:10}$note"
+    [ -z "$note" ] || fail "$name shows the code of ${commit:0:10}$note: measure it again from a clean commit"
+    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\` \|$" paper-figures/README.md ||
+        fail "paper-figures/README.md must say that $name shows the code of ${commit:0:10}"
 done
 
 exit $broken

@@ -18,9 +18,9 @@ use crate::studies::kinds::read_any;
 use crate::studies::sweep::command as sweep;
 use crate::subjects::registry::Registry;
 
-/// The experiments of `reproduce --quick` and `reproduce --full`. On two cores all of it is to stay
-/// within an hour and a quarter: the estimate is 72 minutes, and the four of `rivals-large.toml`
-/// would be too many.
+/// The experiments of `reproduce --quick` and `reproduce --full`. On two cores all of it, builds
+/// included, takes an hour and a quarter, which is to be enough: the seven minutes of
+/// `sizes-changes.toml` and the four of `rivals-large.toml` would be too many.
 const QUICK: &[&str] = &["quick.toml"];
 const FULL: &[&str] = &[
     "full.toml",

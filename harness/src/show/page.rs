@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::findings::{Finding, Story};
 use super::matrix::{self, Entry};
 use crate::results::verdict::{FEWEST, SMALLEST_EFFECT};
-use crate::show::chart::machine_line;
+use crate::show::chart::{load_line, machine_line};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
@@ -203,7 +203,7 @@ fn describe(section: &Section, title: &str) -> Markup {
         }
         @if let Some(sidecar) = &section.sidecar {
             p.note {
-                code { (sidecar.run.command) } ", " (sidecar.run.started) ". " (machine_line(sidecar))
+                code { (sidecar.run.command) } ", " (sidecar.run.started) ". " (machine_line(sidecar)) " " (load_line(sidecar).unwrap_or_default())
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::axes::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
 use super::key::{self, Entry};
-use super::machine::machine_line;
+use super::machine::{load_line, machine_line};
 use super::panel::{Panel, places_of_rows};
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame};
@@ -58,6 +58,7 @@ impl Figure {
         sidecar: Option<&Sidecar>,
     ) -> Self {
         caption.extend(sidecar.map(machine_line));
+        caption.extend(sidecar.and_then(load_line));
         let run = sidecar.map(|sidecar| &sidecar.run);
         Self {
             title: run.map_or(title, |run| &run.title).to_owned(),

@@ -23,7 +23,7 @@ mod svg;
 mod text;
 
 pub use figure::{COLUMN, Figure, PAGE};
-pub(crate) use machine::machine_line;
+pub(crate) use machine::{load_line, machine_line};
 pub(crate) use panel::{Axis, Guide, Line, Look, Panel};
 pub use parts::duration;
 pub use pdf::pdf;

@@ -67,17 +67,15 @@ fn caption(results: &KcasRows, rounds: usize) -> Vec<String> {
          {SHARED_WORDS} words. Lines: median of {}. {BARS}",
         counted(rounds, "round")
     );
-    if results.0.iter().any(|row| !row.pinned) {
+    if results.0.iter().any(|row| !row.pinned && row.stuck == 0) {
         how += " Threads were not all pinned.";
     }
     let mut lines = vec![how];
     for entry in results.engines() {
-        let wrong = match results.wrong_words(entry.name) {
-            0 => String::new(),
-            words => format!(". Wrong here: {}", counted(words, "word")),
-        };
+        let flaws = results.flaws(entry.name);
+        let flaws = flaws.map_or_else(String::new, |flaws| format!(". Here: {flaws}"));
         lines.push(format!(
-            "{}: {}; {}{wrong}.",
+            "{}: {}; {}{flaws}.",
             entry.name, entry.description, entry.guarantees
         ));
     }

@@ -466,7 +466,11 @@ mod tests {
         assert_eq!((row.stuck, row.round, row.mops), (3, 2, 0.0));
         let rows = [row];
         let results = KcasRows(&rows);
-        assert_eq!(results.stuck(ENGINES[0].name), 1);
+        let flaws = results.flaws(ENGINES[0].name);
+        assert_eq!(
+            flaws.as_deref(),
+            Some("1 measurement given up, with threads stuck")
+        );
         let case = Case {
             workload: one.workload.label().into(),
             threads: one.threads,
@@ -500,7 +504,7 @@ mod tests {
         assert_eq!(KcasRows(&rows).ratio(&case(3), "a", "b"), None);
         let throughput = KcasRows(&rows).throughput(&case(2), "a").unwrap();
         assert_eq!((throughput.count, throughput.median), (3, 20.0));
-        assert_eq!(KcasRows(&rows).wrong_words("a"), 4);
+        assert_eq!(KcasRows(&rows).flaws("a").as_deref(), Some("4 wrong words"));
     }
 
     /// Only those that claim to be sound. (What the others do is up to chance: `harness kcas

@@ -6,6 +6,7 @@ use super::engines::{ENGINES, EngineInfo, MAX_ENTRIES};
 use crate::results::series::Series;
 use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
+use crate::wording::counted;
 
 /// The conditions under which engines are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,16 +47,18 @@ impl KcasRows<'_> {
         a.over(&b).summary()
     }
 
-    /// Returns the number of words found wrong after measurements of this engine.
-    pub fn wrong_words(self, engine: &str) -> usize {
-        let rows = self.0.iter().filter(|row| row.engine == engine);
-        rows.map(|row| row.wrong_words).sum()
-    }
-
-    /// Returns the number of measurements of this engine that were given up, as threads were stuck.
-    pub fn stuck(self, engine: &str) -> usize {
-        let rows = self.0.iter().filter(|row| row.engine == engine);
-        rows.filter(|row| row.stuck > 0).count()
+    /// Says what went wrong in measurements of this engine; `None` if nothing did.
+    pub fn flaws(self, engine: &str) -> Option<String> {
+        let rows = || self.0.iter().filter(|row| row.engine == engine);
+        let words: usize = rows().map(|row| row.wrong_words).sum();
+        let given_up = rows().filter(|row| row.stuck > 0).count();
+        let wrong = (words > 0).then(|| counted(words, "wrong word"));
+        let stuck = (given_up > 0).then(|| {
+            let measurements = counted(given_up, "measurement");
+            format!("{measurements} given up, with threads stuck")
+        });
+        let flaws: Vec<_> = wrong.into_iter().chain(stuck).collect();
+        (!flaws.is_empty()).then(|| flaws.join(", "))
     }
 
     /// Returns the engines that were measured, in the order of [`ENGINES`].

@@ -5,7 +5,6 @@ use super::engines::{ENGINES, MAX_ENTRIES};
 use super::{Case, KcasRows, Row};
 use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
-use crate::wording::counted;
 
 /// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.
 pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
@@ -47,17 +46,11 @@ pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
         "Median over the rounds [{INTERVAL}]; ratios taken within rounds."
     )];
     notes.extend(marks.explained());
-    notes.push("Words found wrong after a measurement:".into());
+    notes.push("What went wrong in measurements:".into());
     notes.extend(engines.iter().map(|entry| {
-        let wrong = results.wrong_words(entry.name);
-        let stuck = match results.stuck(entry.name) {
-            0 => String::new(),
-            stuck => format!(
-                ", {} given up as threads were stuck",
-                counted(stuck, "measurement")
-            ),
-        };
-        format!("  {}: {wrong}{stuck}; {}", entry.name, entry.guarantees)
+        let flaws = results.flaws(entry.name);
+        let flaws = flaws.as_deref().unwrap_or("nothing");
+        format!("  {}: {flaws}; {}", entry.name, entry.guarantees)
     }));
     (!rows.is_empty()).then(|| Sheet {
         lead: "Throughput of ours, and how many times that of each other engine it is.".into(),
