@@ -43,7 +43,7 @@
 //! | the keys that threads read, and whatever else they do not share | tables whose keys exceed the caches are up to six times too fast |
 //! | how far a core reads ahead: as many instructions as it can hold, so far where operations are short, hardly past one update | updates are up to two thirds too fast on two cores, probably for this reason (not tested) |
 //! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a third too slow, probably for this reason (not tested) |
-//! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 1.2 to 2.0 times too fast on two near cores (see below) |
+//! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 0.9 to 2.1 times as fast as measured on two near cores (see below) |
 //! | two threads on a core | rows end at the number of cores |
 //! | translation of addresses | tables past the caches are too fast, most so on one core |
 //! | the order of loads and stores beyond one line | none is found wrong: cores see one order of all accesses |
