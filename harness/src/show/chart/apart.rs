@@ -9,11 +9,13 @@ pub(super) struct Drawn {
     pub(super) place: Place,
     pub(super) top: f64,
     pub(super) bottom: f64,
+    /// How far it may be moved.
+    pub(super) most: f64,
 }
 
-/// Returns how far to move each to the right, at most `most`: the least that keeps it `distance`
+/// Returns how far to move each to the right: the least that keeps it `distance`
 /// from those of other lines before it, or, if there is no such room, what keeps it farthest from them.
-pub(super) fn shifts(drawn: &[Drawn], distance: f64, most: f64) -> Vec<f64> {
+pub(super) fn shifts(drawn: &[Drawn], distance: f64) -> Vec<f64> {
     let mut done: Vec<(f64, Drawn)> = Vec::new();
     for &one in drawn {
         let nearest = |x: f64| {
@@ -25,7 +27,9 @@ pub(super) fn shifts(drawn: &[Drawn], distance: f64, most: f64) -> Vec<f64> {
             gaps.fold(f64::INFINITY, f64::min)
         };
         let tries = (0..).map(|step| f64::from(step) * distance / 8.0);
-        let tries = tries.take_while(|&by| by <= most).flat_map(|by| [by, -by]);
+        let tries = tries
+            .take_while(|&by| by <= one.most)
+            .flat_map(|by| [by, -by]);
         let (x, _) = one.place;
         let mut best = (0.0, f64::NEG_INFINITY);
         for by in tries {
@@ -50,6 +54,7 @@ mod tests {
             place: (x, top),
             top,
             bottom,
+            most: 10.0,
         }
     }
 
@@ -62,10 +67,11 @@ mod tests {
             at(2, 10.0, 4.0, 9.0),
             at(2, 30.0, 4.0, 9.0),
         ];
-        assert_eq!(shifts(&all, 4.0, 10.0), [0.0, 0.0, 0.0, -4.0, 0.0]);
+        assert_eq!(shifts(&all, 4.0), [0.0, 0.0, 0.0, -4.0, 0.0]);
         let alike = [0, 1, 2, 3].map(|line| at(line, 10.0, 0.0, 5.0));
-        assert_eq!(shifts(&alike, 4.0, 10.0), [0.0, 4.0, -4.0, 8.0]);
+        assert_eq!(shifts(&alike, 4.0), [0.0, 4.0, -4.0, 8.0]);
         // Without enough room, none stands where another does.
-        assert_eq!(shifts(&alike, 4.0, 3.0), [0.0, 3.0, -3.0, 1.5]);
+        let close = alike.map(|of| Drawn { most: 3.0, ..of });
+        assert_eq!(shifts(&close, 4.0), [0.0, 3.0, -3.0, 1.5]);
     }
 }

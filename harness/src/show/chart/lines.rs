@@ -76,6 +76,15 @@ impl Panel {
     /// would hide each other.
     fn apart(&self, x: &Span, y: &Span) -> Vec<Vec<Place>> {
         let place = |&(at, of): &(f64, Summary)| (x.place(at), y.within(of.median));
+        // Not as far as the next place.
+        let across: Vec<_> = (self.places().into_iter()).map(|at| x.place(at)).collect();
+        let most = |of: f64| {
+            let others = across.iter().map(|at| (at - of).abs());
+            let gap = others
+                .filter(|&gap| gap > 0.0)
+                .fold(f64::INFINITY, f64::min);
+            (0.42 * gap).clamp(2.0, 10.0)
+        };
         let lines = self.lines.iter().enumerate();
         let all =
             lines.flat_map(|(index, line)| line.points.iter().map(move |of| (index, line, of)));
@@ -93,16 +102,11 @@ impl Panel {
                     place,
                     top: high.min(place.1 - MARK),
                     bottom: low.max(place.1 + MARK),
+                    most: most(place.0),
                 }
             })
             .collect();
-        // Not as far as the next place.
-        let gaps = self.places();
-        let gaps = gaps
-            .windows(2)
-            .map(|pair| x.place(pair[1]) - x.place(pair[0]));
-        let most = (0.42 * gaps.fold(f64::INFINITY, f64::min)).clamp(2.0, 10.0);
-        let mut shifts = shifts(&drawn, 4.0, most).into_iter();
+        let mut shifts = shifts(&drawn, 4.0).into_iter();
         let moved = |line: &Line| -> Vec<Place> {
             let is_free = line.look == Look::Band;
             let of = |point| {
