@@ -13,9 +13,9 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
-pub(crate) use source::ensure_current;
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
+pub(crate) use source::{NO_LIST, ensure_current};
 
 /// The machine as the operating system describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -188,13 +188,16 @@ pub(crate) fn ensure_current() -> Result<(), String> {
     ensure_newest(&program)
 }
 
+/// Why nothing can be said of a program that was installed, or built for tests alone.
+pub(crate) const NO_LIST: &str =
+    "the list of the files it was compiled from is not beside the program";
+
 /// Fails unless all files that `program` was compiled from are older. Cargo lists them beside it.
 fn ensure_newest(program: &Path) -> Result<(), String> {
     let list = program.with_extension("d");
-    let missing = "the list of the files it was compiled from is not beside the program";
-    let list = fs::read_to_string(&list).map_err(|_| missing)?;
+    let list = fs::read_to_string(&list).map_err(|_| NO_LIST)?;
     let first = list.lines().next().unwrap_or_default();
-    let (_, files) = first.split_once(": ").ok_or(missing)?;
+    let (_, files) = first.split_once(": ").ok_or(NO_LIST)?;
     let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified());
     let built = changed(program).map_err(|error| format!("the program's file: {error}"))?;
     // A space in a name follows a backslash.
@@ -318,7 +321,7 @@ mod tests {
         write(&program, "");
         write(&source, "");
         let reason = || ensure_newest(&program).unwrap_err();
-        assert!(reason().contains("is not beside the program"));
+        assert_eq!(reason(), NO_LIST);
 
         let escaped = |file: &Path| file.display().to_string().replace(' ', "\\ ");
         let files = [&program, &source, &path("gone.rs")].map(|file| escaped(file));

@@ -13,7 +13,7 @@ use sysinfo::System;
 
 use super::files;
 use super::print::note;
-use crate::machine::{self, Compiler, Machine, Source, command_line, now};
+use crate::machine::{self, Compiler, Machine, NO_LIST, Source, command_line, now};
 use crate::results::statistics::{Axis, Case};
 
 /// All that is known about a run. If something cannot be found out, the reason is given instead.
@@ -160,7 +160,10 @@ impl Sidecar {
     /// workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
-        if let Err(reason) = machine::ensure_current() {
+        // Where this cannot be known, the description alone says so.
+        if let Err(reason) = machine::ensure_current()
+            && reason != NO_LIST
+        {
             note!(
                 "  note: the results may show another commit than they name: {reason}; build it anew"
             );
