@@ -126,8 +126,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] when the size is missing, zero or too large, or when there is not enough
-    /// memory.
+    /// [`BuildError`] when the size is missing, zero or too large, when the layout is not
+    /// dependable and a capacity was asked for, or when there is not enough memory.
     pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
         let buckets = match self.size.ok_or(BuildError::NoSize)? {
             Size::Keys(0) | Size::Buckets(0) => return Err(BuildError::ZeroSize),

@@ -24,7 +24,8 @@ macro_rules! dyn_filter {
         /// [`Builder::false_positive_rate`].
         ///
         /// A lookup does not depend on the layout. Every other call takes one more branch than that
-        /// of the typed filter, always the same way. Each function is documented there.
+        /// of the typed filter, always the same way. Each function is documented at the typed
+        /// filter.
         ///
         /// ```
         /// use filter::CuckooFilter;
@@ -229,8 +230,9 @@ impl<S> DynBuilder<S> {
     /// builds the filter.
     ///
     /// # Errors
-    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1, or
-    /// when the size is missing, zero or too large.
+    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1,
+    /// when the size is missing, zero or too large for the layout, or when there is not enough
+    /// memory.
     pub fn build(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
         if self.rate < 1.0 {
             self.build_smallest()
@@ -397,8 +399,8 @@ impl<S: BuildHasher> DynCuckooFilter<S> {
     }
 }
 
-/// Loading with the default hasher, in whichever layout was saved; use a [`DynBuilder`] for
-/// another hasher.
+/// Loading with the default hasher, in whichever layout was saved, if it is one of those chosen for
+/// a rate; use a [`DynBuilder`] for another hasher.
 impl DynCuckooFilter {
     /// [`DynBuilder::load`] for a filter built with the default hasher.
     ///

@@ -162,9 +162,9 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// `Ok(false)`.
     ///
     /// Looking and adding are one atomic step: of any number of concurrent callers with the same
-    /// key, exactly one gets `true`, provided there is room and nobody removes the key. (Two keys
-    /// of one class count as the same, so for a new key the answer is wrongly `false` as often as
-    /// [`contains`](Self::contains) is wrong about it.)
+    /// key, exactly one gets `true`, provided the class had no copy, there is room and nobody
+    /// removes the key. (Two keys of one class count as the same, so for a new key the answer is
+    /// wrongly `false` as often as [`contains`](Self::contains) is wrong about it.)
     ///
     /// Progress: lock-free. Linearization point: the K-CAS that adds the fingerprint, or the load
     /// that found a copy.
@@ -182,9 +182,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
     /// True if the key's class has a copy: always for a key that was inserted and not removed, and
     /// by chance for others ([false positives](crate#sizes-and-error-rates)).
     ///
-    /// Progress: lock-free; two or three loads unless the key's buckets are being changed. Writes
-    /// nothing. Linearization point: a moment during the call at which the answer was true of the
-    /// set.
+    /// Progress: lock-free; three loads unless the key's buckets are being changed. Writes nothing.
+    /// Linearization point: a moment during the call at which the answer was true of the set.
     // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
     // costs a tenth of a lookup.
     #[inline(always)]
@@ -454,9 +453,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// no insert or remove is under way; otherwise some of those under way during the call count
     /// and others do not.
     ///
-    /// Progress: wait-free. It reads 10 pointers, and the counters made for the threads that have
-    /// inserted or removed here: at least 8, and at most about twice as many as such threads were
-    /// alive at the same time.
+    /// Progress: wait-free. It reads 10 pointers, and the counters made so far: at most about twice
+    /// as many as threads of the process held ids at the same time.
     pub fn len(&self) -> usize {
         self.length.sum()
     }
@@ -472,7 +470,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         self.buckets.geometry().buckets() * SLOTS
     }
 
-    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1.
+    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1 (a
+    /// little more at most while others insert and remove).
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
@@ -492,7 +491,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 
     /// Returns the memory that this filter occupies, in bytes: the table, the counters, and the
     /// value itself. It does not include the K-CAS descriptors, which all filters of the process
-    /// share (8 KiB for every 32 threads alive at the same time).
+    /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies under
+    /// way.
     pub fn memory_bytes(&self) -> usize {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
         table + self.length.memory_bytes() + self.snapshots.memory_bytes() + size_of::<Self>()

@@ -66,16 +66,16 @@ hash_filter! {
     /// Adds one copy of the key with this hash.
     ///
     /// # Errors
-    /// [`InsertError`]; nothing has changed.
+    /// [`InsertError`]; nothing was added.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError>;
 
     /// Adds a copy of the key if it has none; says whether it did.
     ///
     /// # Errors
-    /// [`InsertError`]; nothing has changed.
+    /// [`InsertError`]; nothing was added.
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError>;
 
-    /// True if the key has a copy, and by chance for others.
+    /// True if the key has a copy; by chance also if it has none.
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// Returns the number of copies of the key, and of those that the filter cannot tell from it.

@@ -2,7 +2,7 @@
 
 use kcas::thread_id::TooManyThreads;
 
-/// Why a key was not inserted. The filter is exactly as it was.
+/// Why a key was not inserted. The filter holds exactly what it held; a growing one may have grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
@@ -26,8 +26,8 @@ pub enum InsertError {
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
         /// the same one. In a growing filter as many as a bucket has slots: 2 while fingerprints
-        /// have 19 bits or more, 3 down to 15, then 4 ([`TableInfo`](crate::growing::TableInfo)); a
-        /// further copy is accepted only if the first of the key's buckets has room.
+        /// have 19 bits or more, 3 down to 15, then 4 ([`TableInfo`](crate::growing::TableInfo));
+        /// each generation counts its own, and inserts of the key that overlap may exceed this.
         most: u8,
     },
     /// There is no room for the key in a growing filter, although its table is nearly empty: many of
@@ -38,10 +38,10 @@ pub enum InsertError {
          apart (with random seeds, if strangers choose the keys)"
     )]
     Crowded,
-    /// The allocator refused the next table of a growing filter, and the filter has not grown
-    /// otherwise. Either no other thread was asking for that memory, or others were, and none of
-    /// them had made the filter grow while this one looked a thousand times. (Of threads that grow a
-    /// filter at the same time, each asks for a table, and one table is used.)
+    /// The allocator refused the next table of a growing filter (or its first, in `clear`), and the
+    /// filter has not grown otherwise. Either no other thread was asking for that memory, or others
+    /// were, and none of them had made the filter grow while this one looked a thousand times. (Of
+    /// threads that grow a filter at the same time, each asks for a table, and one table is used.)
     #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
         /// How many buckets the table would have.
@@ -54,7 +54,7 @@ pub enum InsertError {
         /// How many buckets the table would have (saturating).
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove.
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }

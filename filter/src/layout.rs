@@ -169,21 +169,23 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         Self::find(word, 0)
     }
 
-    /// Returns the contents of slot `slot` of `word`: a fingerprint, or 0 if it is empty.
+    /// Returns the contents of slot `slot` (below `SLOTS`) of `word`: a fingerprint, or 0 if it is
+    /// empty.
     #[inline]
     pub const fn fingerprint(word: u64, slot: usize) -> u64 {
         word >> (slot * BITS) & Self::MAX_FINGERPRINT
     }
 
-    /// Returns `word` with slot `slot` emptied. The timestamp stays, since lookups need not notice
-    /// removals.
+    /// Returns `word` with slot `slot` (below `SLOTS`) emptied. The timestamp stays, since lookups
+    /// need not notice removals.
     #[inline]
     pub const fn clear(word: u64, slot: usize) -> u64 {
         word & !(Self::MAX_FINGERPRINT << (slot * BITS))
     }
 
-    /// Returns `word` with `fingerprint` in slot `slot`, whatever was there, and the timestamp
-    /// advanced, since a fingerprint was added to the bucket. The timestamp wraps.
+    /// Returns `word` with `fingerprint` (1 to [`MAX_FINGERPRINT`](Self::MAX_FINGERPRINT)) in slot
+    /// `slot` (below `SLOTS`), whatever was there, and the timestamp advanced, since a fingerprint
+    /// was added to the bucket. The timestamp wraps.
     #[inline]
     pub const fn place(word: u64, slot: usize, fingerprint: u64) -> u64 {
         Self::advance(Self::clear(word, slot) | fingerprint << (slot * BITS))

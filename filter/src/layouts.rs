@@ -32,7 +32,7 @@
 
 use crate::{CuckooFilter, FixedState};
 
-/// Eight slots of 7 bits: the least memory per key.
+/// Eight slots of 7 bits: the least memory per key of all dependable layouts.
 pub type Filter8x7<S = FixedState> = CuckooFilter<8, 7, S>;
 
 /// Seven slots of 8 bits.

@@ -8,7 +8,7 @@ use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{MAX_THREADS, ThreadId};
 
 /// Counters come in chunks of 8, 16, 32 …, made when threads with such ids first count: a filter
-/// written by few threads has few counters.
+/// written by threads with low ids has few counters.
 const FIRST_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 8 };
 const CHUNKS: usize = place_of(MAX_THREADS - 1).0 + 1;
 

@@ -49,15 +49,16 @@
 //!   write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
 //!   most one gets `true`, unless the key is removed in between; and exactly one does if there is
-//!   room.
-//! - **A refused insert leaves the filter exactly as it was** ([`InsertError`]). Nothing is dropped
-//!   to make room.
+//!   room and no key of its class is there already.
+//! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
+//!   dropped to make room.
 //! - **Lookups, inserts and removes of a fixed-size filter do not allocate**, except on first use:
-//!   a thread's first insert into a filter may make a chunk of counters, and its first chain of
-//!   shifts a chunk of K-CAS records (one for every 32 threads alive at the same time); and except
-//!   while a copy is being taken, when inserts and removes pin their thread ([`growing`] says what
-//!   that may do) and keep what they change. Building, copying and saving allocate, and so does a growing filter, on a thread's first call and when
-//!   it grows; any of its calls, even a lookup, may free a table that was replaced.
+//!   a thread's first insert or remove in a filter may make a chunk of counters, and its first
+//!   K-CAS (a chain, a unique insert, or helping one) a chunk of K-CAS records (one for every 32
+//!   threads alive at the same time); and except while a copy is being taken, when inserts and
+//!   removes pin their thread ([`growing`] says what that may do) and keep what they change.
+//!   Building, copying and saving allocate, and so does a growing filter, on a thread's first call
+//!   and when it grows; any of its calls, even a lookup, may free a table that was replaced.
 //! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which
 //!   frees the tables of the growing filter, and `huge-pages`, used only with the feature of that
 //!   name.
@@ -80,15 +81,15 @@
 //!   seeds if the filter is to be saved: without them it cannot be loaded
 //!   ([`save`](save#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket or copies of
-//!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy could be misled if a multiple
-//!   of that number fell between two of their loads ([`layout`](layout#when-a-timestamp-wraps)).
-//!   This cannot happen in [`GrowingCuckooFilter`], which [counts](growing#when-a-timestamp-wraps)
-//!   the wraps.
-//! - **Threads.** At most [`MAX_THREADS`] live threads may insert or remove, in all filters of the
-//!   process together: a thread that has done so counts until it ends. With one thread too many, an
-//!   insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics, before
-//!   anything changes. [`try_remove`](CuckooFilter::try_remove) returns the error instead, and
-//!   [`register_thread`] makes sure of a place beforehand, for batches as well. Lookups do not
+//!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
+//!   could be misled if a multiple of that number fell between two of their loads
+//!   ([`layout`](layout#when-a-timestamp-wraps)). This cannot happen in [`GrowingCuckooFilter`],
+//!   which [counts](growing#when-a-timestamp-wraps) the wraps.
+//! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove or copy, in all filters
+//!   of the process together: a thread that has done so counts until it ends. With one thread too
+//!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
+//!   before anything changes. [`try_remove`](CuckooFilter::try_remove) returns the error instead,
+//!   and [`register_thread`] makes sure of a place beforehand, for batches as well. Lookups do not
 //!   count.
 //! - **Types of keys.** Ask for a key as the type that it was inserted as: `"abc"` and its bytes are
 //!   different keys. [`TypedFilter`] takes keys of one type only.
@@ -101,8 +102,8 @@
 //!
 //! No filter has `Extend`, `FromIterator` or `Clone`, because none of them can report an error:
 //!
-//! - A fixed-size filter may be full. A growing one refuses a key that comes for the third time or
-//!   more, so collecting keys that repeat would panic, depending on the data.
+//! - A fixed-size filter may be full. A growing one may refuse a key that comes for the third time
+//!   or more, so collecting keys that repeat would panic, depending on the data.
 //! - To add each key once (`insert_unique`) would not help. By chance, a new key is taken for one
 //!   that is there, and is not added. It must not be removed then, or the other key is denied; but
 //!   nobody would learn which keys these are.
@@ -147,9 +148,8 @@
 //! The default hasher gives the same hashes on every machine and in every build, so a saved filter
 //! can be loaded anywhere, by this release and by every later one.
 //!
-//! To replace a file by a new one at one moment, so that a program that is killed meanwhile leaves
-//! the old one (and perhaps the new one's beginning, under another name; if several threads save,
-//! let one at a time do so, or an older save may replace a newer one):
+//! To replace a file at one moment, so that a program that is killed meanwhile leaves the old one
+//! (and perhaps the beginning of the new one, under another name):
 //!
 //! ```
 //! use std::path::Path;
@@ -181,8 +181,9 @@
 //! # Memory
 //!
 //! A table is 8 bytes per bucket, and takes a page of memory from the system when a key first comes
-//! to it. Tables of many megabytes benefit from huge pages: the feature `huge-pages` asks Linux for
-//! them (a table that is loaded gets them gradually, since it is written before it can ask).
+//! to it, or all of them when the filter is first copied or saved. Tables of many megabytes benefit
+//! from huge pages: the feature `huge-pages` asks Linux for them (a table that is loaded gets them
+//! gradually, since it is written before it can ask).
 //!
 //! # How it works
 //!

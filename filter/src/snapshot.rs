@@ -32,8 +32,8 @@
 //!   precedes t. So it compares with a word that is no longer there, and fails.
 //! - *Between t and the moment at which the place is filled, nobody changes the contents*, since
 //!   aware updates fill it first. So all threads that keep the bucket find the same contents, those
-//!   of t, and it does not matter who fills the place. (Once the snapshot has the bucket behind it,
-//!   the place may be filled with later contents, or never: the snapshot reads it no more.)
+//!   of t, and it does not matter who fills the place. (Once the snapshot is past the bucket, the
+//!   place may be filled with later contents, or never: the snapshot no longer reads it.)
 //! - *What is kept of a class is right as of one moment.* Let A and B be its buckets, and let A's
 //!   moment t(A) come first. Until t(B), nobody changes how often A holds the fingerprint: an
 //!   unaware update fails, and an aware one keeps B first. So at t(B) both were as they were kept.
@@ -47,13 +47,14 @@
 //! an update that comes before the snapshot does, and memory for places is taken page by page, when
 //! one is filled. If all buckets change before the snapshot gets there, that is as much memory as
 //! the table takes; it is given back with the snapshot, or by the update that still looks at it
-//! then. (4 KiB for lists are given back only when no thread is pinned that was pinned before.) Lookups do nothing for a snapshot. An update makes one load while there is none; while
-//! there is one, it pins itself (`epoch_cell`), and the first one to change a bucket keeps it.
+//! then. (4 KiB for lists are given back only when no thread is pinned that was pinned before.)
+//! Lookups do nothing for a snapshot. An update makes one load while there is none; while there is
+//! one, it pins itself (`epoch_cell`), and the first one to change a bucket keeps it.
 //!
 //! The snapshot never begins again, whatever others insert and remove: an exchange of its own fails
 //! only if another thread has kept the same bucket at that moment, or was unaware; for each
-//! snapshot, each can do so only a few times for a bucket. Other snapshots advance the timestamps,
-//! too; beside those it is lock-free.
+//! snapshot, each can do so only a few times for a bucket. Other snapshots advance timestamps, too;
+//! beside them it is only lock-free.
 
 use std::sync::{Arc, Weak};
 
@@ -104,7 +105,7 @@ struct Kept {
     places: WordArray,
 }
 
-/// Returns what a place holds that is filled with these slots.
+/// Returns what a place filled with these slots holds.
 fn filled(slots: u64) -> u64 {
     slots << 1 | 1
 }
@@ -183,7 +184,7 @@ impl Snapshots {
         entries: &[Entry],
     ) {
         let pinned = pin();
-        // One that is gone has ended.
+        // A snapshot whose places are gone has ended.
         for kept in self.list.load(&pinned).iter().filter_map(Weak::upgrade) {
             for entry in entries {
                 for fingerprint in different::<SLOTS, BITS>(entry.expected, entry.new) {
@@ -213,7 +214,7 @@ impl Snapshots {
     }
 }
 
-/// Returns the fingerprints that two words of a bucket do not hold equally often, some of them more
+/// Returns the fingerprints whose numbers differ between two words of a bucket, some of them more
 /// than once.
 fn different<const SLOTS: usize, const BITS: usize>(
     former: u64,

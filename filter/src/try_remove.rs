@@ -10,7 +10,7 @@ use crate::growing::GrowingCuckooFilter;
 
 macro_rules! try_remove {
     ($(($($sizes:tt)*) $filter:ty;)+) => {$(
-        /// Removes that never panic.
+        /// Removes that do not panic for want of a thread id.
         impl<$($sizes)* S> $filter {
             /// `remove`, for a thread that may be one too many: it gets an error instead of a panic.
             ///

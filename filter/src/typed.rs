@@ -15,10 +15,10 @@ use crate::insert_error::InsertError;
 /// A filter of keys of type `K` only, around any filter of this crate.
 ///
 /// The filters themselves take keys of any type, and a key that is inserted as one type may not be
-/// found as another: `"abc"` and its bytes have different hashes, and so have a number and a tuple
-/// of it. (With the default hasher, equal integers are the same key whatever their type, except the
-/// `u8` 255 and those of 128 bits; with another hasher they may not be.) Nothing tells of such a
-/// mistake. Here the compiler does:
+/// found as another: `"abc"` and its bytes have different hashes, and so have a number and an
+/// `Option` of it. (With the default hasher, equal integers are the same key whatever their type,
+/// except the `u8` 255 and those of 128 bits; with another hasher they may not be.) Nothing reports
+/// such a mistake. Here the compiler does:
 ///
 /// ```compile_fail,E0308
 /// use filter::{CuckooFilter, TypedFilter};
@@ -72,7 +72,7 @@ impl<K: ?Sized, F> TypedFilter<K, F> {
         &self.filter
     }
 
-    /// Returns the filter itself, for what needs it alone.
+    /// Returns the filter itself, for functions that need exclusive access.
     pub const fn inner_mut(&mut self) -> &mut F {
         &mut self.filter
     }
@@ -87,7 +87,7 @@ impl<K: Hash + ?Sized, F: KeyFilter> TypedFilter<K, F> {
     /// Adds one copy of the key.
     ///
     /// # Errors
-    /// [`InsertError`]; nothing has changed.
+    /// [`InsertError`]; nothing was added.
     #[inline]
     pub fn insert(&self, key: &K) -> Result<(), InsertError> {
         self.filter.insert_hash(self.hash(key))
@@ -96,13 +96,13 @@ impl<K: Hash + ?Sized, F: KeyFilter> TypedFilter<K, F> {
     /// Adds a copy of the key if it has none; says whether it did.
     ///
     /// # Errors
-    /// [`InsertError`]; nothing has changed.
+    /// [`InsertError`]; nothing was added.
     #[inline]
     pub fn insert_unique(&self, key: &K) -> Result<bool, InsertError> {
         self.filter.insert_unique_hash(self.hash(key))
     }
 
-    /// True if the key has a copy, and by chance for others.
+    /// True if the key has a copy; by chance also if it has none.
     #[inline]
     pub fn contains(&self, key: &K) -> bool {
         self.filter.contains_hash(self.hash(key))
@@ -172,7 +172,7 @@ impl<K: Hash, F: KeyFilter> TypedFilter<K, F> {
         self.in_groups(keys, removed, F::remove_hash_batch);
     }
 
-    /// Calls `action` with the hashes of some keys at a time, which need no memory of the heap.
+    /// Calls `action` with the hashes of a few keys at a time, without heap memory.
     fn in_groups<R>(&self, keys: &[K], results: &mut [R], action: impl Fn(&F, &[u64], &mut [R])) {
         assert_same_length(keys, results);
         let results = results.chunks_mut(batch::UPDATES);

@@ -16,14 +16,14 @@ use crate::snapshot::{Snapshot, SnapshotError};
 /// Calls on the whole filter, while others work.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// Removes, of each class, as many copies as the filter held at some moment of the call, while
-    /// others may insert and remove. So a key that was inserted before the call, and is not inserted again, is absent
-    /// afterwards. Returns the number of copies removed.
+    /// others may insert and remove. So a key that was inserted before the call, and is not
+    /// inserted again, is absent afterwards. Returns the number of copies removed.
     ///
     /// It is as if each copy were removed by [`remove`](CuckooFilter::remove): each is removed at
     /// its own moment, and if another thread takes one of a class first, a copy of the class that
     /// is inserted meanwhile may be taken in its place.
     ///
-    /// Progress: as [`try_clone`](Self::try_clone). It takes as much memory as another table,
+    /// Progress: lock-free, apart from the allocator. It takes as much memory as another table,
     /// since its own removes keep what it has not reached.
     ///
     /// # Errors
@@ -94,7 +94,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Progress: as [`try_clone`](Self::try_clone).
+    /// Progress: lock-free, apart from the allocator. It keeps the buckets of `other` that are
+    /// changed meanwhile: at most as much memory as another table.
     ///
     /// # Errors
     /// [`UnionError`]. When this filter is full, the copies added before stay.

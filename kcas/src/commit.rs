@@ -87,8 +87,8 @@ fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64,
 
 /// Exchanges one word as if no operation were under way on it.
 ///
-/// Linearization point: the successful exchange of the word, or that of the [`load`] that found
-/// another value.
+/// Linearization point: the successful exchange of the word, or the linearization point of the
+/// [`load`] that found another value.
 pub(crate) fn compare_exchange(
     words: &[AtomicU64],
     index: usize,
@@ -428,8 +428,8 @@ fn release(words: &[AtomicU64], tag: KcasTag, state: State, entries: &[Entry]) {
 #[inline]
 fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
     if state == State::SucceededByOwner {
-        // SeqCst: as in `compare_exchange`. Acquire on failure: the record of what is found is read
-        // next.
+        // SeqCst: as in `compare_exchange`. Acquire on failure pairs with the exchange that put
+        // there what is found: its record is read next.
         match word.compare_exchange(
             tag.owner_raw(),
             entry.new,
@@ -440,7 +440,7 @@ fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
             Err(raw) => withdraw_what_is_there(word, tag, state, entry, raw),
         }
     } else {
-        // Acquire: as in the exchange above.
+        // Acquire: as on failure above.
         withdraw_what_is_there(word, tag, state, entry, word.load(Ordering::Acquire));
     }
 }

@@ -17,8 +17,8 @@
 //!    operation. If a word holds another value, the operation will fail. If it holds the tag of
 //!    another operation, that one is helped to completion first.
 //! 2. **Decide.** One compare-and-swap turns the operation's status from *undecided* to *succeeded*
-//!    (all tags are in place) or *failed*. This is the linearization point of a success; that of a
-//!    failure is the load of the word that differed.
+//!    (all tags are in place) or *failed*. This is the linearization point of a success; a
+//!    failure's is the load of the word that differed.
 //! 3. **Release.** Each tag is replaced by the new value, or by the expected one if the operation
 //!    failed.
 //!
@@ -40,8 +40,8 @@
 //! each word by a plain compare-and-swap. It, too, may be late: a helper may have decided already.
 //! So owner tags differ from the tags that helpers install, and the status records who decided.
 //! Helpers *confirm* each word: they install the confirmed tag by DCSS, over the expected value or
-//! over the owner tag, and decide for success only when all words are confirmed. The meaning of a
-//! tag follows:
+//! over the owner tag, and decide for success only when all words are confirmed. So a tag stands
+//! for:
 //!
 //! | Decided | Confirmed tag | Owner tag |
 //! |---|---|---|
@@ -77,9 +77,10 @@
 //!
 //! `kcas` and `compare_exchange` are lock-free: each retry is caused by another operation that
 //! completed, even if only to find that a word differs. So a thread that keeps retrying an
-//! operation that must fail can hold others up for as long as it does. Undecided operations wait
-//! for one another only in ascending order of index, and a decided one waits for nobody, so helping
-//! ends. `load` is lock-free, and is a single load when no operation is under way on its word.
+//! operation that must fail can hold others up for as long as it keeps trying. Undecided operations
+//! wait for one another only in ascending order of index, and a decided one waits for nobody, so
+//! helping ends. `load` is lock-free, and is a single load when no operation is under way on its
+//! word.
 //!
 //! # Limits
 //!
@@ -95,13 +96,13 @@
 //!
 //! # Orderings
 //!
-//! Words and statuses are accessed with `SeqCst`, fields of records with `Release` and `Acquire`; a
-//! comment at each access names its partner. The protocol itself needs only release and acquire,
-//! and is explored that way: the model checker treats `SeqCst` exchanges as no more than that. What
-//! `SeqCst` adds is linearizability *across* words and arrays: with less, two threads that each
-//! write a word and then load the other's could both miss the write (store buffering), and two
-//! readers could see two writes in different orders. On x86-64 it costs nothing: an exchange is a
-//! full barrier and a load is a plain load either way.
+//! Words and statuses are accessed with `SeqCst` unless a comment says why less is enough, fields
+//! of records with `Release` and `Acquire`; a comment at each access names its partner. The
+//! protocol itself needs only release and acquire, and is explored that way: the model checker
+//! treats `SeqCst` exchanges as no more than that. What `SeqCst` adds is linearizability *across*
+//! words and arrays: with less, two threads that each write a word and then load the other's could
+//! both miss the write (store buffering), and two readers could see two writes in different orders.
+//! On x86-64 it costs nothing: an exchange is a full barrier and a load is a plain load either way.
 //!
 //! # How it is checked
 //!

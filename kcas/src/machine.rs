@@ -1,5 +1,5 @@
 //! What a simulator learns: every access to shared memory before it is made, and how cores wait.
-//! Part of [`simulation`](crate::simulation), and apart from it since every atomic depends on this.
+//! Part of [`simulation`](crate::simulation), in its own module since every atomic depends on it.
 
 #[cfg(not(kcas_loom))]
 use crate::steps::Access;
@@ -104,7 +104,7 @@ mod observed {
         machine().is_some()
     }
 
-    /// Tells of an access that is about to be made.
+    /// Reports an access that is about to be made.
     #[inline]
     pub fn access(address: usize, access: Access) {
         if let Some(machine) = machine() {
@@ -118,7 +118,7 @@ mod observed {
         access(std::ptr::from_ref(place).addr(), kind);
     }
 
-    /// Tells whether the last exchange succeeded.
+    /// Reports whether the last exchange succeeded.
     #[inline]
     pub fn exchanged(succeeded: bool) {
         if let Some(machine) = machine() {

@@ -30,7 +30,7 @@ mod ids {
         thread_id::claim_for_a_core()
     }
 
-    /// Gives back an id that [`claim_id`] returned, and that is no thread's at the moment.
+    /// Gives back an id that [`claim_id`] returned, and that no thread holds at the moment.
     pub fn give_back_id(id: usize) {
         thread_id::give_back_of_a_core(id);
     }
@@ -40,8 +40,7 @@ mod ids {
         thread_id::swap(id)
     }
 
-    /// Returns the addresses of the record that descriptors under an id are kept in, which is made if
-    /// there is none.
+    /// Returns the addresses of the record for an id's descriptors; makes it if there is none.
     pub fn record(id: usize) -> Range<usize> {
         descriptor::addresses(id)
     }

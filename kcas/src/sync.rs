@@ -17,7 +17,7 @@ pub use std::sync::atomic::Ordering;
 #[cfg(not(kcas_loom))]
 use crate::steps::Access;
 
-/// Tells whoever observes accesses of one that is about to be made: a simulator, then a hook of
+/// Announces an access that is about to be made, to a simulator and then to a hook of
 /// [`steps`](crate::steps).
 #[cfg(not(kcas_loom))]
 #[inline(always)]

@@ -38,8 +38,7 @@ pub(crate) enum Word {
     Value(u64),
     /// Owned by this K-CAS until it is decided and released.
     Kcas(KcasTag),
-    /// Owned by this K-CAS, too, according to its owner; the decision shows whether it came in
-    /// time.
+    /// Put there by the owner of this K-CAS; the decision shows whether the tag came in time.
     Owner(KcasTag),
     /// A K-CAS tag is being installed here, provided its operation is still undecided.
     Install(InstallTag),

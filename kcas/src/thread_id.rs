@@ -172,10 +172,10 @@ impl ThreadId {
 
     pub(crate) fn give_back(&self) {
         let bit = 1 << (self.index % BITS_PER_WORD);
-        // Release pairs with the Acquire in `claim`.
+        // Release pairs with the Acquire in `claim_in`.
         CLAIMED[self.index / BITS_PER_WORD].fetch_and(!bit, Ordering::Release);
         // After the bit, so that no id is promised before it is free. Release pairs with the
-        // Acquire on the same counter in `claim`.
+        // Acquire on the same counter in `promise`.
         HELD.fetch_sub(1, Ordering::Release);
     }
 }

@@ -168,7 +168,8 @@ impl WordArray {
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
     /// again only if another thread's operation, or a step of one, completed meanwhile).
-    /// Linearization point: the load of the word, or the decision of the operation found on it.
+    /// Linearization point: the load of the word or, if that is later, the decision of the
+    /// operation found on it.
     ///
     /// # Panics
     /// When `index` is out of range.
@@ -213,8 +214,8 @@ impl WordArray {
     /// Replaces the word at `index` by `new` if it holds `current`. Returns `Ok(current)`, or `Err`
     /// with the value that it holds instead.
     ///
-    /// Progress: lock-free. Linearization point: the exchange, or, for a value that differs, that
-    /// of the [`load`](Self::load) that finds it.
+    /// Progress: lock-free. Linearization point: the exchange; for a value that differs, the same
+    /// as if [`load`](Self::load) had found it.
     ///
     /// # Panics
     /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than
@@ -258,7 +259,8 @@ impl WordArray {
 
     /// [`kcas`](Self::kcas) as Harris, Fraser & Pratt describe it: the owner of an operation
     /// installs by DCSS, as helpers do. It exists only for comparison: it costs 3k + 1
-    /// compare-and-swaps without interference.
+    /// compare-and-swaps for k > 1 entries without interference. Progress and linearization points:
+    /// as [`kcas`](Self::kcas).
     ///
     /// # Errors
     /// As for [`kcas`](Self::kcas).

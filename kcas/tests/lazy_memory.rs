@@ -21,12 +21,12 @@ fn memory_is_taken_as_words_are_written() {
     let before = resident_bytes();
     let words = WordArray::new(LEN);
     assert_eq!(words.load(LEN / 2), 0);
-    let made = resident_bytes() - before;
+    let made = resident_bytes().saturating_sub(before);
     let written = LEN / 16;
     for index in 0..written {
         words.compare_exchange(index, 0, 1).unwrap();
     }
-    let filled = resident_bytes() - before;
+    let filled = resident_bytes().saturating_sub(before);
     println!(
         "an array of {} MiB: {} KiB resident when made, {} MiB with a sixteenth of it written",
         (LEN * 8) >> 20,

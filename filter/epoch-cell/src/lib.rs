@@ -44,7 +44,7 @@ pub use pinned::{Pinned, let_go, pin};
 /// let pinned = pin();
 /// let first = cell.load(&pinned);
 /// assert!(cell.replace(first, Box::new(vec![1, 2]), &pinned).is_ok());
-/// assert_eq!(first, &[1]); // freed when nobody is pinned who may have it
+/// assert_eq!(first, &[1]); // freed when no thread that may have it is pinned
 /// assert_eq!(cell.load(&pinned), &[1, 2]);
 /// assert!(cell.replace(first, Box::new(vec![3]), &pinned).is_err());
 /// ```
@@ -100,7 +100,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     pub fn replace(&self, current: &T, new: Box<T>, pinned: &Pinned) -> Result<(), Box<T>> {
         let (old, new) = (address_of_ref(current), address_of(new));
         // SeqCst: see the crate's docs. It releases the new value to `load`, and acquires the old
-        // one for the thread that frees it.
+        // one for the thread that frees it. Relaxed on failure: nothing is read because of it.
         let exchanged =
             self.address
                 .compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed);

@@ -24,8 +24,8 @@ pub fn pin() -> Pinned {
     Pinned(crossbeam_epoch::pin())
 }
 
-/// Frees what was replaced before, and runs what was to run [`after_all`](Pinned::after_all), unless
-/// a thread is pinned that was pinned then. This thread must not be.
+/// Frees what was replaced before, and runs what was to run [`after_all`](Pinned::after_all),
+/// unless a thread is pinned that was pinned then. This thread must not be pinned.
 pub fn let_go() {
     // An epoch ends when every thread that is pinned has seen it, and what was handed over is freed
     // two epochs later; each flush tries to end one.

@@ -13,7 +13,7 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// Calls [`contains`](Self::contains) for each of `keys`, as a [`reader`](Self::reader) does,
     /// and writes the answers to `found`.
     ///
-    /// Each lookup is atomic, the batch is not.
+    /// Each lookup is atomic, the batch is not. Progress and linearization points: as `contains`.
     ///
     /// # Panics
     /// When `found` and `keys` differ in length.
@@ -30,7 +30,7 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// time.
     ///
     /// A key that is refused does not prevent those after it from being inserted. Each insert is
-    /// atomic, the batch is not.
+    /// atomic, the batch is not. Progress and linearization points: as `insert`.
     ///
     /// # Panics
     /// When `results` and `keys` differ in length; nothing has changed then.
@@ -58,7 +58,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     }
 
     /// Calls [`remove`](Self::remove) for each of `keys`, in order, and writes to `removed` whether
-    /// a copy was taken. Each remove is atomic, the batch is not.
+    /// a copy was taken. Each remove is atomic, the batch is not. Progress and linearization
+    /// points: as `remove`.
     ///
     /// # Panics
     /// As `remove`, and when `removed` and `keys` differ in length; in the latter case nothing has

@@ -14,10 +14,10 @@
 //! Others go on, as while the filter grows: a bucket is migrated before it is changed, and nobody
 //! waits. What has been frozen is read at leisure, so a slow writer slows down nobody.
 //!
-//! **What the copy holds.** It holds each key that was in the filter throughout, as often as the
-//! filter held it at least. What it holds was in the filter at some moment of the call, or cannot be
-//! told from something that was. (If there are several generations, a key that was removed and
-//! inserted again meanwhile can be in the copy twice.)
+//! **What the copy holds.** It holds each key that was in the filter throughout, at least as often
+//! as the filter did. What it holds was in the filter at some moment of the call, or cannot be told
+//! from something that was. (If there are several generations, a key that was removed and inserted
+//! again meanwhile can be in the copy twice.)
 //!
 //! **Why.**
 //!

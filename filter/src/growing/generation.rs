@@ -57,8 +57,8 @@ impl Generation {
     /// True if the generation is closed and has no copy; then it never will have one.
     ///
     /// Exact: once it is closed, nothing is counted up any more, and a thread that sees it closed
-    /// sees all that was; a copy is gone before it is counted down. So whatever the sum misses
-    /// makes it too great.
+    /// sees all that was counted up; a copy is gone before it is counted down. So the sum can only
+    /// be too great.
     pub(crate) fn is_spent(&self) -> bool {
         if !self.is_closed() {
             return false;

@@ -39,15 +39,16 @@ use tables::{Member, Tables};
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: it grows as keys are inserted,
 /// and nobody waits for it.
 ///
-/// All operations are linearizable and lock-free, even while it grows. It never denies a key that
-/// was inserted and not removed. Up to some 35 million keys (if the first table is of ordinary
-/// size), it is wrong about at most one absent key in 512, and often about fewer
-/// ([`false_positive_rate`](Self::false_positive_rate)); it is never wrong about more than about
-/// [one in 128](Self::MAX_FALSE_POSITIVE_RATE).
+/// Inserts, removes, lookups, counts and `clear` are linearizable and lock-free, even while it
+/// grows. It never denies a key that was inserted and not removed. Up to some 35 million keys (if
+/// the first table is of ordinary size), it is wrong about at most one absent key in 512, and often
+/// about fewer ([`false_positive_rate`](Self::false_positive_rate)); it is never wrong about more
+/// than about [one in 128](Self::MAX_FALSE_POSITIVE_RATE).
 ///
 /// From half a million keys on, it takes 17 to 52 bits per key (21 at eight million, 33 at ten),
 /// and half as much again while a new table takes over from the old one (twice as much while it is
-/// copied or saved, besides the copy); a small one takes up to 80. If the maximum number of keys is known, a fixed-size filter is smaller and a little faster.
+/// copied or saved, besides the copy); a small one takes up to 80. If the maximum number of keys is
+/// known, a fixed-size filter is smaller and a little faster.
 ///
 /// It accepts at least two to four copies of a key; a fixed-size filter in its default layout holds
 /// up to eight of most keys. If every key has as many copies as it can have, a copy takes up to 350
@@ -147,13 +148,14 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// Adds one copy of the key; the filter grows if there is no room for it.
     ///
     /// A key can have two copies, and three or four in larger tables. Further copies are refused
-    /// ([`TooManyCopies`](InsertError::TooManyCopies)), except some that happen to find room.
+    /// ([`TooManyCopies`](InsertError::TooManyCopies)) until a newer generation begins, except that
+    /// overlapping inserts of the key may add one more.
     ///
     /// Progress: lock-free, apart from the allocator when the filter grows. Linearization point:
     /// the compare-and-swap (or K-CAS, for a chain of shifts) that adds the fingerprint.
     ///
     /// # Errors
-    /// [`InsertError`]; the filter is exactly as it was.
+    /// [`InsertError`]; the filter holds exactly what it held.
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
         self.insert_hash(self.hash(key))
     }
@@ -161,14 +163,15 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// Adds a copy of the key if it has none: `Ok(true)`. If it has one, nothing changes:
     /// `Ok(false)`.
     ///
-    /// Of any number of concurrent callers with the same key, exactly one gets `true`. The answer
-    /// is wrongly `false` as often as [`contains`](Self::contains) is wrong.
+    /// Of any number of concurrent callers with the same key, exactly one gets `true`, provided the
+    /// key had no copy, there is room and nobody removes it. The answer is wrongly `false` as often
+    /// as [`contains`](Self::contains) is wrong.
     ///
     /// Progress: lock-free, apart from the allocator when the filter grows. Linearization point:
     /// the K-CAS that adds the fingerprint, or the load that found a copy.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies).
     pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
         self.insert_unique_hash(self.hash(key))
     }
@@ -203,7 +206,7 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     }
 
     /// Takes one copy of the key, the newest; false if it has none. If it was the last copy of its
-    /// generation, the generation is freed, unless it is the newest.
+    /// generation, the generation is freed, now or by a later change, unless it is the newest.
     ///
     /// Remove only what was inserted, after the insert has returned. Otherwise this may take a copy
     /// of a key that cannot be told from this one, and that key is then denied.
@@ -417,8 +420,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// Returns the number of copies held. Exact when no insert or remove is under way; otherwise
     /// some of those under way may be missed.
     ///
-    /// Progress: wait-free. It reads one counter per generation for each thread that ever inserted
-    /// or removed there.
+    /// Progress: lock-free, apart from the allocator ([`pin`]). It reads 10 pointers and the
+    /// counters made so far for each generation.
     pub fn len(&self) -> usize {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
@@ -431,7 +434,7 @@ impl<S> GrowingCuckooFilter<S> {
     }
 
     /// Returns the tables that hold the copies, one per generation, the newest first. Progress:
-    /// wait-free.
+    /// lock-free, apart from the allocator.
     pub fn tables(&self) -> Vec<TableInfo> {
         let pinned = pin();
         let tables = self.tables.load(&pinned);

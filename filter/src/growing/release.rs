@@ -34,7 +34,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// other threads need not, and lookups find everything in one table. Whoever has a thread to
     /// spare calls it from time to time.
     ///
-    /// Progress: lock-free. Not an operation on the set: nothing is to be seen of it but its speed.
+    /// Progress: lock-free. Not an operation on the set: only the speed of others shows it.
     ///
     /// # Panics
     /// As [`remove`](Self::remove).
@@ -57,8 +57,8 @@ impl<S> GrowingCuckooFilter<S> {
 
     /// Gives back what is not needed, while others go on: the table that another one takes over
     /// from, after [finishing](Self::help_grow) that; and older generations that hold no copy. What
-    /// was replaced is freed now unless a thread is pinned that was pinned before; then later, when
-    /// anybody changes the filter.
+    /// was replaced is freed now unless a thread is pinned that was pinned before; then later, by
+    /// some call of any thread.
     ///
     /// The newest table keeps its size, however empty it is. [`clear`](Self::clear) replaces it, and
     /// so does [`shrink_to_fit`](Self::shrink_to_fit) if the filter is empty.
@@ -80,6 +80,9 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// When there is no memory for the table of initial size; the filter holds what it held.
+    ///
+    /// # Panics
+    /// As [`remove`](Self::remove).
     pub fn shrink_to_fit(&mut self) -> Result<(), InsertError> {
         // Nobody takes one of them for the newest.
         self.tables.get_mut().close_older();

@@ -151,6 +151,9 @@ impl<S: BuildHasher> GrowingBuilder<S> {
     ///
     /// # Errors
     /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics: as [`Builder::load`](crate::Builder::load).
     pub fn load(self, mut bytes: &[u8]) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let filter = self.load_from(&mut bytes)?;
         match bytes.len() as u64 {
@@ -180,6 +183,9 @@ impl<S: BuildHasher> GrowingBuilder<S> {
     ///
     /// # Errors
     /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics: as [`Builder::load`](crate::Builder::load).
     pub fn load_from(self, reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let mut saved = Saved::begin(reader)?;
         let mut words = ArrayVec::<_, MAX_GENERATIONS>::new();
@@ -275,7 +281,7 @@ impl<R: Read> Saved<R> {
     }
 
     /// True if a generation could have been split to this size, beginning where the one before ends
-    /// or later. Only then it distinguishes whatever that one distinguishes, and lasts long enough.
+    /// or later. Only then does it distinguish whatever that one does, and last long enough.
     fn can_follow(&self, bits: u32, slice_bits: u32) -> bool {
         let least = match self.formats.last() {
             None => 0,

@@ -146,8 +146,8 @@ impl Look<'_> {
 pub(crate) struct Tables(ArrayVec<Member, MAX_GENERATIONS>);
 
 impl Tables {
-    /// Makes a list of tables with so many copies, one per generation, at least one, the oldest
-    /// first.
+    /// Makes a list of at least one table, each with its number of copies: one per generation, the
+    /// oldest first.
     pub(crate) fn of_all(tables: impl IntoIterator<Item = (Table, usize)>) -> Tables {
         let members = tables
             .into_iter()

@@ -197,9 +197,9 @@ pub enum LoadError {
 /// third of their speed meanwhile.)
 ///
 /// **Memory.** [`try_clone`](Self::try_clone) takes the table of the copy and
-/// [`to_bytes`](Self::to_bytes) the bytes, [`write_to`](Self::write_to) a buffer of 16 KiB; with
-/// any of them, what buckets held that others changed first: 8 bytes for each such bucket, in whole
-/// pages. That much address space is reserved from the start, and the call fails if the system
+/// [`to_bytes`](Self::to_bytes) the bytes, [`write_to`](Self::write_to) a buffer of 16 KiB; each of
+/// them also takes 8 bytes, in whole pages, for every bucket that others change before it gets
+/// there. That much address space is reserved from the start, and the call fails if the system
 /// refuses it.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// Returns a separate filter with the same contents.
