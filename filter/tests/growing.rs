@@ -340,12 +340,13 @@ fn clearing_while_others_work() {
     // Twice the number of clears, plus one during a clear.
     let clears = AtomicU64::new(0);
     let cleared = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for thread in 0..3_u64 {
-            let (filter, clears, cleared) = (&filter, &clears, &cleared);
+            let (filter, clears, cleared, done) = (&filter, &clears, &cleared, &done);
             scope.spawn(move || {
                 let mut next = thread << 32;
-                while clears.load(Ordering::SeqCst) < 2 * CLEARS {
+                while !done.load(Ordering::Relaxed) {
                     let before = clears.load(Ordering::SeqCst);
                     let keys = next..next + 100;
                     next += 100;
@@ -362,12 +363,17 @@ fn clearing_while_others_work() {
                 }
             });
         }
-        for _ in 0..CLEARS {
+        let mut made = 0;
+        // For longer if the others get no core: keys are to be cleared that they have just inserted.
+        let none = || cleared.load(Ordering::Relaxed) == 0;
+        while made < CLEARS || (none() && made < 1_000 * CLEARS) {
             clears.fetch_add(1, Ordering::SeqCst);
             filter.clear().unwrap();
             clears.fetch_add(1, Ordering::SeqCst);
             thread::yield_now();
+            made += 1;
         }
+        done.store(true, Ordering::Relaxed);
     });
     assert!(cleared.into_inner() > 0);
     filter.clear().unwrap();

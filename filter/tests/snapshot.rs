@@ -29,7 +29,8 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Runs `write` on several threads and `copy` on this one, again and again, until the time is up.
+/// Runs `write` on several threads and `copy` on this one, again and again, until the time is up and
+/// there are a few copies.
 fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl FnMut()) -> u64 {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -45,7 +46,7 @@ fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl Fn
         let _done = Done(&done);
         let start = Instant::now();
         let mut copies = 0;
-        while start.elapsed() < DURATION {
+        while copies < 10 || start.elapsed() < DURATION {
             copy();
             copies += 1;
         }
@@ -112,7 +113,6 @@ fn keys_that_hop_are_in_every_copy() {
             );
         });
         println!("{buckets} buckets: {copies} copies");
-        assert!(copies > 10);
     }
 }
 
@@ -147,7 +147,6 @@ fn keys_that_stay_are_in_every_copy() {
         longest = longest.max(copy.len());
     });
     println!("{copies} copies of {STAYING} to {longest} keys");
-    assert!(copies > 10);
     let copy = filter.try_clone().unwrap();
     assert_eq!(copy.len(), STAYING as usize);
     assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
@@ -189,7 +188,6 @@ fn keys_that_stay_are_in_every_copy_while_it_grows() {
         println!(
             "{copies} copies of {STAYING} to {longest} keys, at last {generations} generations"
         );
-        assert!(copies > 10);
         let copy = filter.try_clone().unwrap();
         assert_eq!(copy.len(), STAYING as usize);
         assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));

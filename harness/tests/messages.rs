@@ -235,7 +235,7 @@ fn one_round_is_no_claim_in_any_table() {
     place.write("targets.toml", format!("{}\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\nover = 'segment-lock'\nat_least = 0.001\naim = 0.001\n", SWEEP.replace("tiny", "targets")));
     for (arguments, least_marked) in [
         // Ours and three or four others, under two workloads with 1 to 8 words.
-        ("kcas --rounds 1 --threads 1 --seconds 0.001", 64),
+        ("kcas --rounds 1 --threads 1 --seconds 0.01", 64),
         (
             "cuckoo-hashing --rounds 1 --buckets 1000 --loads 0.2,0.4 --operations 20",
             10,

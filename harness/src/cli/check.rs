@@ -91,9 +91,9 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         entry.name
     );
     check::validate(entry.candidate(), &settings)?;
+    let stop = stop_on_ctrl_c()?;
     announce(entry, &settings)?;
 
-    let stop = stop_on_ctrl_c()?;
     let progress = Progress::new(settings.time);
     let watched = watch(options.patience, again(entry, &settings));
     let report = check::run(entry.candidate(), &settings, &stop, &mut |totals| {

@@ -63,6 +63,7 @@ impl Series {
         values.sort_by_key(|&(round, _)| round);
         let neighbours = values.windows(2);
         neighbours
+            .filter(|pair| pair[1].1 > 0.0)
             .map(|pair| (pair[0].0, pair[0].1 / pair[1].1))
             .collect()
     }
