@@ -75,8 +75,8 @@ enum Command {
     /// Measure this machine, and write a file that `simulate --machine FILE` takes.
     ///
     /// Measures the hand-over of a cache line between each pair of cores, hits by level of the
-    /// caches, how many misses overlap, what waiting costs, and the operations of each subject on
-    /// one thread: about a minute. Needs the cores to itself, two of them at least, and a build
+    /// caches, how many misses overlap, what waiting costs, and the operations of each subject
+    /// that can be simulated, on one thread: about a minute. Needs the cores to itself, two of them at least, and a build
     /// without the features `steps` and `simulation`. All cores are taken to be equally far from one
     /// another, at the median of the hand-overs.
     Calibrate(calibration::Options),
@@ -114,9 +114,9 @@ enum Command {
     /// Runs experiments/speed.toml: lookups, batches, fills, drains and churn, against the bound of
     /// the machine, the best lock that we know, striped locks and two published crates. The table
     /// at the end has a line for every ratio: the least it should be, what is aimed at, its median
-    /// over interleaved rounds with an interval, and a verdict; so have the rows of targets.csv. A
-    /// missed target is printed as missed and is no error. Takes some twenty minutes and 2 GB of memory on two cores, and
-    /// needs the cores to itself. Files and Ctrl-C are as for `sweep`.
+    /// over interleaved rounds with an interval, and a verdict; targets.csv has the same columns. A
+    /// missed target is printed as missed and is no error. Takes some twenty minutes and 2 GB of
+    /// memory on two cores, and needs the cores to itself. Files and Ctrl-C are as for `sweep`.
     Targets {
         /// Directory of the experiments; by default experiments/ here, or else in the source
         /// directory.
@@ -172,8 +172,8 @@ enum Command {
     /// our cuckoo filter that would hold the distinct keys.
     ///
     /// To learn how far to trust these estimates, add --exact. A bound that did not hold is printed
-    /// as BROKEN, which is no error of the program: bounds hold with a probability; that of the
-    /// distinct keys holds for 997 files in a thousand.
+    /// as BROKEN. This is not a bug: each bound holds only with some probability (99.7 % for the
+    /// distinct keys).
     #[command(after_help = describe::AFTER_HELP)]
     Describe(describe::Options),
     /// Show all results of a directory on one page, report.html.

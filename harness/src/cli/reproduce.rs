@@ -19,8 +19,8 @@ use crate::studies::sweep::command as sweep;
 use crate::subjects::registry::Registry;
 
 /// The experiments of `reproduce --quick` and `reproduce --full`. On two cores all of it, builds
-/// included, takes an hour and a quarter, which is to be enough: the seven minutes of
-/// `sizes-changes.toml` and the four of `rivals-large.toml` would be too many.
+/// included, takes an hour and a quarter, the limit we set: the eleven minutes of `sizes.toml` and
+/// the four of `rivals-large.toml` would be too many.
 const QUICK: &[&str] = &["quick.toml"];
 const FULL: &[&str] = &[
     "full.toml",
@@ -31,7 +31,6 @@ const FULL: &[&str] = &[
     "load-factor.toml",
     "hits.toml",
     "skew.toml",
-    "sizes.toml",
     "mixes.toml",
     "ablations.toml",
 ];
@@ -175,6 +174,7 @@ fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
             arguments.push("sweep".into());
             arguments.push(directory.join(STALLS).with_extension("toml").into());
             arguments.extend(options.resume.then(|| "--resume".into()));
+            arguments.extend(options.binding());
         }
         SIMULATED => {
             arguments.push("simulate".into());
@@ -213,17 +213,21 @@ mod tests {
     use crate::show::sidecar::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are
-    /// complete.
+    /// complete; its threads are bound as those of the other sweeps.
     #[test]
-    fn the_sweep_of_stalls_goes_on_by_itself() {
-        for resume in [false, true] {
-            let given = ["harness", "reproduce", "--full", "--resume"];
-            let given = &given[..3 + usize::from(resume)];
-            let Command::Reproduce { options, .. } = Cli::parse_from(given).command else {
+    fn the_sweep_of_stalls_is_given_the_options_of_the_others() {
+        for given in [
+            &[] as &[&str],
+            &["--resume"],
+            &["--pinning", "scatter"],
+            &["--resume", "--cores", "0-3,8"],
+        ] {
+            let full = ["harness", "reproduce", "--full"].iter().chain(given);
+            let Command::Reproduce { options, .. } = Cli::parse_from(full).command else {
                 unreachable!()
             };
             let passed_on = arguments(STALLS, Path::new("."), &options);
-            assert_eq!(passed_on.contains(&"--resume".into()), resume);
+            assert_eq!(passed_on[2..passed_on.len() - 2], *given);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The options of `sweep`, and an experiment that is ready to run with them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -53,6 +54,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the arguments that bind threads as these options do.
+    pub fn binding(&self) -> Vec<OsString> {
+        let pinning = (self.pinning).map(|policy| ["--pinning".into(), policy.to_string()]);
+        let cores = (self.cores.clone()).map(|list| ["--cores".into(), list]);
+        let arguments = pinning.into_iter().chain(cores).flatten();
+        arguments.map(OsString::from).collect()
+    }
+
     /// Returns the cores that the threads of an experiment are bound to.
     pub(super) fn cores(&self, experiment: &Experiment) -> Result<Cores> {
         let Some(list) = &self.cores else {
