@@ -1,8 +1,8 @@
 //! Simulated machines on which the real code of `kcas`, `filter` and the measured locks runs.
 //!
-//! No machine at hand may have the cores that a question is about. Here the code runs unchanged on
-//! simulated cores, in an order and at a price that the [`Model`] of a machine decides. It predicts;
-//! it does not measure. Whatever comes from it says so, and names the machine.
+//! The machine at hand may have too few cores for a question. Here the code runs unchanged on
+//! simulated cores, in an order and at a price that the [`Model`] of a machine decides. It
+//! predicts; it does not measure. Whatever comes from it says so, and names the machine.
 //!
 //! # The model
 //!
@@ -11,9 +11,9 @@
 //!   access: what an operation takes on one thread, less what the model charges for its accesses there,
 //!   shared evenly among them. So a lock is held for as long as what is done under it takes. It varies
 //!   by a tenth at random. A run is determined by its seed.
-//! - **A line** of 64 bytes is had by one core alone, or by several that only read it. An access to
-//!   a line that another core has written waits for a *hand-over*, at a latency that depends on
-//!   where the two cores are. So does a write to a line that others read.
+//! - **A line** of 64 bytes is held by one core, or by several that only read it. An access to a
+//!   line that another core has written waits for a *hand-over*, at a latency that depends on where
+//!   the two cores are. So does a write to a line that others read.
 //! - **A contended line is a resource.** One hand-over ends before the next begins, and those who
 //!   ask meanwhile queue. Cores at one distance are served in the order in which they asked; near
 //!   ones get the line more often than far ones, by the inverse of the distance. For a share of the
@@ -22,16 +22,17 @@
 //! - **What is not contended overlaps**: a core asks for lines before it needs them, as many at a
 //!   time as `overlap` says. So a hand-over that nobody else waits for costs its latency divided by
 //!   that number. It cannot foresee what it does after a pause, or after a branch that it
-//!   mispredicted: it asks for nothing earlier than that, and waits the whole latency. A store is done when it is in the store buffer; the next exchange waits until the
-//!   buffer is empty.
+//!   mispredicted: it asks for nothing earlier than that, and waits the whole latency. A store is
+//!   done when it is in the store buffer; the next exchange waits until the buffer is empty.
 //! - **Caches**: two levels for each core and a shared last level, set-associative, in which the line
 //!   used longest ago makes room.
 //! - **Time slices**, as an option: threads share cores, take turns, and lose them wherever they are,
 //!   also while they hold a lock. Without them each thread has a core of its own.
-//! - **Waiting**: pause instructions and yields have prices. Who would sleep on a mutex makes a system
-//!   call, which looks again when it has begun. It sleeps only if the mutex is still held and awaited.
-//!   Whoever wakes a sleeper pays for that; the sleeper runs some time later, and meanwhile others may
-//!   take the mutex. A call that wakes nobody, or finds nothing to wait for, costs far less.
+//! - **Waiting**: pause instructions and yields have prices. A thread about to sleep on a mutex
+//!   makes a system call, which first checks the mutex again. It sleeps only if the mutex is still
+//!   held and awaited. Whoever wakes a sleeper pays for that; the sleeper runs some time later, and
+//!   meanwhile others may take the mutex. A call that wakes nobody, or finds nothing to wait for,
+//!   costs far less.
 //!
 //! # What it leaves out
 //!
@@ -41,7 +42,7 @@
 //! | bandwidth of memory and of the interconnect | lookups in tables past the caches scale too well at many cores |
 //! | clock frequency that falls as cores wake up | everything scales too well, by the same factor for all subjects |
 //! | the keys that threads read, and whatever else they do not share | tables whose keys exceed the caches are up to six times too fast |
-//! | how far a core reads ahead: as many instructions as it can hold, so far where operations are short, hardly past one update | updates are up to two thirds too fast on two cores, probably for this reason (not tested) |
+//! | how far a core reads ahead: as many instructions as fit its window; far if operations are short, hardly beyond one update | updates are up to two thirds too fast on two cores, probably for this reason (not tested) |
 //! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a third too slow, probably for this reason (not tested) |
 //! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 0.9 to 2.1 times as fast as measured on two near cores (see below) |
 //! | two threads on a core | rows end at the number of cores |
@@ -49,14 +50,14 @@
 //! | the order of loads and stores beyond one line | none is found wrong: cores see one order of all accesses |
 //! | placement of memory on sockets | all memory is equally far |
 //! | interrupts, and the system's scheduler but for time slices | threads lose their cores less often |
-//! | mispredicted branches other than those after exchanges that fail | retries are too cheap |
+//! | mispredicted branches other than those after exchanges that fail | branches on contended values are too cheap |
 //! | two words without a name on one line | such false sharing is not seen; that of named memory is |
 //!
 //! # What updates on two cores cost is not explained
 //!
-//! On a virtual machine with two cores of an Ice Lake (hand-over 63 to 66 ns), a mix of updates took
-//! 72 ns on one core and 138 ns on each of two; the model says about 80. What was measured apart, by programs
-//! that run no subject or by bounds, and explains little of it:
+//! On a virtual machine with two cores of an Ice Lake (hand-over 63 to 66 ns), a mix of updates
+//! took 72 ns on one core and 138 ns on each of two; the model says about 80. Separate
+//! measurements, without a subject (the programs were not kept), explain little of it:
 //!
 //! | Suspected | What was measured, on two cores over one |
 //! |---|---|
@@ -72,11 +73,11 @@
 //!
 //! # What a mutex costs two cores
 //!
-//! On two cores of an AMD EPYC (hand-over 24 to 29 ns), `harness calibrate` found 240 to 290 ns for a
-//! call that wakes nobody, and 7 to 12 us each for waking a sleeper and for its way back. Who waits
-//! hardly ever sleeps: the mutex changes hands while the call begins. When every such call paid for a
-//! sleeper, two cores took turns in stretches of the price of one: that, not the price of sleep, was
-//! why `global-lock` was predicted 2.8 to 3.6 times too fast.
+//! On two cores of an AMD EPYC (hand-over 24 to 29 ns), `harness calibrate` found 240 to 290 ns for
+//! a call that wakes nobody, and 7 to 12 us each for waking a sleeper and for its way back. Who
+//! waits hardly ever sleeps: the mutex changes hands while the call begins. An earlier model
+//! charged every such call for a sleeper, so two cores alternated in long stretches, and
+//! `global-lock` was predicted 2.8 to 3.6 times too fast.
 //!
 //! | Lookups of `global-lock` on two cores, for 1,000 operations | Measured, ten sweeps | Simulated |
 //! |---|---|---|
@@ -104,7 +105,7 @@
 //! Predictions are only as good as a calibration that was alone, and next to what it predicts: measure
 //! the hand-over again after the sweep.
 //!
-//! Three modules: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
+//! Its parts: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
 //! through which the code enters.
 
 mod caches;

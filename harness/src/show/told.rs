@@ -18,7 +18,7 @@ pub(crate) fn untold(sidecar: &Sidecar) -> Option<String> {
     let ns = sidecar.run.timing_ns?;
     let shortest = told(0.0, Some(sidecar));
     Some(format!(
-        "{shortest}: not told from nothing, as an operation that takes no time would show {ns} ns; what timing costs is \
+        "{shortest}: too short to measure, as an empty operation would show {ns} ns; what timing costs is \
          in all latencies but those of chains."
     ))
 }

@@ -13,8 +13,8 @@ pub(super) struct Drawn {
     pub(super) most: f64,
 }
 
-/// Returns how far to move each to the right: the least that keeps it `distance`
-/// from those of other lines before it, or, if there is no such room, what keeps it farthest from them.
+/// Returns how far to move each to the right: the least that keeps it `distance` from those of
+/// other lines before it, or, if there is no such room, what keeps it farthest from them.
 pub(super) fn shifts(drawn: &[Drawn], distance: f64) -> Vec<f64> {
     let mut done: Vec<(f64, Drawn)> = Vec::new();
     for &one in drawn {

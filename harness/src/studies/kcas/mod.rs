@@ -44,9 +44,9 @@ use crate::wording::counted;
 ///
 /// An operation reads k words and increases each by one, at one moment, and is repeated until it
 /// succeeds; k goes from 1 to 8. Each thread has its own words (disjoint), or all share 16
-/// (contended). Engines take turns within each round, in an order that rotates, and ratios are
-/// taken within rounds. After each measurement every word is checked against the sum of the
-/// operations.
+/// (contended). Engines take turns within each round, in an order drawn anew for each round, and
+/// ratios are taken within rounds. After each measurement every word is checked against the sum of
+/// the operations.
 ///
 /// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes about 6 minutes on
 /// two cores, and needs the cores to itself.
@@ -204,8 +204,7 @@ impl One {
     }
 
     /// Measures in this process. Threads that are stuck are left behind.
-    fn measure_here(&self, engine: &EngineInfo) -> Result<Row> {
-        let cores = Cores::detect();
+    fn measure_here(&self, engine: &EngineInfo, cores: &Cores) -> Result<Row> {
         let contest = Contest {
             workload: self.workload,
             changes: Changes::Increments,
@@ -214,17 +213,18 @@ impl One {
             time: self.seconds,
             seed: self.seed,
         };
-        Ok(self.row(engine, &contest.run(engine, &cores)?, 0))
+        let outcome = contest.run(engine, cores)?;
+        Ok(self.row((engine, cores), &outcome, 0))
     }
 
-    fn row(&self, engine: &EngineInfo, outcome: &Outcome, stuck: usize) -> Row {
+    fn row(&self, (engine, cores): (&EngineInfo, &Cores), outcome: &Outcome, stuck: usize) -> Row {
         Row {
             engine: engine.name.into(),
             workload: self.workload.label().into(),
             entries: self.entries,
             threads: self.threads,
             round: self.round,
-            oversubscribed: self.threads > Cores::detect().count(),
+            oversubscribed: self.threads > cores.count(),
             pinned: outcome.pinned,
             operations: outcome.tally.operations,
             attempts: outcome.tally.attempts,
@@ -243,18 +243,18 @@ impl One {
     pub fn run(&self) -> Result<()> {
         let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
         let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
-        apart::print(&self.row_or_stuck(engine)?)
+        apart::print(&self.row_or_stuck(engine, &Cores::detect())?)
     }
 
     /// Measures in this process; if threads are stuck, the row says so.
-    fn row_or_stuck(&self, engine: &EngineInfo) -> Result<Row> {
-        self.measure_here(engine).or_else(|error| {
+    fn row_or_stuck(&self, engine: &EngineInfo, cores: &Cores) -> Result<Row> {
+        self.measure_here(engine, cores).or_else(|error| {
             let stuck = error.downcast::<Stuck>()?;
             let nothing = Outcome {
                 seconds: self.seconds.as_secs_f64(),
                 ..Outcome::default()
             };
-            Ok(self.row(engine, &nothing, stuck.threads))
+            Ok(self.row((engine, cores), &nothing, stuck.threads))
         })
     }
 }
@@ -305,6 +305,7 @@ impl Study for Kcas {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        let cores = Cores::detect();
         let engines = self.engines.clone();
         for round in 1..=self.rounds {
             let mut turn = 0;
@@ -329,7 +330,7 @@ impl Study for Kcas {
                                 seed: self.seed,
                             };
                             let row = if engine.is_sound() {
-                                one.measure_here(&engine)
+                                one.measure_here(&engine, &cores)
                             } else {
                                 one.measure_apart()
                             };
@@ -461,7 +462,7 @@ mod tests {
             seed: 1,
         };
         let row = one
-            .row_or_stuck(&crate::studies::kcas::contest::endless())
+            .row_or_stuck(&crate::studies::kcas::contest::endless(), &Cores::detect())
             .unwrap();
         assert_eq!((row.stuck, row.round, row.mops), (3, 2, 0.0));
         let rows = [row];
