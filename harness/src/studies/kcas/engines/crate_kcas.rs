@@ -5,9 +5,9 @@
 //! end up in endless loops inside an operation, with words that hold the marker of an operation
 //! that ended long ago; or an update is done twice. (A slow helper puts a marker into a word that
 //! holds its expected value *again*; see [`kcas`] on why installing takes two steps.) Where values
-//! only grow this happens, too, but rarely, and that is what is measured: two threads on the same
-//! words left one or two of them wrong in 3 of 72 measurements, and did not end in 3 others. `harness
-//! kcas --check` shows both.
+//! only grow this happens, too, but rarely, and that is what is measured: now and then a word is
+//! wrong in the end, or threads do not end (columns `wrong_words` and `stuck`). `harness kcas
+//! --check` shows both.
 //!
 //! It has no way to read a word: a thread that meets a marker has to retry until another thread has
 //! removed it. The number of entries is part of its types.
