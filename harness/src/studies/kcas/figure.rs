@@ -8,7 +8,7 @@ use crate::show::chart::parts::{BARS, rounded};
 use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
 use crate::show::sidecar::Sidecar;
 use crate::studies::kcas::contest::{OWN_WORDS, SHARED_WORDS, Workload};
-use crate::studies::kcas::engines::MAX_ENTRIES;
+use crate::studies::kcas::engines::{EngineInfo, MAX_ENTRIES};
 use crate::studies::kcas::{Case, KcasRows, Row};
 use crate::wording::counted;
 
@@ -28,22 +28,12 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
 
 fn panel(results: KcasRows, workload: Workload, threads: usize) -> Panel {
     let label = workload.label();
-    let of_workload = results.0.iter().filter(|row| row.workload == label);
-    let speeds: Vec<_> = of_workload.map(|row| row.mops).collect();
-    let points = |engine: &str| -> Vec<(f64, Summary)> {
-        let point = |entries: usize| {
-            let case = Case {
-                workload: label.into(),
-                threads,
-                entries,
-            };
-            let summary = results.throughput(&case, engine)?;
-            // A logarithmic axis has no zero.
-            (summary.low > 0.0).then_some((entries as f64, summary))
-        };
-        (1..=MAX_ENTRIES).filter_map(point).collect()
-    };
-    let engines = results.engines().into_iter();
+    let points = |threads, engine: &str| points(results, workload, threads, engine);
+    let engines = results.engines();
+    let drawn = results.threads().into_iter().flat_map(|threads| {
+        let of_engine = move |engine: &&EngineInfo| points(threads, engine.name);
+        engines.iter().flat_map(of_engine)
+    });
     let title = match threads {
         _ if results.oversubscribed(threads) && threads > 1 => {
             format!("{label}, {threads} threads (more than cores)")
@@ -53,11 +43,31 @@ fn panel(results: KcasRows, workload: Workload, threads: usize) -> Panel {
     let x = Axis::measured("k: words of an operation", Scale::Linear, rounded);
     let y = Axis {
         // All panels of a workload share one scale, so that they can be compared.
-        includes: speeds.into_iter().filter(|&mops| mops > 0.0).collect(),
+        includes: drawn.flat_map(|(_, of)| [of.low, of.high]).collect(),
         ..Axis::new("million operations/s", Scale::Logarithmic, rounded)
     };
-    let lines = engines.map(|engine| Line::new(engine.name, points(engine.name)));
-    Panel::new(label, title, [x, y], lines.collect())
+    let line = |engine: &&EngineInfo| Line::new(engine.name, points(threads, engine.name));
+    Panel::new(label, title, [x, y], engines.iter().map(line).collect())
+}
+
+/// Returns the throughput for each number of words.
+fn points(
+    results: KcasRows,
+    workload: Workload,
+    threads: usize,
+    engine: &str,
+) -> Vec<(f64, Summary)> {
+    let point = |entries: usize| {
+        let case = Case {
+            workload: workload.label().into(),
+            threads,
+            entries,
+        };
+        let summary = results.throughput(&case, engine)?;
+        // A logarithmic axis has no zero.
+        (summary.low > 0.0).then_some((entries as f64, summary))
+    };
+    (1..=MAX_ENTRIES).filter_map(point).collect()
 }
 
 fn caption(results: &KcasRows, rounds: usize) -> Vec<String> {
@@ -80,4 +90,23 @@ fn caption(results: &KcasRows, rounds: usize) -> Vec<String> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::kcas::engines::ENGINES;
+    use crate::studies::kcas::sample;
+
+    /// It is in no interval, so nothing is drawn there.
+    #[test]
+    fn a_round_that_stood_still_stretches_no_axis() {
+        let mut rows: Vec<_> = (1..=9)
+            .map(|round| sample(ENGINES[0].name, round, 10.0 + round as f64))
+            .collect();
+        let drawn = |rows: &[Row]| of(rows, None).unwrap().render();
+        let before = drawn(&rows);
+        rows[0].mops = 1e-6;
+        assert_eq!(drawn(&rows), before);
+    }
 }
