@@ -281,11 +281,7 @@ pub(super) fn soak(registry: &Registry, options: &Options) -> Result<Ending> {
     let is_complete = tally.operations() >= options.operations;
     tally.close(is_complete)?;
     ended?;
-    Ok(if stop.load(Ordering::Relaxed) {
-        Ending::Interrupted
-    } else {
-        Ending::Complete
-    })
+    Ok(Ending::of(&stop))
 }
 
 /// Returns what the piece of a row checked.

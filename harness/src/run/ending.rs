@@ -20,6 +20,17 @@ pub enum Ending {
     Interrupted,
 }
 
+impl Ending {
+    /// Returns how a command ended that looked at the flag of [`stop_on_ctrl_c`].
+    pub fn of(stop: &AtomicBool) -> Self {
+        if stop.load(Ordering::Relaxed) {
+            Self::Interrupted
+        } else {
+            Self::Complete
+        }
+    }
+}
+
 /// Returns the flag that the first Ctrl-C sets; the second ends the process.
 ///
 /// # Errors

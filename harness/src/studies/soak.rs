@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns, possible};
 use crate::results::verdict::Judge;
-use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
@@ -150,10 +149,6 @@ impl Shown for Row {
                 large(undecided(rows), "part")
             )],
         })
-    }
-
-    fn figure(_: &[Self], _: Option<&Sidecar>) -> Result<Option<Figure>> {
-        Ok(None)
     }
 
     fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {

@@ -68,7 +68,9 @@ pub trait Shown: Record {
     /// # Errors
     ///
     /// Fails if there is nothing to draw.
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
+    fn figure(_rows: &[Self], _sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        Ok(None)
+    }
 
     /// Draws throughputs over those at the lowest number of threads. Returns `None` for rows that
     /// have no such figure.

@@ -18,7 +18,6 @@ use crate::results::record;
 use crate::results::rows::{Record, columns, possible};
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::verdict::{self, INTERVAL, Judge, Marks, Verdict};
-use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::outputs;
 use crate::show::sheet::Sheet;
@@ -233,10 +232,6 @@ impl Shown for Row {
             lines,
             notes,
         })
-    }
-
-    fn figure(_: &[Self], _: Option<&Sidecar>) -> Result<Option<Figure>> {
-        Ok(None)
     }
 
     fn story(_: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {

@@ -88,12 +88,7 @@ fn run(
         say!("\n{sheet}");
     }
     ended_by?;
-    let ending = if stop.load(Ordering::Relaxed) {
-        Ending::Interrupted
-    } else {
-        Ending::Complete
-    };
-    Ok((ending, lines))
+    Ok((Ending::of(&stop), lines))
 }
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.

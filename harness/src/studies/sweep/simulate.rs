@@ -166,11 +166,7 @@ mod simulating {
                 run(registry, prepared, options, &stop)?;
             }
         }
-        Ok(if stop.load(Ordering::Relaxed) {
-            Ending::Interrupted
-        } else {
-            Ending::Complete
-        })
+        Ok(Ending::of(&stop))
     }
 
     fn prepare(

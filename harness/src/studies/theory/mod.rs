@@ -19,7 +19,6 @@ use relatives::theory::{Claim, SIGMAS, Trial};
 use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
 
 use crate::results::verdict::Judge;
-use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
@@ -218,10 +217,6 @@ impl Shown for Row {
              either side."
             )],
         })
-    }
-
-    fn figure(_: &[Self], _: Option<&Sidecar>) -> Result<Option<Figure>> {
-        Ok(None)
     }
 
     fn story(_: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
