@@ -48,7 +48,7 @@ use crate::wording::counted;
 /// ratios are taken within rounds. After each measurement every word is checked against the sum of
 /// the operations.
 ///
-/// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes about 6 minutes on
+/// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes about 5 minutes on
 /// two cores, and needs the cores to itself.
 ///
 /// Crates whose operations may never end run in processes of their own. If one is stuck, its row says
@@ -75,7 +75,7 @@ pub struct Kcas {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seconds per measurement; there are 16 for each engine, number of threads and round.
-    #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "0.07", value_parser = seconds, allow_negative_numbers = true)]
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
     /// Seed of which words an operation changes.
