@@ -30,7 +30,7 @@ impl Drop for Done<'_> {
 }
 
 /// Runs `write` on several threads and `copy` on this one, again and again, until the time is up and
-/// there are a few copies.
+/// there are more than ten copies.
 fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl FnMut()) -> u64 {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -46,7 +46,7 @@ fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl Fn
         let _done = Done(&done);
         let start = Instant::now();
         let mut copies = 0;
-        while copies < 10 || start.elapsed() < DURATION {
+        while copies <= 10 || start.elapsed() < DURATION {
             copy();
             copies += 1;
         }

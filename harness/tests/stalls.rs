@@ -69,47 +69,59 @@ fn operations(rows: &[Row], frozen: usize) -> Vec<u64> {
 /// This many operations take far longer than it takes until all running threads are blocked.
 const GOES_ON: u64 = 1_000;
 
-/// In a few rounds the running threads may get no core of a busy machine; if frozen threads stopped
-/// them, it would be in more.
-fn goes_on_in_nearly_every_round<S: Subject>(workload: &str) {
-    let rows = sweep::<S>(&[0, 1, 4], workload).unwrap();
-    for frozen in [0, 1, 4] {
-        let operations = operations(&rows, frozen);
-        let stopped = operations.iter().filter(|&&done| done <= GOES_ON).count();
-        assert!(
-            stopped <= ROUNDS / 4,
-            "{}, {frozen} frozen: {operations:?}",
-            S::NAME
-        );
+/// Numbers of frozen threads.
+const ALL: [usize; 3] = [0, 1, 4];
+
+/// Returns the rows of a sweep in which all rounds go on with these numbers of threads frozen. On a
+/// busy machine the running threads may get no core for a round: then the sweep is repeated, twice
+/// at most.
+fn goes_on_in_every_round<S: Subject>(
+    frozen: &[usize],
+    among: &[usize],
+    workload: &str,
+) -> Vec<Row> {
+    for _ in 0..3 {
+        let rows = sweep::<S>(frozen, workload).unwrap();
+        let mut all = among.iter().flat_map(|&frozen| operations(&rows, frozen));
+        if all.all(|done| done > GOES_ON) {
+            return rows;
+        }
+        for &frozen in among {
+            println!(
+                "{}, {frozen} frozen: {:?}",
+                S::NAME,
+                operations(&rows, frozen)
+            );
+        }
     }
+    panic!("{}: each of three sweeps has a round that stopped", S::NAME);
 }
 
 #[test]
 fn frozen_threads_do_not_stop_the_lock_free_filter() {
-    goes_on_in_nearly_every_round::<LockFree>(MIX);
-    goes_on_in_nearly_every_round::<LockFree>("kind = 'lookup-hit'");
-    goes_on_in_nearly_every_round::<LockFree>("kind = 'lookup-miss'");
+    goes_on_in_every_round::<LockFree>(&ALL, &ALL, MIX);
+    goes_on_in_every_round::<LockFree>(&ALL, &ALL, "kind = 'lookup-hit'");
+    goes_on_in_every_round::<LockFree>(&ALL, &ALL, "kind = 'lookup-miss'");
 }
 
 #[test]
 fn frozen_threads_do_not_stop_the_published_protocol() {
-    goes_on_in_nearly_every_round::<TwoPhase>(MIX);
+    goes_on_in_every_round::<TwoPhase>(&ALL, &ALL, MIX);
 }
 
 #[test]
 fn frozen_threads_do_not_stop_ablations() {
-    goes_on_in_nearly_every_round::<AblationControl>(MIX);
-    goes_on_in_nearly_every_round::<AblationHopByHop>(MIX);
-    goes_on_in_nearly_every_round::<AblationEpoch>(MIX);
-    goes_on_in_nearly_every_round::<AblationHelpingReaders>(MIX);
-    goes_on_in_nearly_every_round::<AblationDcss>(MIX);
+    goes_on_in_every_round::<AblationControl>(&ALL, &ALL, MIX);
+    goes_on_in_every_round::<AblationHopByHop>(&ALL, &ALL, MIX);
+    goes_on_in_every_round::<AblationEpoch>(&ALL, &ALL, MIX);
+    goes_on_in_every_round::<AblationHelpingReaders>(&ALL, &ALL, MIX);
+    goes_on_in_every_round::<AblationDcss>(&ALL, &ALL, MIX);
 }
 
 #[test]
 fn a_frozen_thread_stops_all_others_under_one_lock() {
     for workload in [MIX, "kind = 'lookup-hit'"] {
-        let rows = sweep::<GlobalLock>(&[0, 1, 4], workload).unwrap();
-        assert!(operations(&rows, 0).into_iter().max().unwrap() > GOES_ON);
+        let rows = goes_on_in_every_round::<GlobalLock>(&ALL, &[0], workload);
         for frozen in [1, 4] {
             let operations = operations(&rows, frozen);
             // Not in every round: a thread may be frozen before it takes the lock.
@@ -121,11 +133,9 @@ fn a_frozen_thread_stops_all_others_under_one_lock() {
 
 #[test]
 fn frozen_threads_stop_others_under_striped_locks() {
-    let rows = sweep::<SegmentLock>(&[0, 4], MIX).unwrap();
-    let most = |frozen| operations(&rows, frozen).into_iter().max().unwrap();
+    let rows = goes_on_in_every_round::<SegmentLock>(&[0, 4], &[0], MIX);
     let least = |frozen| operations(&rows, frozen).into_iter().min().unwrap();
-    assert!(most(0) > GOES_ON);
-    assert!(least(4) < most(0) / 10, "{} of {}", least(4), most(0));
+    assert!(least(4) < least(0) / 10, "{} of {}", least(4), least(0));
 }
 
 #[test]

@@ -76,9 +76,9 @@ enum Command {
     ///
     /// Measures the hand-over of a cache line between each pair of cores, hits by level of the
     /// caches, how many misses overlap, what waiting costs, and the operations of each subject
-    /// that can be simulated, on one thread: about a minute. Needs the cores to itself, two of them at least, and a build
-    /// without the features `steps` and `simulation`. All cores are taken to be equally far from one
-    /// another, at the median of the hand-overs.
+    /// that can be simulated, on one thread: about a minute. Needs the cores to itself, two of them
+    /// at least, and a build without the features `steps` and `simulation`. All cores are taken to
+    /// be equally far from one another, at the median of the hand-overs.
     Calibrate(calibration::Options),
     /// Redraw the figure of a CSV file, for a page or a paper.
     ///

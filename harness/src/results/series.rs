@@ -56,15 +56,27 @@ impl Series {
         self.0.iter().filter_map(pair).collect()
     }
 
-    /// Returns the ratio of each round to the next. They are 1 on a machine whose speed is
-    /// constant.
+    /// Returns the ratio of each round to the next, unless the next one's value is 0. On a machine
+    /// whose speed is constant, all are 1.
     pub fn over_itself(&self) -> Self {
         let mut values = self.0.clone();
         values.sort_by_key(|&(round, _)| round);
-        let neighbours = values.windows(2);
-        neighbours
-            .filter(|pair| pair[1].1 > 0.0)
-            .map(|pair| (pair[0].0, pair[0].1 / pair[1].1))
-            .collect()
+        let next = values.windows(2).map(|pair| (pair[0].0, pair[1].1));
+        let next = next.collect();
+        Self(values).over(&next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_compared_with_a_round_that_stood_still() {
+        let of = |values: &[(usize, f64)]| -> Series { values.iter().copied().collect() };
+        let series = of(&[(5, 2.0), (1, 3.0), (2, 0.0), (3, 0.0), (4, 4.0)]);
+        assert_eq!(series.over_itself(), of(&[(3, 0.0), (4, 2.0)]));
+        let other = of(&[(1, 1.0), (2, 1.0), (3, 0.0), (4, 0.5)]);
+        assert_eq!(series.over(&other), of(&[(1, 3.0), (2, 0.0), (4, 8.0)]));
     }
 }

@@ -127,7 +127,7 @@ impl Panel {
     }
 
     /// Returns all values that are shown.
-    pub(super) fn values(&self) -> impl Iterator<Item = f64> + Clone {
+    pub(crate) fn values(&self) -> impl Iterator<Item = f64> + Clone {
         self.lines.iter().flat_map(|line| {
             let points = line.points.iter();
             let ends = points.flat_map(|(_, of)| [of.low, of.high]);

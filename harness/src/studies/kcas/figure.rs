@@ -20,7 +20,15 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let mut panels = Vec::new();
     for workload in Workload::ALL {
         let threads = results.threads().into_iter();
-        panels.extend(threads.map(|threads| panel(results, workload, threads)));
+        let mut alike: Vec<_> = threads
+            .map(|threads| panel(results, workload, threads))
+            .collect();
+        // They share one scale, so that they can be compared.
+        let values: Vec<_> = alike.iter().flat_map(Panel::values).collect();
+        for panel in &mut alike {
+            panel.y.includes.clone_from(&values);
+        }
+        panels.extend(alike);
     }
     let caption = caption(&results, rounds);
     Ok(Figure::new("Cost of K-CAS", caption, panels, sidecar))
@@ -28,12 +36,6 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
 
 fn panel(results: KcasRows, workload: Workload, threads: usize) -> Panel {
     let label = workload.label();
-    let points = |threads, engine: &str| points(results, workload, threads, engine);
-    let engines = results.engines();
-    let drawn = results.threads().into_iter().flat_map(|threads| {
-        let of_engine = move |engine: &&EngineInfo| points(threads, engine.name);
-        engines.iter().flat_map(of_engine)
-    });
     let title = match threads {
         _ if results.oversubscribed(threads) && threads > 1 => {
             format!("{label}, {threads} threads (more than cores)")
@@ -41,13 +43,13 @@ fn panel(results: KcasRows, workload: Workload, threads: usize) -> Panel {
         _ => format!("{label}, {}", counted(threads, "thread")),
     };
     let x = Axis::measured("k: words of an operation", Scale::Linear, rounded);
-    let y = Axis {
-        // All panels of a workload share one scale, so that they can be compared.
-        includes: drawn.flat_map(|(_, of)| [of.low, of.high]).collect(),
-        ..Axis::new("million operations/s", Scale::Logarithmic, rounded)
+    let y = Axis::new("million operations/s", Scale::Logarithmic, rounded);
+    let line = |engine: &EngineInfo| {
+        let points = points(results, workload, threads, engine.name);
+        Line::new(engine.name, points)
     };
-    let line = |engine: &&EngineInfo| Line::new(engine.name, points(threads, engine.name));
-    Panel::new(label, title, [x, y], engines.iter().map(line).collect())
+    let lines = results.engines().into_iter().map(line).collect();
+    Panel::new(label, title, [x, y], lines)
 }
 
 /// Returns the throughput for each number of words.
@@ -97,6 +99,22 @@ mod tests {
     use super::*;
     use crate::studies::kcas::engines::ENGINES;
     use crate::studies::kcas::sample;
+
+    #[test]
+    fn panels_of_a_workload_share_one_scale() {
+        let row = |threads, round| Row {
+            threads,
+            ..sample(ENGINES[0].name, round, 10.0 / threads as f64)
+        };
+        let rows: Vec<_> = (1..=9)
+            .flat_map(|round| [row(1, round), row(8, round)])
+            .collect();
+        let shown: Vec<_> = (of(&rows, None).unwrap().panels.into_iter())
+            .filter(|panel| !panel.lines[0].points.is_empty())
+            .map(|panel| panel.y.includes)
+            .collect();
+        assert_eq!(shown, [[10.0, 10.0, 1.25, 1.25]; 2]);
+    }
 
     /// It is in no interval, so nothing is drawn there.
     #[test]

@@ -206,5 +206,5 @@ fn killed_fifty_times() {
         acknowledged.len()
     );
     assert_eq!(denied, 0);
-    assert!(!acknowledged.is_empty());
+    assert!(acknowledged.len() > 5_000, "{} keys", acknowledged.len());
 }

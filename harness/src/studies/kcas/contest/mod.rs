@@ -236,19 +236,25 @@ mod tests {
     fn no_increment_is_lost() {
         let cores = Cores::detect();
         for entry in ENGINES.iter().filter(|entry| entry.is_sound()) {
-            let mut operations = 0;
             for workload in Workload::ALL {
                 for entries in [1, 2, 5, 8] {
                     let contest = contest(workload, Changes::Increments, entries);
-                    let outcome = contest.run(entry, &cores).unwrap();
-                    let what = format!("{} {workload:?} {entries}: {outcome:?}", entry.name);
-                    assert_eq!(outcome.wrong_words, 0, "{what}");
-                    assert!(outcome.tally.attempts >= outcome.tally.operations, "{what}");
-                    assert!(outcome.seconds >= 0.04, "{what}");
-                    operations += outcome.tally.operations;
+                    let what = format!("{} {workload:?} {entries}", entry.name);
+                    let contested = |_| {
+                        let outcome = contest.run(entry, &cores).unwrap();
+                        let Tally {
+                            operations,
+                            attempts,
+                        } = outcome.tally;
+                        assert_eq!(outcome.wrong_words, 0, "{what}: {outcome:?}");
+                        assert!(attempts >= operations, "{what}: {outcome:?}");
+                        assert!(outcome.seconds >= 0.04, "{what}: {outcome:?}");
+                        operations > 0
+                    };
+                    // On a busy machine the threads may get no core before the time is over.
+                    assert!((0..3).any(contested), "{what}");
                 }
             }
-            assert!(operations > 0, "{}", entry.name);
         }
     }
 
