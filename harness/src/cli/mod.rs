@@ -64,7 +64,8 @@ enum Command {
     ///
     /// Writes simulated-NAME.csv, whose rows are those of a sweep with the name of the machine, and
     /// its description and figure. Answers are checked as a sweep's are. `threads`, `rounds`,
-    /// `seconds` and `pinning` of the experiment mean nothing here.
+    /// `seconds` and `pinning` of the experiment mean nothing here. Starts a process for each subject
+    /// and workload, as many at once as there are cores.
     Simulate {
         /// Experiments to simulate, one after another.
         #[arg(required = true, value_name = "FILE.toml")]

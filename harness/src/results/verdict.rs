@@ -12,7 +12,8 @@
 //! (*Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57(1), 1995):
 //! of all claims of a page, one in twenty is false on average, or fewer, if comparisons are independent or
 //! depend on one another positively. So a comparison near the limit may be claimed on one page, and not
-//! on another.
+//! on another. Those that were [foregone](Comparison::foregone) are not among the many: each is judged
+//! by itself.
 
 use std::cell::RefCell;
 
@@ -32,6 +33,9 @@ pub const INTERVAL: &str = "its exact interval of 95 % at least; below six round
 
 /// An interval is wide if its upper end is more than this many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
+
+/// The probability from which on chance explains a single ratio.
+const UNCORRECTED: f64 = 1.0 - CONFIDENCE;
 
 /// What may be said of a ratio of throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +135,7 @@ impl Comparison {
         })
     }
 
-    /// Does not count it among those that a page is corrected for.
+    /// Judges it by itself: it is not among those that a page is corrected for.
     pub fn foregone(self) -> Self {
         Self {
             is_open: false,
@@ -160,7 +164,7 @@ impl Judge {
     /// Makes a page twice: first to see which comparisons it makes, then with a judge who asks for
     /// as much as so many require. A comparison that is shown twice counts twice.
     pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
-        let first = Self::at(1.0 - CONFIDENCE);
+        let first = Self::at(UNCORRECTED);
         page(&first);
         page(&Self::at(first.corrected()))
     }
@@ -171,11 +175,14 @@ impl Judge {
         if let Some(too_few) = Verdict::of_rounds(ratio.count) {
             return too_few;
         }
-        // What is certain beforehand must not make other claims easier.
-        if of.is_open {
+        // What is certain beforehand must not make other claims easier, nor they that one harder.
+        let level = if of.is_open {
             self.judged.borrow_mut().push(ratio.by_chance);
-        }
-        if ratio.by_chance > self.level {
+            self.level
+        } else {
+            UNCORRECTED
+        };
+        if ratio.by_chance > level {
             // The ratio may be wide only because the speed of the machine varied.
             return if of.varies || is_too_wide(ratio) {
                 Verdict::TooNoisy
@@ -194,7 +201,7 @@ impl Judge {
     fn corrected(&self) -> f64 {
         let mut judged = self.judged.borrow().clone();
         judged.sort_unstable_by(f64::total_cmp);
-        let rate = (1.0 - CONFIDENCE) / judged.len() as f64;
+        let rate = UNCORRECTED / judged.len() as f64;
         let levels = (1..=judged.len()).map(|rank| rank as f64 * rate);
         let passed = judged.iter().zip(levels).filter(|&(p, level)| *p <= level);
         passed.last().map_or(0.0, |(_, level)| level)
@@ -318,6 +325,14 @@ mod tests {
         judge.verdict(&of(0, 8));
         judge.verdict(&of(0, 15).foregone());
         assert_eq!(judge.judged.borrow().len(), 0);
+        // Nor do others change anything for what is certain beforehand.
+        for others in [0, 100] {
+            let verdict = Judge::of_page(|judge| {
+                (0..others).for_each(|_| _ = judge.verdict(&of(7, 15)));
+                judge.verdict(&of(0, 9).foregone())
+            });
+            assert_eq!(verdict, Verdict::Faster, "{others} others");
+        }
     }
 
     #[test]

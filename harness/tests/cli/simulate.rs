@@ -154,6 +154,15 @@ mod simulated {
         simulate(&place, "results", &["--machine", "bad.toml"])
             .code(1)
             .stderr(contains("in the machine file bad.toml"));
+        // Only the process that simulates a subject finds out what that one lacks.
+        let machine = include_str!("../../simulator/machines/graviton-3.toml");
+        let lacks = format!("{machine}\n[alone.lock-free]\nlookup = 1.0\n");
+        place.write("lacks.toml", &lacks);
+        simulate(&place, "results", &["--machine", "lacks.toml"])
+            .code(1)
+            .stderr(contains(
+                "\nerror: the machine graviton-3 lacks the time of ",
+            ));
         place
             .run(&["simulate", "tiny.toml", "--cores", "99"])
             .code(1)

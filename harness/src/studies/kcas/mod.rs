@@ -243,7 +243,7 @@ impl One {
     pub fn run(&self) -> Result<()> {
         let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
         let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
-        apart::print(&self.row_or_stuck(engine, &Cores::detect())?)
+        apart::print(&[self.row_or_stuck(engine, &Cores::detect())?])
     }
 
     /// Measures in this process; if threads are stuck, the row says so.

@@ -263,7 +263,7 @@ impl One {
     /// Fails like [`measure_here`].
     pub fn run(&self, registry: &Registry) -> Result<()> {
         let subject = registry.get(&self.subject)?;
-        apart::print(&measure_here(subject, self.load, self.settings)?)
+        apart::print(&[measure_here(subject, self.load, self.settings)?])
     }
 }
 

@@ -68,6 +68,9 @@ pub struct Options {
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
+    /// Simulate only this share, and print its rows; `simulate` starts itself with this option.
+    #[arg(long, value_name = "INDEX", hide = true)]
+    share: Option<usize>,
 }
 
 /// Simulates experiments, one after another. Writes simulated-NAME.csv and so on.
@@ -93,6 +96,8 @@ pub use simulating::simulate;
 
 #[cfg(feature = "simulation")]
 mod simulating {
+    use std::collections::{HashMap, VecDeque};
+    use std::env;
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -106,13 +111,14 @@ mod simulating {
     use crate::results::file;
     use crate::results::record::Row;
     use crate::run::ending::{Ending, stop_on_ctrl_c};
-    use crate::run::plan::{Part, Plan};
+    use crate::run::plan::{Measurement, Part, Plan};
     use crate::run::runner::Sweep;
     use crate::run::simulated::{Setting, Simulated};
     use crate::show::outputs::{self, Outputs};
     use crate::show::print::{note, say};
     use crate::show::progress;
     use crate::show::sidecar::Sidecar;
+    use crate::studies::apart;
     use crate::studies::study::Shown;
     use crate::studies::sweep::{command, prediction};
     use crate::subjects::SIMULATED;
@@ -130,6 +136,19 @@ mod simulating {
         /// What a sweep measured, to compare with.
         measured: Option<Vec<Row>>,
     }
+
+    /// What one process simulates, since the code under test has globals: a subject under a workload
+    /// on a machine.
+    struct Share<'a> {
+        experiment: &'a Experiment,
+        plan: &'a Plan,
+        model: &'a Model,
+        part: &'a Part,
+        subject: &'a str,
+    }
+
+    /// A row, the number of its simulated accesses, and its explanation.
+    type Made = (Row, u64, Option<String>);
 
     /// See the other build.
     ///
@@ -152,6 +171,12 @@ mod simulating {
                 all.push(prepared.with_context(context)?);
             }
         }
+        if let Some(index) = options.share {
+            let share = all.iter().flat_map(Prepared::shares).nth(index);
+            let share = share.context("there are fewer shares")?;
+            apart::print(&share.simulate(registry, options)?)?;
+            return Ok(Ending::Complete);
+        }
         for Prepared {
             experiment,
             sidecar,
@@ -161,10 +186,13 @@ mod simulating {
             Outputs::named(&options.out, &experiment.name).check(sidecar)?;
         }
         let stop = stop_on_ctrl_c()?;
+        let mut first = 0;
         for prepared in all {
+            let shares = prepared.shares().len();
             if !stop.load(Ordering::Relaxed) {
-                run(registry, prepared, options, &stop)?;
+                run(prepared, first, options, &stop)?;
             }
+            first += shares;
         }
         Ok(Ending::of(&stop))
     }
@@ -271,79 +299,139 @@ mod simulating {
         }
     }
 
-    fn run(
-        registry: &Registry,
-        prepared: Prepared,
+    /// Returns the measurements of a workload on a machine, in the order of their rows.
+    fn measurements<'a>(
+        part: &'a Part,
+        model: &Model,
         options: &Options,
-        stop: &AtomicBool,
-    ) -> Result<()> {
-        let Prepared {
-            experiment,
-            plan,
-            models,
-            mut sidecar,
-            measured,
-        } = prepared;
-        let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
-        let sweep = Sweep {
-            experiment: &experiment,
-            registry,
-            keys: &keys,
-            plan: &plan,
-            cores: &Cores::detect(),
-            made: &[],
-        };
+    ) -> impl Iterator<Item = Measurement> + use<'a> {
+        let counts = cores(model, options);
+        let all = (1..=options.rounds).flat_map(|round| part.round(round));
+        all.filter(move |of| counts.contains(&of.threads))
+    }
+
+    impl Prepared {
+        /// Returns the shares: all subjects of the first workload on the first machine, and so on.
+        fn shares(&self) -> Vec<Share<'_>> {
+            let Self {
+                experiment, plan, ..
+            } = self;
+            let of_model = |model| {
+                plan.parts.iter().flat_map(move |part| {
+                    part.subjects.iter().map(move |subject| Share {
+                        experiment,
+                        plan,
+                        model,
+                        part,
+                        subject,
+                    })
+                })
+            };
+            self.models.iter().flat_map(of_model).collect()
+        }
+    }
+
+    impl Share<'_> {
+        /// Simulates the share in this process.
+        fn simulate(&self, registry: &Registry, options: &Options) -> Result<Vec<Made>> {
+            let Self {
+                experiment,
+                plan,
+                model,
+                part,
+                subject,
+            } = *self;
+            let sweep = Sweep {
+                experiment,
+                registry,
+                keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
+                plan,
+                cores: &Cores::detect(),
+                made: &[],
+            };
+            let setting = Setting {
+                model,
+                operations: options.operations as u64,
+                slice: options.slices.map(|slice| slice as f64 * 1e3),
+                seed: options.seed,
+            };
+            let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
+            let simulated = Simulated::new(&sweep, part, &stop);
+            for measurement in measurements(part, model, options) {
+                if measurement.subject == subject {
+                    let (row, report) = simulated.simulate(&measurement, &setting)?;
+                    let explained = options.explain && measurement.round == 1;
+                    let text = explained.then(|| explanation(&row, &report));
+                    all.push((row, report.accesses, text));
+                }
+            }
+            Ok(all)
+        }
+    }
+
+    /// Simulates all shares of an experiment, of which the first has this index among those of all.
+    fn run(prepared: Prepared, first: usize, options: &Options, stop: &AtomicBool) -> Result<()> {
+        let shares = prepared.shares();
+        let all = || shares.iter().map(|of| (of.part, of.model));
+        let steps = all()
+            .map(|(part, model)| measurements(part, model, options).count() / part.subjects.len());
+        let steps: usize = steps.sum();
+        let mut sidecar = prepared.sidecar.clone();
         sidecar.run.start();
         let begun = std::time::Instant::now();
-        let (mut rows, mut accesses) = (Vec::new(), 0);
-        let steps = |part: &Part| -> usize {
-            let of = |model| cores(model, options).len() * part.subjects.len() * options.rounds;
-            models.iter().map(of).sum()
+        let mut made: Vec<VecDeque<Made>> = shares.iter().map(|_| VecDeque::new()).collect();
+        let arguments = |index: usize| {
+            let index = (first + index).to_string();
+            env::args_os()
+                .skip(1)
+                .chain(["--share".into(), index.into()])
         };
-        let steps: usize = plan.parts.iter().map(steps).sum();
         let simulated = progress::with(steps as u64, stop, |progress| {
-            for model in &models {
-                for part in &plan.parts {
-                    let simulated = Simulated::new(&sweep, part, stop);
-                    let counts = cores(model, options);
-                    let of_round = |round| part.round(round);
-                    let measurements = (1..=options.rounds).flat_map(of_round);
-                    for measurement in measurements.filter(|of| counts.contains(&of.threads)) {
-                        let what = format!("{}: {}", model.name, part.workload.describe());
-                        if progress(&what).is_break() {
-                            return Ok(());
-                        }
-                        let setting = Setting {
-                            model,
-                            operations: options.operations as u64,
-                            slice: options.slices.map(|slice| slice as f64 * 1e3),
-                            seed: options.seed,
-                        };
-                        let (row, report) = simulated.simulate(&measurement, &setting)?;
-                        accesses += report.accesses;
-                        if options.explain && measurement.round == 1 {
-                            say!("{}", explanation(&row, &report));
-                        }
+            apart::measure_all(shares.len(), arguments, |index, rows: Vec<Made>| {
+                let Share { model, part, .. } = shares[index];
+                let what = format!("{}: {}", model.name, part.workload.describe());
+                let ended = rows.iter().try_for_each(|_| progress(&what));
+                made[index].extend(rows);
+                ended
+            })
+        });
+        let (mut rows, mut accesses) = (Vec::new(), 0);
+        let mut made = made.into_iter();
+        for model in &prepared.models {
+            for part in &prepared.plan.parts {
+                let subjects = part.subjects.iter().map(String::as_str);
+                let mut made: HashMap<_, _> = subjects.zip(made.by_ref()).collect();
+                for measurement in measurements(part, model, options) {
+                    let made = made.get_mut(&*measurement.subject);
+                    if let Some((row, more, text)) = made.and_then(VecDeque::pop_front) {
+                        text.iter().for_each(|text| say!("{text}"));
+                        accesses += more;
                         rows.push(row);
                     }
                 }
             }
-            Ok(())
-        });
+        }
         let seconds = begun.elapsed().as_secs_f64();
         note!(
             "  {} in {seconds:.1} s, {} million simulated accesses per second",
             counted(rows.len(), "row"),
             (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
         );
-        if let Some(sheet) = measured.and_then(|measured| prediction::sheet(&rows, &measured)) {
+        let measured = prepared.measured.as_deref();
+        if let Some(sheet) = measured.and_then(|measured| prediction::sheet(&rows, measured)) {
             say!("\n{sheet}");
         }
         sidecar.run.rows = Some(steps);
         if rows.len() == steps {
             sidecar.run.ended = Some(machine::now());
         }
-        leave(&options.out, &experiment.name, &rows, &sidecar, simulated)
+        leave(
+            &options.out,
+            &prepared.experiment.name,
+            &rows,
+            &sidecar,
+            simulated,
+        )
     }
 
     /// Prints the table, and writes rows, description and figure.
