@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks quickly whether a change is sound: format, lints, house rules, tables and patches against
-# the code, and the unit tests of the crates that changed. scripts/test.sh checks everything, in some
-# ten minutes.
+# the code, and the unit tests of the crates that changed. scripts/test.sh checks everything, in a quarter
+# of an hour.
 #
 #   scripts/check.sh [COMMIT]   what changed since COMMIT; by default since the last commit, or, when nothing is
 #                               uncommitted, by the last commit. About a minute, once built.

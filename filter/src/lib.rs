@@ -21,8 +21,9 @@
 //!   a lower error rate for the same memory.
 //! - The number of keys is not known in advance: [`GrowingCuckooFilter`] grows without stopping
 //!   anyone, at some cost in time per call and in memory ([`growing`]).
-//! - Filling speed is what counts: striped locks fill faster (the README has the measurements).
-//!   This filter is built for lookups, and for changes by threads that get in each other's way.
+//! - One thread fills it, and speed is what counts: a filter under one mutex fills faster (the README
+//!   says where else this one loses). This filter is built for lookups, and for changes by threads
+//!   that get in each other's way.
 //! - Wrong answers are unacceptable: use a hash set.
 //!
 //! # Sizes and error rates

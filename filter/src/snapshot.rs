@@ -284,7 +284,7 @@ impl<'a, const SLOTS: usize, const BITS: usize> Snapshot<'a, SLOTS, BITS> {
     pub(crate) fn begin(table: Watched<'a, SLOTS, BITS>) -> Result<Self, SnapshotError> {
         let buckets = table.geometry().buckets();
         // Advancing a timestamp may require helping.
-        thread_id::with(|_| ())?;
+        thread_id::register()?;
         let places =
             WordArray::try_new(buckets + 1).map_err(|_| SnapshotError::OutOfMemory { buckets })?;
         let kept = Arc::new(Kept { places });

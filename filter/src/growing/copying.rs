@@ -80,7 +80,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// [`frozen_slots`](Table::frozen_slots) must be read before the next one is asked for.
     pub(super) fn superseded(&self) -> Result<Superseded<'_, S>, SnapshotError> {
         // Freezing a bucket may require helping.
-        thread_id::with(|_| ())?;
+        thread_id::register()?;
         Ok(Superseded {
             filter: self,
             last: None,

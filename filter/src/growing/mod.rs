@@ -47,7 +47,7 @@ use tables::{Member, Tables};
 ///
 /// From half a million keys on, it takes 17 to 52 bits per key (21 at eight million, 33 at ten),
 /// and half as much again while a new table takes over from the old one (twice as much while it is
-/// copied or saved, besides the copy); a small one takes up to 80. If the maximum number of keys is
+/// copied or saved, besides the copy); a small one takes up to 82. If the maximum number of keys is
 /// known, a fixed-size filter is smaller and a little faster.
 ///
 /// It accepts at least two to four copies of a key; a fixed-size filter in its default layout holds

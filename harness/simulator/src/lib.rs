@@ -42,12 +42,12 @@
 //! | bandwidth of memory and of the interconnect | lookups in tables past the caches scale too well at many cores |
 //! | clock frequency that falls as cores wake up | everything scales too well, by the same factor for all subjects |
 //! | the keys that threads read, and whatever else they do not share | tables whose keys exceed the caches are up to six times too fast |
-//! | how far a core reads ahead: as many instructions as fit its window; far if operations are short, hardly beyond one update | updates are up to two thirds too fast on two cores, probably for this reason (not tested) |
-//! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a third too slow, probably for this reason (not tested) |
+//! | how far a core reads ahead: as many instructions as fit its window; far if operations are short, hardly beyond one update | updates are up to 1.7 times as fast as measured on two cores, probably for this reason (not tested) |
+//! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a quarter too slow, probably for this reason (not tested); on few buckets they are twice too fast, which is not explained |
 //! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 0.9 to 2.1 times as fast as measured on two near cores (see below) |
 //! | two threads on a core | rows end at the number of cores |
 //! | translation of addresses | tables past the caches are too fast, most so on one core |
-//! | the order of loads and stores beyond one line | none is found wrong: cores see one order of all accesses |
+//! | the order of loads and stores beyond one line | wrong orderings go unnoticed: cores see one order of all accesses |
 //! | placement of memory on sockets | all memory is equally far |
 //! | interrupts, and the system's scheduler but for time slices | threads lose their cores less often |
 //! | mispredicted branches other than those after exchanges that fail | branches on contended values are too cheap |
@@ -86,8 +86,8 @@
 //!
 //! Measured is what `perf stat -e syscalls:sys_enter_futex,context-switches` prints of a sweep, warm-ups
 //! included, over the operations of its rows; simulated is what `harness simulate --explain` prints.
-//! Sweeps with few calls made 13 to 14 million operations per second, those with many 19 to 22; the model
-//! says 27 to 31, and 21 with that one calibration. What decides between them is not known: the
+//! Sweeps with few calls made 13 to 14 million operations per second, those with many 18 to 22; the model
+//! says 25 to 31, and 21 with that one calibration. What decides between them is not known: the
 //! hand-over was 29 ns before and after one with few. On far cores the model errs the other way: it
 //! says 0.1 to 0.8 times what was measured, in one row 1.4 times, but those cores moved meanwhile.
 //!

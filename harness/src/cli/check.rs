@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -95,12 +95,9 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     announce(entry, &settings)?;
 
     let progress = Progress::new(settings.time);
-    let watched = watch(options.patience, again(entry, &settings));
-    let report = check::run(entry.candidate(), &settings, &stop, &mut |totals| {
-        watched.store(totals.rounds, Ordering::Relaxed);
+    let report = run(entry, &settings, options.patience, &stop, &mut |totals| {
         progress.show(totals);
     });
-    watched.store(OVER, Ordering::Relaxed);
     progress.finish();
     let Report { totals, found } = report?;
 
@@ -163,15 +160,30 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// Runs a check, and hands on the totals after each round. Ends the process when a round has not
+/// ended for `patience`.
+pub(super) fn run(
+    entry: &SubjectInfo,
+    settings: &Settings,
+    patience: Duration,
+    stop: &AtomicBool,
+    each: &mut dyn FnMut(&Totals),
+) -> Result<Report> {
+    let watched = watch(patience, again(entry, settings));
+    let report = check::run(entry.candidate(), settings, stop, &mut |totals| {
+        watched.store(totals.rounds, Ordering::Relaxed);
+        each(totals);
+    });
+    watched.store(OVER, Ordering::Relaxed);
+    report
+}
+
 /// Replaces the number of finished rounds when there will be no more.
-pub(super) const OVER: u64 = u64::MAX;
+const OVER: u64 = u64::MAX;
 
 /// Ends the process when the number of finished rounds, which the caller stores, has not changed
 /// for `patience`: a thread that is stuck in a call cannot be stopped in any other way.
-pub(super) fn watch(
-    patience: Duration,
-    again: impl Fn(u64) -> String + Send + 'static,
-) -> Arc<AtomicU64> {
+fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
     let ended = Arc::new(AtomicU64::new(0));
     let watched = Arc::clone(&ended);
     thread::spawn(move || {
@@ -196,10 +208,7 @@ pub(super) fn watch(
 }
 
 /// Returns a function that formats the command line repeating the round after this many others.
-pub(super) fn again(
-    entry: &SubjectInfo,
-    settings: &Settings,
-) -> impl Fn(u64) -> String + Send + 'static {
+fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
     move |before| {

@@ -92,7 +92,7 @@ enum Command {
     ///
     /// Runs experiments/quick.toml, or with --full everything that the figures of a paper need:
     /// throughput against threads within and beyond the caches, oversubscription, latency, rivals,
-    /// load factor, hits, skew, sizes, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
+    /// load factor, hits, skew, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
     /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html.
     Reproduce {
         /// Run for a few minutes on two cores; the default.

@@ -9,7 +9,7 @@ use check::perturbation;
 use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 use clap::{Args, value_parser};
 
-use super::check::{OVER, again, tell, threads, watch};
+use super::check::{run, tell, threads};
 use crate::machine::{self, Source};
 use crate::results::file::Writer;
 use crate::results::rows::{Record, read};
@@ -118,11 +118,7 @@ impl Piece<'_> {
     fn run(&self, time: Duration, commit: &str, stop: &AtomicBool) -> Result<Option<Row>> {
         let settings = self.settings(time);
         let (started, begun) = (machine::now(), Instant::now());
-        let watched = watch(PATIENCE, again(self.entry, &settings));
-        let report = check::run(self.entry.candidate(), &settings, stop, &mut |totals| {
-            watched.store(totals.rounds, Ordering::Relaxed);
-        });
-        watched.store(OVER, Ordering::Relaxed);
+        let report = run(self.entry, &settings, PATIENCE, stop, &mut |_| ());
         let Report { totals, found } = report.with_context(|| {
             let seed = settings.seed;
             format!(

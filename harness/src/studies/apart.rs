@@ -90,8 +90,15 @@ fn rows<R: DeserializeOwned>(
         .output()
         .context("cannot start a process for the measurement")?;
     let told = String::from_utf8_lossy(&output.stderr);
-    let message = told.split_once("error: ").map_or(&*told, |(_, of)| of);
-    ensure!(output.status.success(), "{}", message.trim());
+    let (_, message) = told.split_once("error: ").unwrap_or(("", &told));
+    ensure!(
+        output.status.success(),
+        "{}",
+        match message.trim() {
+            "" => format!("a process for measurements ended early: {}", output.status),
+            message => message.to_owned(),
+        }
+    );
     let mut csv = csv::ReaderBuilder::new()
         .has_headers(false)
         .from_reader(&*output.stdout);

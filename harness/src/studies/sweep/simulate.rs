@@ -369,7 +369,7 @@ mod simulating {
         }
     }
 
-    /// Simulates all shares of an experiment, of which the first has this index among those of all.
+    /// Simulates an experiment. `first` is the index of its first share among those of all experiments.
     fn run(prepared: Prepared, first: usize, options: &Options, stop: &AtomicBool) -> Result<()> {
         let shares = prepared.shares();
         let all = || shares.iter().map(|of| (of.part, of.model));
@@ -381,10 +381,11 @@ mod simulating {
         let begun = std::time::Instant::now();
         let mut made: Vec<VecDeque<Made>> = shares.iter().map(|_| VecDeque::new()).collect();
         let arguments = |index: usize| {
-            let index = (first + index).to_string();
-            env::args_os()
-                .skip(1)
-                .chain(["--share".into(), index.into()])
+            let mut arguments: Vec<_> = env::args_os().skip(1).collect();
+            let share = format!("--share={}", first + index);
+            // After the name of the command.
+            arguments.insert(1, share.into());
+            arguments
         };
         let simulated = progress::with(steps as u64, stop, |progress| {
             apart::measure_all(shares.len(), arguments, |index, rows: Vec<Made>| {
