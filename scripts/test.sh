@@ -2,7 +2,7 @@
 # Runs every check: format, lints, rules of the house, docs, tests, the model checker, and the planted
 # bugs that it must catch. Needs Rust (with rustfmt and clippy) and git, nothing else.
 #
-#   scripts/test.sh             everything, some ten minutes on two cores
+#   scripts/test.sh             everything, up to 25 minutes on two cores
 #   scripts/test.sh STEP ...    some steps of it: lints, docs, tests, models, planted
 #
 # There are two builds to run: one with all features, and one for the model checker.
