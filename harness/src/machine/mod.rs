@@ -2,6 +2,7 @@
 //!
 //! Descriptions hold no host name, no user name and no directory: of every path only the file name.
 
+pub(crate) mod hand_over;
 pub mod pinning;
 mod source;
 pub mod topology;

@@ -15,7 +15,7 @@ use crate::results::statistics::Axis;
 use crate::wording::counted;
 
 /// Columns that older files lack; a missing value is read as 0, or as no text.
-const LATER_COLUMNS: [&str; 20] = [
+const LATER_COLUMNS: [&str; 21] = [
     "frozen",
     "hit",
     "skew",
@@ -36,6 +36,7 @@ const LATER_COLUMNS: [&str; 20] = [
     "remove_p99_ns",
     "remove_p999_ns",
     "simulated",
+    "hand_over_ns",
 ];
 
 impl Row {

@@ -118,6 +118,12 @@ columns! {
     /// Name of the machine model by which this was predicted; empty if it was measured.
     #[serde(default)]
     simulated: String,
+    /// Time in ns until one core has a line that another one has written, between the cores of the first
+    /// two threads: the mean of just before and just after, or that of the model. It differs from row to
+    /// row where a hypervisor moves the cores. 0 if there was one thread, some were frozen, or they were
+    /// not pinned.
+    #[serde(default)]
+    hand_over_ns: f64,
 }
 
 impl Record for Row {
@@ -151,6 +157,7 @@ impl Record for Row {
             ("offered_mops", self.offered_mops),
             ("offered", self.offered),
             ("chained_ns", self.chained_ns),
+            ("hand_over_ns", self.hand_over_ns),
         ] {
             ensure!(
                 value.is_finite() && value >= 0.0,

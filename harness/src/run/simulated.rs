@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, ensure};
 use simulator::{Body, Core, Limits, Model, Options, Report};
 
+use crate::results::median::median;
 use crate::results::record::Row;
 use crate::run::bench::{Bench, Sweep, Table};
 use crate::run::plan::{Measurement, Part};
@@ -43,6 +44,8 @@ pub struct Simulated<'a> {
     sweep: Sweep<'a>,
     bench: Bench<'a>,
     keys: Rc<Keys>,
+    /// What one thread was measured to do, under this workload with these keys, if anything.
+    alone: &'a [Row],
     /// Compute times of an access by subject and machine, once they are known.
     compute: RefCell<HashMap<(String, String), f64>>,
 }
@@ -55,14 +58,21 @@ struct Shared {
 }
 
 impl<'a> Simulated<'a> {
-    /// Draws the keys of a workload.
-    pub fn new(sweep: &Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Self {
+    /// Draws the keys of a workload. Rows of one thread in `measured` are preferred to the times of the
+    /// machine's file: they are of tables of this size, and of the same hour as the other rows.
+    pub fn new(
+        sweep: &Sweep<'a>,
+        part: &'a Part,
+        measured: &'a [Row],
+        stop: &'a AtomicBool,
+    ) -> Self {
         let bench = Bench::new(sweep, &part.workload, stop);
         let keys = bench.looked_up.as_ref().unwrap_or(sweep.keys.keys());
         Self {
             sweep: *sweep,
             keys: Rc::new(keys.clone()),
             bench,
+            alone: measured,
             compute: RefCell::default(),
         }
     }
@@ -74,18 +84,6 @@ impl<'a> Simulated<'a> {
         if let Some(known) = self.compute.borrow().get(&key) {
             return Ok(*known);
         }
-        let alone = alone(model, &measurement.subject, &measurement.workload)?;
-        let (keys, stop) = (KeySource::generated(ALONE_KEYS, 1), AtomicBool::new(false));
-        let sweep = Sweep {
-            keys: &keys,
-            ..self.sweep
-        };
-        let part = Part {
-            workload: measurement.workload.clone(),
-            subjects: Vec::new(),
-            points: Vec::new(),
-            seed: 0,
-        };
         let one = Measurement {
             threads: 1,
             ..measurement.clone()
@@ -96,7 +94,12 @@ impl<'a> Simulated<'a> {
             slice: None,
             seed: 1,
         };
-        let (_, report) = Simulated::new(&sweep, &part, &stop).run(&one, &setting, 0.0)?;
+        let (alone, report) = if let Some(measured) = self.measured(&one) {
+            (measured, self.run(&one, &setting, 0.0)?.1)
+        } else {
+            let alone = alone(model, &measurement.subject, &measurement.workload)?;
+            (alone, self.with_small_table(&one, &setting)?)
+        };
         let Report {
             counts, operations, ..
         } = report;
@@ -105,6 +108,36 @@ impl<'a> Simulated<'a> {
         let compute = (alone - charged).max(0.0) / accesses.max(1.0);
         self.compute.borrow_mut().insert(key, compute);
         Ok(compute)
+    }
+
+    /// Returns the time that an operation of one thread was measured to take, in ns: the median, as of what
+    /// is predicted from it.
+    fn measured(&self, one: &Measurement) -> Option<f64> {
+        let (keys, workload) = (self.sweep.keys.residents() as u64, &one.workload);
+        let is_it = |row: &&Row| {
+            (row.threads, row.keys, &row.subject) == (1, keys, &one.subject)
+                && (row.workload == workload.label() && row.load_factor == workload.load())
+        };
+        let rows = self.alone.iter().filter(is_it);
+        let mut times: Vec<_> = rows.map(|row| 1e3 / row.mops).collect();
+        (!times.is_empty()).then(|| median(&mut times))
+    }
+
+    /// Simulates one thread at no compute time, with a table in its own caches.
+    fn with_small_table(&self, one: &Measurement, setting: &Setting) -> Result<Report> {
+        let (keys, stop) = (KeySource::generated(ALONE_KEYS, 1), AtomicBool::new(false));
+        let sweep = Sweep {
+            keys: &keys,
+            ..self.sweep
+        };
+        let part = Part {
+            workload: one.workload.clone(),
+            subjects: Vec::new(),
+            points: Vec::new(),
+            seed: 0,
+        };
+        let (_, report) = Simulated::new(&sweep, &part, &[], &stop).run(one, setting, 0.0)?;
+        Ok(report)
     }
 
     /// Simulates a measurement. Returns its row, and what was observed of its accesses.
@@ -174,6 +207,11 @@ impl<'a> Simulated<'a> {
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),
+            hand_over_ns: if measurement.threads > 1 && model.cores() > 1 {
+                model.between(0, 1)
+            } else {
+                0.0
+            },
             oversubscribed: measurement.threads > model.cores(),
             ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
         };
@@ -329,7 +367,7 @@ mod tests {
                 seed: 1,
             };
             for measurement in part.round(1) {
-                let simulated = Simulated::new(&sweep, part, &stop);
+                let simulated = Simulated::new(&sweep, part, &[], &stop);
                 let (row, report) = simulate(&simulated, &measurement, &setting)?;
                 assert!(report.counts.loads > 0, "{row:?} was not observed");
                 rows.push((row, report));

@@ -5,6 +5,7 @@
 //! explains the fields); each makes a line of the table for every workload and every number of
 //! threads that it names.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -23,7 +24,7 @@ use crate::show::outputs;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::{Run, Sidecar};
 use crate::studies::study::Shown;
-use crate::wording::counted;
+use crate::wording::{counted, large};
 
 /// Name of the files.
 const NAME: &str = "targets";
@@ -97,6 +98,17 @@ pub enum TargetVerdict {
     NotMeasured,
 }
 
+impl TargetVerdict {
+    /// All of them, the best first.
+    const ALL: [Self; 5] = [
+        Self::Reached,
+        Self::Enough,
+        Self::Short,
+        Self::TooFewRounds,
+        Self::NotMeasured,
+    ];
+}
+
 impl Target {
     fn lines(&self, experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
         let workloads = (experiment.workloads.iter()).filter(|workload| self.is_of(workload));
@@ -158,6 +170,16 @@ pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
 }
 
 impl Row {
+    /// Returns the subject and what it is compared with.
+    fn pair(&self) -> (&str, &str) {
+        (&self.subject, &self.against)
+    }
+
+    /// Returns the ratio as a share of the least it should be; 0 if it was not measured.
+    fn share(&self) -> f64 {
+        self.measured.unwrap_or_default() / self.at_least
+    }
+
     /// Formats the ratio, if there is one.
     fn measured(&self) -> Option<String> {
         let (measured, low, high) = (self.measured?, self.low?, self.high?);
@@ -212,19 +234,14 @@ impl Shown for Row {
             ]
         };
         let lines = rows.iter().map(line).collect();
-        let with = |verdict| rows.iter().filter(|row| row.compared() == verdict).count();
         let mut notes = vec![format!(
             "Ratios are taken within rounds: median over the rounds [{INTERVAL}]; the median decides."
         )];
         notes.extend(marks.explained());
         notes.push(format!(
-            "Of {} targets {} reach their aim, {} are enough, {} fall short, {} were not measured, {} have too few rounds.",
-            rows.len(),
-            with(TargetVerdict::Reached),
-            with(TargetVerdict::Enough),
-            with(TargetVerdict::Short),
-            with(TargetVerdict::NotMeasured),
-            with(TargetVerdict::TooFewRounds),
+            "Of {}: {}.",
+            counted(rows.len(), "target"),
+            tally(rows)
         ));
         Some(Sheet {
             lead: "Throughput of a subject over that of another, or over its own at another number of threads.".into(),
@@ -234,9 +251,50 @@ impl Shown for Row {
         })
     }
 
-    fn story(_: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
-        Story::default()
+    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
+        let mut pairs: Vec<_> = rows.iter().map(Row::pair).collect();
+        let mut seen = BTreeSet::new();
+        pairs.retain(|pair| seen.insert(*pair));
+        let sentence = |pair: &(&str, &str)| {
+            let rows: Vec<_> = rows.iter().filter(|row| row.pair() == *pair).collect();
+            let furthest = rows
+                .iter()
+                .filter(|row| row.compared() == TargetVerdict::Short)
+                .min_by(|a, b| a.share().total_cmp(&b.share()));
+            let furthest = furthest.map_or_else(String::new, |row| {
+                format!(
+                    "; furthest from it: {} of {} ({}, {}, {})",
+                    row.measured().unwrap_or_default(),
+                    row.at_least,
+                    row.work,
+                    large(row.keys as u64, "key"),
+                    counted(row.threads, "thread"),
+                )
+            });
+            format!(
+                "{} over {}, of {}: {}{furthest}.",
+                pair.0,
+                pair.1,
+                counted(rows.len(), "target"),
+                tally(rows.iter().copied()),
+            )
+        };
+        Story {
+            sentences: pairs.iter().map(sentence).collect(),
+            ..Story::default()
+        }
     }
+}
+
+/// Counts the rows of each verdict that there is.
+fn tally<'a>(rows: impl IntoIterator<Item = &'a Row> + Clone) -> String {
+    let of_verdict = |verdict: TargetVerdict| {
+        let rows = rows.clone().into_iter();
+        let count = rows.filter(|row| row.compared() == verdict).count();
+        (count > 0).then(|| format!("{verdict} {count}"))
+    };
+    let all = TargetVerdict::ALL.into_iter().filter_map(of_verdict);
+    all.collect::<Vec<_>>().join(", ")
 }
 
 /// Writes these rows of experiments that were measured just now, with a description.
@@ -380,9 +438,18 @@ mod tests {
         );
         assert_eq!(line("key absent", "roofline")[7..], ["–", "not measured"]);
         assert!(
-            table
-                .contains("Of 3 targets 1 reach their aim, 0 are enough, 1 fall short, 1 were not"),
+            table.contains("Of 3 targets: aim reached 1, FALLS SHORT 1, not measured 1."),
             "{table}"
+        );
+        let lines = lines(&Experiment::parse(GOOD).unwrap(), &rows);
+        let story = Judge::of_page(|judge| Row::story(&lines, None, judge));
+        assert_eq!(
+            story.sentences,
+            [
+                "lock-free over roofline, of 2 targets: aim reached 1, not measured 1.",
+                "lock-free over itself at 1 thread, of 1 target: FALLS SHORT 1; furthest from it: \
+                 0.80 [0.80–0.80] of 1.7 (Lookup, key present (load factor 0.92), 60,000 keys, 2 threads)."
+            ]
         );
     }
 

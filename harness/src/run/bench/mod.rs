@@ -32,6 +32,7 @@ use rand::seq::SliceRandom;
 use subject::SLOTS_PER_BUCKET;
 
 use crate::experiment::Experiment;
+use crate::machine::hand_over::hand_over;
 use crate::machine::pinning::Cores;
 use crate::results::record::Row;
 use crate::run::plan::{Measurement, Part, Plan};
@@ -145,6 +146,7 @@ impl<'a> Bench<'a> {
                 return Ok(None);
             }
         }
+        let before = self.hand_over(measurement);
         let Some(mut row) = self.measure_once(measurement)? else {
             return Ok(None);
         };
@@ -158,10 +160,22 @@ impl<'a> Bench<'a> {
             row.seconds += again.seconds;
         }
         row.mops = row.operations as f64 / row.seconds / 1e6;
+        if row.pinned {
+            row.hand_over_ns = f64::midpoint(before, self.hand_over(measurement));
+        }
         if measurement.offered == 0.0 {
             self.saturation.insert(place, (row.round, row.mops));
         }
         Ok(Some(row))
+    }
+
+    /// Returns how long a line takes between the cores of the first two threads, in ns; 0 if that does not
+    /// matter.
+    fn hand_over(&self, measurement: &Measurement) -> f64 {
+        if measurement.threads < 2 || measurement.frozen > 0 || self.cores.count() < 2 {
+            return 0.0;
+        }
+        hand_over(self.cores, [0, 1], 5)
     }
 
     /// Returns the rate at which operations are due, of all threads together, in million per second;

@@ -15,6 +15,7 @@ use sysinfo::System;
 
 use crate::experiment::Experiment;
 use crate::machine::Machine;
+use crate::machine::hand_over::hand_over;
 use crate::machine::pinning::Cores;
 use crate::results::median::median;
 use crate::run::ending::Ending;
@@ -125,7 +126,7 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
     let mut pairs = Vec::new();
     for one in 0..count {
         for other in one + 1..count {
-            let ns = probes::hand_over(cores, [one, other]);
+            let ns = hand_over(cores, [one, other], probes::TIMES);
             note!("  cores {one} and {other}: {ns:.1} ns");
             pairs.push(ns);
         }
@@ -143,12 +144,12 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
     // Half of the words were last written by the other core.
-    let half = hand_over / 2.0;
+    let half = 0.5;
     let exchanges = half / probes::shared_updates(cores, small, Update::Exchange);
     let both = probes::shared_updates(cores, small, Update::LoadThenExchange);
     let upgrades = half / (both - half / clamped(loads));
     // Exchanges that a core makes for one hand-over, the first of which comes with it.
-    let in_a_row = hand_over / probes::contended_exchange(cores);
+    let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
     let [wake, awake] = probes::wake(cores);

@@ -2,7 +2,7 @@
 
 use std::hint::{self, black_box};
 use std::sync::Condvar;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -11,11 +11,12 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
+use crate::machine::hand_over::{each, hand_over, on_both};
 use crate::machine::pinning::Cores;
 use crate::results::median::median;
 
 /// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
-const TIMES: usize = 40;
+pub(super) const TIMES: usize = 40;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -31,57 +32,19 @@ fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
 const STEPS_TOGETHER: usize = 4_000_000;
 const TIMES_TOGETHER: usize = 7;
 
-fn repeated_together(measure: impl FnMut(usize) -> f64) -> f64 {
-    median(&mut (0..TIMES_TOGETHER).map(measure).collect::<Vec<_>>())
+/// Returns what two cores take as a share of the hand-over just before and after. The cores of a
+/// virtual machine may move: the median leaves out where they did.
+fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
+    let hand_over = || hand_over(cores, [0, 1], 5);
+    let share = |_| {
+        let (before, taken) = (hand_over(), measure());
+        taken / f64::midpoint(before, hand_over())
+    };
+    median(&mut (0..TIMES_TOGETHER).map(share).collect::<Vec<_>>())
 }
 
 /// Steps between two looks at whether another thread has stopped.
 const AT_A_TIME: usize = 200;
-
-/// Returns the nanoseconds that each of so many calls takes.
-fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
-    let start = Instant::now();
-    (0..times).for_each(&mut action);
-    start.elapsed().as_secs_f64() * 1e9 / times as f64
-}
-
-/// Runs `action` on two cores, numbered 0 and 1, from the same moment on. Returns the average of
-/// what they return.
-fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync) -> f64 {
-    let ready = AtomicUsize::new(0);
-    let run = |number: usize| {
-        cores.pin(pair[number]);
-        // They do not sleep: a sleeper would begin late, and find that the other one is done. But they
-        // give the core away: with real-time priority, one that spun would keep the other from ever
-        // leaving the core on which both are made. SeqCst: nothing is timed before both have seen it.
-        ready.fetch_add(1, Ordering::SeqCst);
-        while ready.load(Ordering::SeqCst) < 2 {
-            thread::yield_now();
-        }
-        action(number)
-    };
-    thread::scope(|scope| {
-        let threads = [0, 1].map(|number| scope.spawn(move || run(number)));
-        let results = threads.map(|thread| thread.join().expect("a probe does not panic"));
-        (results[0] + results[1]) / 2.0
-    })
-}
-
-/// How long it takes until a core sees what another one has exchanged.
-pub(super) fn hand_over(cores: &Cores, pair: [usize; 2]) -> f64 {
-    const TRIPS: usize = 2_000;
-    repeated(|_| {
-        let ball = CachePadded::new(AtomicU64::new(0));
-        on_both(cores, pair, |me| {
-            let (from, to) = (me as u64, 1 - me as u64);
-            let exchange = || {
-                // All orderings of these probes: nothing else is published.
-                (ball.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)).is_ok()
-            };
-            each(TRIPS, |_| while !exchange() {}) / 2.0
-        })
-    })
-}
 
 /// How long a load takes whose address depends on the one before, in a table of this size.
 pub(super) fn dependent_loads(bytes: usize) -> f64 {
@@ -129,7 +92,8 @@ pub(super) enum Update {
     LoadThenExchange,
 }
 
-/// How much longer an update of a random word takes when two threads do it instead of one.
+/// How much longer an update of a random word takes when two threads do it instead of one, as a share
+/// of a hand-over.
 pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64 {
     let table: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
     let run = |me: usize, steps: usize| {
@@ -151,7 +115,9 @@ pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64
     cores.pin(0);
     run(0, STEPS_TOGETHER);
     let alone = repeated(|_| run(0, STEPS_TOGETHER / 100));
-    repeated_together(|_| on_both(cores, [0, 1], |me| run(me, STEPS_TOGETHER))) - alone
+    share_of_hand_over(cores, || {
+        on_both(cores, [0, 1], |me| run(me, STEPS_TOGETHER)) - alone
+    })
 }
 
 /// How long an exchange of a word in the nearest cache takes, by one core.
@@ -164,11 +130,11 @@ pub(super) fn exchange() -> f64 {
     })
 }
 
-/// How long an exchange of one word takes, on average, when two cores do nothing else. Each stops when
-/// the other does: one that goes on alone is no longer disturbed.
+/// How long an exchange of one word takes, on average, when two cores do nothing else, as a share of a
+/// hand-over. Each stops when the other does: one that goes on alone is no longer disturbed.
 pub(super) fn contended_exchange(cores: &Cores) -> f64 {
     let word = CachePadded::new(AtomicU64::new(0));
-    repeated_together(|_| {
+    share_of_hand_over(cores, || {
         let stop = CachePadded::new(AtomicBool::new(false));
         on_both(cores, [0, 1], |_| {
             let (start, mut done) = (Instant::now(), 0);
@@ -180,8 +146,8 @@ pub(super) fn contended_exchange(cores: &Cores) -> f64 {
             }
             stop.store(true, Ordering::Relaxed);
             start.elapsed().as_secs_f64() * 1e9 / done as f64
-        })
-    }) / 2.0
+        }) / 2.0
+    })
 }
 
 /// How long a pause instruction takes.

@@ -5,6 +5,25 @@ use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::summary::Summary;
 use crate::show::sheet::Sheet;
+use crate::wording::counted;
+
+/// A measurement is compared with a prediction only if hand-overs took at most this many times as long
+/// with one as with the other: latencies are what predictions are made from, and where a hypervisor moves
+/// the cores they change fourfold from one second to the next.
+const ALIKE: f64 = 1.25;
+
+/// Returns the measurements that predictions are compared with, and how many are left out.
+fn comparable(predicted: &[Row], measured: &[Row]) -> (Vec<Row>, usize) {
+    let of = predicted.iter().map(|row| row.hand_over_ns);
+    let model = of.fold(0.0, f64::max);
+    let is_like = |row: &&Row| {
+        let ratio = row.hand_over_ns / model;
+        row.hand_over_ns == 0.0 || model == 0.0 || (1.0 / ALIKE..=ALIKE).contains(&ratio)
+    };
+    let alike: Vec<Row> = measured.iter().filter(is_like).cloned().collect();
+    let left_out = measured.len() - alike.len();
+    (alike, left_out)
+}
 
 /// One subject in one case at one place, predicted and measured.
 struct Pair<'a> {
@@ -56,8 +75,9 @@ fn pairs<'a>(
 /// Returns a table with a line for each subject: the least, median and greatest ratio of what was
 /// predicted to what was measured. `None` if nothing was both.
 pub(super) fn by_subject(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
+    let (measured, left_out) = comparable(predicted, measured);
     let [predictions, measurements] =
-        [predicted, measured].map(|rows| Results::along(Axis::Threads, rows));
+        [predicted, &measured].map(|rows| Results::along(Axis::Threads, rows));
     let cases = measurements.cases();
     let pairs = pairs(&predictions, &measurements, &cases);
     let line = |subject: &str| {
@@ -82,7 +102,7 @@ pub(super) fn by_subject(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
             .into_iter()
             .filter_map(line)
             .collect(),
-        notes: notes(&pairs),
+        notes: notes(&pairs, left_out),
     })
 }
 
@@ -93,8 +113,9 @@ pub(super) fn by_subject(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
     allow(dead_code, reason = "`simulate` prints it")
 )]
 pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
+    let (measured, left_out) = comparable(predicted, measured);
     let [predictions, measurements] =
-        [predicted, measured].map(|rows| Results::along(Axis::Threads, rows));
+        [predicted, &measured].map(|rows| Results::along(Axis::Threads, rows));
     let cases = measurements.cases();
     let pairs = pairs(&predictions, &measurements, &cases);
     let keys = measured.first()?.keys;
@@ -125,12 +146,12 @@ pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
         ),
         header: header.map(str::to_owned).into(),
         lines: pairs.iter().map(line).collect(),
-        notes: notes(&pairs),
+        notes: notes(&pairs, left_out),
     })
 }
 
 /// Summarises the errors, and counts the subjects that are in the wrong order.
-fn notes(pairs: &[Pair]) -> Vec<String> {
+fn notes(pairs: &[Pair], left_out: usize) -> Vec<String> {
     let mut errors: Vec<f64> = pairs
         .iter()
         .map(|pair| 100.0 * (pair.ratio() - 1.0).abs())
@@ -148,12 +169,20 @@ fn notes(pairs: &[Pair]) -> Vec<String> {
             }
         }
     }
-    vec![format!(
+    let mut notes = vec![format!(
         "{} rows; the error is {:.0} % in the median and {most:.0} % at most. Of {decided} pairs of subjects whose \
          measured intervals do not overlap, {wrong} are predicted in the wrong order.",
         pairs.len(),
         median(&mut errors)
-    )]
+    )];
+    if left_out > 0 {
+        notes.push(format!(
+            "Left out: {}, before or after which hand-overs took more than {ALIKE} times as long as predicted \
+             from, or less than 1 / {ALIKE}.",
+            counted(left_out, "measurement")
+        ));
+    }
+    notes
 }
 
 #[cfg(test)]
@@ -196,6 +225,27 @@ mod tests {
         let short = by_subject(&predicted, &measured).unwrap();
         assert_eq!(short.lines[1], ["b", "1", "1.50", "1.50", "1.50"]);
         assert_eq!((short.lines.len(), short.notes), (3, sheet.notes));
+    }
+
+    #[test]
+    fn measurements_of_cores_at_another_distance_are_left_out() {
+        let at = |row: Row, hand_over_ns| Row {
+            hand_over_ns,
+            ..row
+        };
+        let measured = [
+            at(sample("a", "insert", 2, 1, 10.0), 27.0),
+            at(sample("a", "insert", 2, 2, 10.0), 24.0),
+            at(sample("a", "insert", 2, 3, 2.0), 119.0),
+            at(sample("a", "insert", 2, 4, 2.0), 10.0),
+        ];
+        let predicted = [at(simulated("a", 11.0), 26.0)];
+        let sheet = by_subject(&predicted, &measured).unwrap();
+        assert_eq!(sheet.lines[0], ["a", "1", "1.10", "1.10", "1.10"]);
+        assert!(sheet.notes[1].starts_with("Left out: 2 measurements,"));
+        // Files of before that column are taken as they are.
+        let unknown = measured.map(|row| at(row, 0.0));
+        assert_eq!(by_subject(&predicted, &unknown).unwrap().notes.len(), 1);
     }
 
     #[test]

@@ -62,7 +62,9 @@ pub struct Options {
     vary_assumed: bool,
     /// Also compare with what `sweep` measured: the NAME.csv of this directory.
     ///
-    /// Prints predicted and measured throughput, their ratio and a summary of the errors.
+    /// Prints predicted and measured throughput, their ratio and a summary of the errors. Where it has
+    /// rows of one thread, these are what an operation takes on one thread, not the times in the file of
+    /// the machine.
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
     /// Directory of the results, created if need be.
@@ -145,6 +147,7 @@ mod simulating {
         model: &'a Model,
         part: &'a Part,
         subject: &'a str,
+        measured: &'a [Row],
     }
 
     /// A row, the number of its simulated accesses, and its explanation.
@@ -251,13 +254,19 @@ mod simulating {
         let keys = KeySource::generated(0, experiment.seed);
         let mut sidecar = command::describe(registry, &experiment, &keys, &Cores::detect())?;
         sidecar.run.pinning = "one simulated core for each thread".into();
+        let has_one_thread = measured.iter().flatten().any(|row| row.threads == 1);
+        let alone = if has_one_thread {
+            "; times of one thread from the results it is compared with"
+        } else {
+            ""
+        };
         let mut described = toml::Table::new();
         for model in models {
             let assumed = match &model.assumed[..] {
                 [] => String::new(),
                 assumed => format!(" (assumed: {})", assumed.join(", ")),
             };
-            let line = format!("{}: {}{assumed}", model.name, model.description);
+            let line = format!("{}: {}{assumed}{alone}", model.name, model.description);
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
@@ -324,6 +333,7 @@ mod simulating {
                         model,
                         part,
                         subject,
+                        measured: self.measured.as_deref().unwrap_or_default(),
                     })
                 })
             };
@@ -340,6 +350,7 @@ mod simulating {
                 model,
                 part,
                 subject,
+                measured,
             } = *self;
             let sweep = Sweep {
                 experiment,
@@ -356,7 +367,7 @@ mod simulating {
                 seed: options.seed,
             };
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-            let simulated = Simulated::new(&sweep, part, &stop);
+            let simulated = Simulated::new(&sweep, part, measured, &stop);
             for measurement in measurements(part, model, options) {
                 if measurement.subject == subject {
                     let (row, report) = simulated.simulate(&measurement, &setting)?;

@@ -1,0 +1,61 @@
+//! How long a cache line takes from one core to another.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use crossbeam_utils::CachePadded;
+
+use super::pinning::Cores;
+
+/// Returns the nanoseconds that each of so many calls takes.
+pub(crate) fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
+    let start = Instant::now();
+    (0..times).for_each(&mut action);
+    start.elapsed().as_secs_f64() * 1e9 / times as f64
+}
+
+/// Runs `action` on two cores, numbered 0 and 1, from the same moment on. Returns the average of
+/// what they return.
+pub(crate) fn on_both(
+    cores: &Cores,
+    pair: [usize; 2],
+    action: impl Fn(usize) -> f64 + Sync,
+) -> f64 {
+    let ready = AtomicUsize::new(0);
+    let run = |number: usize| {
+        cores.pin(pair[number]);
+        // They do not sleep: a sleeper would begin late, and find that the other one is done. But they
+        // give the core away: with real-time priority, one that spun would keep the other from ever
+        // leaving the core on which both are made. SeqCst: nothing is timed before both have seen it.
+        ready.fetch_add(1, Ordering::SeqCst);
+        while ready.load(Ordering::SeqCst) < 2 {
+            thread::yield_now();
+        }
+        action(number)
+    };
+    thread::scope(|scope| {
+        let threads = [0, 1].map(|number| scope.spawn(move || run(number)));
+        let results = threads.map(|thread| thread.join().expect("a probe does not panic"));
+        (results[0] + results[1]) / 2.0
+    })
+}
+
+/// Returns how long it takes until a core sees what another one has exchanged, in ns: the least of so
+/// many measurements, each of which takes less than a millisecond. Whatever else the machine does
+/// only adds to it.
+pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
+    const TRIPS: usize = 2_000;
+    let measure = |_| {
+        let ball = CachePadded::new(AtomicU64::new(0));
+        on_both(cores, pair, |me| {
+            let (from, to) = (me as u64, 1 - me as u64);
+            let exchange = || {
+                // AcqRel pairs with itself on the other core: nothing else is published.
+                (ball.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)).is_ok()
+            };
+            each(TRIPS, |_| while !exchange() {}) / 2.0
+        })
+    };
+    (0..times).map(measure).fold(f64::INFINITY, f64::min)
+}
