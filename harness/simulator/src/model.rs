@@ -254,6 +254,25 @@ impl Model {
         }
     }
 
+    /// Sets the hand-over latency between any two cores, if it is the same for all of them. Returns
+    /// whether it is.
+    pub fn set_hand_over(&mut self, ns: f64) -> bool {
+        let HandOver {
+            group,
+            socket,
+            other_socket,
+        } = self.hand_over;
+        let is_one = group == socket && socket == other_socket;
+        if is_one {
+            self.hand_over = HandOver {
+                group: ns,
+                socket: ns,
+                other_socket: ns,
+            };
+        }
+        is_one
+    }
+
     /// Returns the number of the last-level cache of a core.
     pub(crate) fn llc_of(&self, core: usize) -> usize {
         if self.llc_of_group {

@@ -8,6 +8,10 @@ use crossbeam_utils::CachePadded;
 
 use super::pinning::Cores;
 
+/// Hand-overs are alike if one takes at most this many times as long as the other. Where a hypervisor
+/// moves the cores, they change fourfold from one second to the next.
+pub(crate) const ALIKE: f64 = 1.25;
+
 /// Returns the nanoseconds that each of so many calls takes.
 pub(crate) fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
     let start = Instant::now();

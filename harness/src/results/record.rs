@@ -118,10 +118,9 @@ columns! {
     /// Name of the machine model by which this was predicted; empty if it was measured.
     #[serde(default)]
     simulated: String,
-    /// Time in ns until one core has a line that another one has written, between the cores of the first
-    /// two threads: the mean of just before and just after, or that of the model. It differs from row to
-    /// row where a hypervisor moves the cores. 0 if there was one thread, some were frozen, or they were
-    /// not pinned.
+    /// Time in ns until one core has a line that another one has written, between the first two cores:
+    /// the mean of just before and just after, or that of the model. It differs from row to row where a
+    /// hypervisor moves the cores. 0 if threads were frozen or not pinned, or there is one core.
     #[serde(default)]
     hand_over_ns: f64,
 }

@@ -207,7 +207,7 @@ impl<'a> Simulated<'a> {
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),
-            hand_over_ns: if measurement.threads > 1 && model.cores() > 1 {
+            hand_over_ns: if model.cores() > 1 {
                 model.between(0, 1)
             } else {
                 0.0

@@ -169,10 +169,9 @@ impl<'a> Bench<'a> {
         Ok(Some(row))
     }
 
-    /// Returns how long a line takes between the cores of the first two threads, in ns; 0 if that does not
-    /// matter.
+    /// Returns how long a line takes between the first two cores, in ns; 0 if it cannot be measured.
     fn hand_over(&self, measurement: &Measurement) -> f64 {
-        if measurement.threads < 2 || measurement.frozen > 0 || self.cores.count() < 2 {
+        if measurement.frozen > 0 || self.cores.count() < 2 {
             return 0.0;
         }
         hand_over(self.cores, [0, 1], 5)

@@ -1,5 +1,6 @@
 //! Compares what was predicted with what was measured.
 
+use crate::machine::hand_over::ALIKE;
 use crate::results::median::median;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
@@ -7,20 +8,32 @@ use crate::results::summary::Summary;
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 
-/// A measurement is compared with a prediction only if hand-overs took at most this many times as long
-/// with one as with the other: latencies are what predictions are made from, and where a hypervisor moves
-/// the cores they change fourfold from one second to the next.
-const ALIKE: f64 = 1.25;
+/// Returns the hand-over between two cores with which most rows of more than one thread were measured:
+/// the median, in ns. `None` if there are none of which it is known.
+#[cfg_attr(
+    not(feature = "simulation"),
+    allow(dead_code, reason = "`simulate` predicts from it")
+)]
+pub(super) fn hand_over(measured: &[Row]) -> Option<f64> {
+    let known = (measured.iter()).filter(|row| row.threads > 1 && row.hand_over_ns > 0.0);
+    let mut known: Vec<_> = known.map(|row| row.hand_over_ns).collect();
+    (!known.is_empty()).then(|| median(&mut known))
+}
+
+/// Returns the rows that were measured while hand-overs took about as long as this, or of which it is not
+/// known: a prediction is made from that latency.
+pub(super) fn alike(measured: &[Row], hand_over_ns: f64) -> Vec<Row> {
+    let is_alike = |row: &&Row| {
+        let ratio = row.hand_over_ns / hand_over_ns;
+        row.hand_over_ns == 0.0 || hand_over_ns == 0.0 || (1.0 / ALIKE..=ALIKE).contains(&ratio)
+    };
+    measured.iter().filter(is_alike).cloned().collect()
+}
 
 /// Returns the measurements that predictions are compared with, and how many are left out.
 fn comparable(predicted: &[Row], measured: &[Row]) -> (Vec<Row>, usize) {
     let of = predicted.iter().map(|row| row.hand_over_ns);
-    let model = of.fold(0.0, f64::max);
-    let is_like = |row: &&Row| {
-        let ratio = row.hand_over_ns / model;
-        row.hand_over_ns == 0.0 || model == 0.0 || (1.0 / ALIKE..=ALIKE).contains(&ratio)
-    };
-    let alike: Vec<Row> = measured.iter().filter(is_like).cloned().collect();
+    let alike = alike(measured, of.fold(0.0, f64::max));
     let left_out = measured.len() - alike.len();
     (alike, left_out)
 }
@@ -243,6 +256,8 @@ mod tests {
         let sheet = by_subject(&predicted, &measured).unwrap();
         assert_eq!(sheet.lines[0], ["a", "1", "1.10", "1.10", "1.10"]);
         assert!(sheet.notes[1].starts_with("Left out: 2 measurements,"));
+        assert_eq!(hand_over(&measured), Some(25.5));
+        assert_eq!(hand_over(&measured.clone().map(|row| at(row, 0.0))), None);
         // Files of before that column are taken as they are.
         let unknown = measured.map(|row| at(row, 0.0));
         assert_eq!(by_subject(&predicted, &unknown).unwrap().notes.len(), 1);

@@ -62,9 +62,9 @@ pub struct Options {
     vary_assumed: bool,
     /// Also compare with what `sweep` measured: the NAME.csv of this directory.
     ///
-    /// Prints predicted and measured throughput, their ratio and a summary of the errors. Where it has
-    /// rows of one thread, these are what an operation takes on one thread, not the times in the file of
-    /// the machine.
+    /// Prints predicted and measured throughput, their ratio and a summary of the errors. What it has of
+    /// one thread, and of the hand-over between two cores, is used instead of what the machine's file
+    /// has; rows measured with another hand-over are left out.
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
     /// Directory of the results, created if need be.
@@ -137,6 +137,8 @@ mod simulating {
         sidecar: Sidecar,
         /// What a sweep measured, to compare with.
         measured: Option<Vec<Row>>,
+        /// Those of its rows that predictions may begin with.
+        alike: Vec<Row>,
     }
 
     /// What one process simulates, since the code under test has globals: a subject under a workload
@@ -254,26 +256,43 @@ mod simulating {
         let keys = KeySource::generated(0, experiment.seed);
         let mut sidecar = command::describe(registry, &experiment, &keys, &Cores::detect())?;
         sidecar.run.pinning = "one simulated core for each thread".into();
-        let has_one_thread = measured.iter().flatten().any(|row| row.threads == 1);
-        let alone = if has_one_thread {
-            "; times of one thread from the results it is compared with"
-        } else {
-            ""
+        let measured_rows = measured.as_deref().unwrap_or_default();
+        let mut models = models.to_vec();
+        let hand_over = prediction::hand_over(measured_rows);
+        let alike = prediction::alike(measured_rows, hand_over.unwrap_or_default());
+        let mut taken = Vec::new();
+        if alike.iter().any(|row| row.threads == 1) {
+            taken.push("times of one thread");
+        }
+        if let Some(ns) = hand_over {
+            let mut changed = false;
+            for model in &mut models {
+                changed |= model.set_hand_over(ns);
+            }
+            if changed {
+                taken.push("hand-overs");
+            }
+        }
+        let taken = match &taken[..] {
+            [] => String::new(),
+            taken => format!(
+                "; {} from the results it is compared with",
+                taken.join(" and ")
+            ),
         };
         let mut described = toml::Table::new();
-        for model in models {
+        for model in &models {
             let assumed = match &model.assumed[..] {
                 [] => String::new(),
                 assumed => format!(" (assumed: {})", assumed.join(", ")),
             };
-            let line = format!("{}: {}{assumed}{alone}", model.name, model.description);
+            let line = format!("{}: {}{assumed}{taken}", model.name, model.description);
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
         sidecar
             .experiment
             .insert("machine".into(), described.into());
-        let mut models = models.to_vec();
         if options.vary_assumed {
             let varied = models.iter().map(Model::varied);
             let varied: Vec<_> = varied.collect::<Result<_>>()?;
@@ -285,6 +304,7 @@ mod simulating {
             models,
             sidecar,
             measured,
+            alike,
         })
     }
 
@@ -333,7 +353,7 @@ mod simulating {
                         model,
                         part,
                         subject,
-                        measured: self.measured.as_deref().unwrap_or_default(),
+                        measured: &self.alike,
                     })
                 })
             };
