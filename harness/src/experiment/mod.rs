@@ -66,6 +66,9 @@ pub struct Experiment {
     /// throughput is counted from outside, as the measured threads may be blocked.
     #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
+    /// Whether cores on which no thread is measured are busy meanwhile.
+    #[serde(default)]
+    pub busy: bool,
     /// If operations are timed one by one, how, and the rates at which they are due besides the
     /// closed loop. All workloads must then be time-bounded.
     #[serde(default)]

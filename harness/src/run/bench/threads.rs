@@ -1,7 +1,7 @@
 //! Runs a workload on all threads at once, and adds up what they did.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,12 @@ impl Bench<'_> {
         let observed = observed.as_ref();
         let gate = Gate::new(measurement.threads + usize::from(observed.is_some()));
         let pools = &pools(measurement.threads);
+        let over = &AtomicBool::new(false);
         let (results, seen) = thread::scope(|scope| {
+            let idle = measurement.threads..self.cores.count();
+            for core in idle.filter(|_| self.experiment.busy) {
+                scope.spawn(move || self.keep_busy(core, over));
+            }
             let threads: Vec<_> = (0..measurement.threads)
                 .map(|thread| {
                     let arrival = Arrival(&gate);
@@ -81,6 +86,7 @@ impl Bench<'_> {
                 .into_iter()
                 .map(thread::ScopedJoinHandle::join)
                 .collect();
+            over.store(true, Ordering::Relaxed);
             (results, seen)
         });
         let seen = (seen.transpose()).with_context(|| complaint(measurement))?;
@@ -106,6 +112,14 @@ impl Bench<'_> {
             (together.start, together.end) = (seen.start, seen.end);
         }
         Ok((together, refused))
+    }
+
+    /// Keeps a core busy until the others are done. It executes no pause instruction, for which a
+    /// hypervisor might give the core to someone else.
+    fn keep_busy(&self, core: usize, over: &AtomicBool) {
+        self.cores.pin(core);
+        // Relaxed, as where it is set: nothing is published with it.
+        while !over.load(Ordering::Relaxed) {}
     }
 
     /// Freezes threads once all others are ready, lets the others run, and counts what they did in
