@@ -415,6 +415,17 @@ mod tests {
     }
 
     #[test]
+    fn one_hand_over_is_set_where_there_is_only_one() {
+        let mut model = Model::named_or_read("milan-7r13").unwrap();
+        let published = model.clone();
+        assert!(!model.set_hand_over(30.0));
+        assert_eq!(model, published);
+        (model.hand_over.socket, model.hand_over.other_socket) = (23.0, 23.0);
+        assert!(model.set_hand_over(30.0));
+        assert_eq!(model.between(0, model.cores() - 1), 30.0);
+    }
+
+    #[test]
     fn impossible_values_are_named() {
         let text = PRESETS[0].1;
         for (from, to, said) in [

@@ -286,6 +286,7 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::machine::pinning::Cores;
+    use crate::results::record::sample;
     use crate::run::plan::Plan;
     use crate::subjects::LockFree;
     use crate::subjects::registry::Registry;
@@ -331,13 +332,13 @@ mod tests {
         let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
             simulated.simulate(of, setting)
         };
-        simulate_with(registry, workload, model, cores, simulate)
+        simulate_with(registry, (workload, &[]), model, cores, simulate)
     }
 
-    /// Has `simulate` do so.
+    /// Has `simulate` do so, beginning with what was measured.
     fn simulate_with(
         registry: &Registry,
-        workload: &str,
+        (workload, measured): (&str, &[Row]),
         model: &Model,
         cores: usize,
         simulate: impl Fn(&Simulated, &Measurement, &Setting) -> Result<(Row, Report)>,
@@ -367,7 +368,7 @@ mod tests {
                 seed: 1,
             };
             for measurement in part.round(1) {
-                let simulated = Simulated::new(&sweep, part, &[], &stop);
+                let simulated = Simulated::new(&sweep, part, measured, &stop);
                 let (row, report) = simulate(&simulated, &measurement, &setting)?;
                 assert!(report.counts.loads > 0, "{row:?} was not observed");
                 rows.push((row, report));
@@ -388,7 +389,7 @@ mod tests {
             simulated.run(of, setting, 0.0)
         };
         for workload in WORKLOADS {
-            let all = simulate_with(&registry, workload, &graviton(), 3, simulate).unwrap();
+            let all = simulate_with(&registry, (workload, &[]), &graviton(), 3, simulate).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
             for (row, _) in all {
                 crate::results::rows::Record::validate(&row).unwrap();
@@ -396,6 +397,31 @@ mod tests {
                 assert!(row.operations >= 900, "{row:?}");
             }
         }
+    }
+
+    /// One core then does what one thread was measured to do, whatever the machine's file has.
+    #[test]
+    fn simulations_begin_with_what_was_measured_of_one_thread() {
+        let registry = Registry::standard().only(&["lock-free"]);
+        let begin = |label: &str, keys| {
+            let row = |threads, mops| Row {
+                keys,
+                load_factor: 0.9,
+                ..sample("lock-free", label, threads, 1, mops)
+            };
+            let measured = [row(1, 0.5), row(1, 0.25), row(1, 0.125), row(2, 7.0)];
+            let workload = (WORKLOADS[1], &measured[..]);
+            let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
+                simulated.simulate(of, setting)
+            };
+            simulate_with(&registry, workload, &graviton(), 1, simulate).unwrap()[0]
+                .0
+                .mops
+        };
+        let mops = begin("mix-90-5-5", 1_000);
+        assert!((0.24..0.26).contains(&mops), "{mops}");
+        assert!(begin("mix-90-5-5", 2_000) > 1.0);
+        assert!(begin("mix-0-50-50", 1_000) > 1.0);
     }
 
     #[test]

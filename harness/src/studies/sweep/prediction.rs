@@ -34,9 +34,8 @@ pub(super) fn alike(measured: &[Row], hand_over_ns: f64) -> Vec<Row> {
 }
 
 /// Returns the measurements that predictions are compared with, and how many are left out.
-fn comparable(predicted: &[Row], measured: &[Row]) -> (Vec<Row>, usize) {
-    let of = predicted.iter().map(|row| row.hand_over_ns);
-    let alike = alike(measured, of.fold(0.0, f64::max));
+fn comparable(measured: &[Row]) -> (Vec<Row>, usize) {
+    let alike = alike(measured, hand_over(measured).unwrap_or_default());
     let left_out = measured.len() - alike.len();
     (alike, left_out)
 }
@@ -91,7 +90,7 @@ fn pairs<'a>(
 /// Returns a table with a line for each subject: the least, median and greatest ratio of what was
 /// predicted to what was measured. `None` if nothing was both.
 pub(super) fn by_subject(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
-    let (measured, left_out) = comparable(predicted, measured);
+    let (measured, left_out) = comparable(measured);
     let [predictions, measurements] =
         [predicted, &measured].map(|rows| Results::along(Axis::Threads, rows));
     let cases = measurements.cases();
@@ -129,7 +128,7 @@ pub(super) fn by_subject(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
     allow(dead_code, reason = "`simulate` prints it")
 )]
 pub(super) fn sheet(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
-    let (measured, left_out) = comparable(predicted, measured);
+    let (measured, left_out) = comparable(measured);
     let [predictions, measurements] =
         [predicted, &measured].map(|rows| Results::along(Axis::Threads, rows));
     let cases = measurements.cases();
@@ -193,8 +192,8 @@ fn notes(pairs: &[Pair], left_out: usize) -> Vec<String> {
     )];
     if left_out > 0 {
         notes.push(format!(
-            "Left out: {}, before or after which hand-overs took more than {ALIKE} times as long as predicted \
-             from, or less than 1 / {ALIKE}.",
+            "Left out: {}, just before or after which hand-overs took more than {ALIKE} times as long as with \
+             most, or less than 1 / {ALIKE}.",
             counted(left_out, "measurement")
         ));
     }

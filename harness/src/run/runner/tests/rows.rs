@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{all_workloads, experiment, further_rows, mix, name, rows, ycsb};
+use super::{Experiment, all_workloads, experiment, further_rows, mix, name, rows, ycsb};
 use crate::machine::pinning::Cores;
 use crate::results::rows::Record;
 use crate::subjects::registry::Registry;
@@ -53,13 +53,27 @@ fn check_rows(keys: &KeySource) {
                 "whole fills and drains only: {row:?}"
             );
         }
-        assert_eq!(row.oversubscribed, row.threads > Cores::detect().count());
+        let cores = Cores::detect().count();
+        assert_eq!(row.oversubscribed, row.threads > cores);
+        assert_eq!(row.hand_over_ns > 0.0, row.pinned && cores > 1, "{row:?}");
     }
 }
 
 #[test]
 fn generated_keys_give_a_row_for_everything_planned() {
     check_rows(&KeySource::generated(1_000, 1));
+}
+
+/// Those that keep cores busy stop with the measurement.
+#[test]
+fn measurements_end_where_other_cores_are_kept_busy() {
+    let busy = Experiment {
+        busy: true,
+        ..experiment(&["lock-free"], vec![mix()])
+    };
+    let keys = KeySource::generated(1_000, 1);
+    let rows = rows(&busy, &Registry::standard(), &keys).unwrap();
+    assert_eq!(rows.len(), 4);
 }
 
 #[test]
