@@ -56,7 +56,7 @@ mod simulated {
         assert_eq!(csv("one"), csv("two"));
         assert_ne!(csv("one"), csv("other"));
         // lookup-hit has three subjects, insert two.
-        assert_eq!(csv("one").matches(",ice-lake-8375c\n").count(), 2 * 2 * 5);
+        assert_eq!(csv("one").matches(",ice-lake-8375c,").count(), 2 * 2 * 5);
         let svg = place.text("one/simulated-tiny.svg");
         assert!(
             svg.contains(mark) && svg.contains("simulated cores"),
@@ -91,6 +91,11 @@ mod simulated {
             .write("tiny.toml", TINY)
             .run(&["sweep", "tiny.toml"])
             .success();
+        // Without the column of hand-overs, by which a busy machine leaves rows out.
+        let csv = place.text("results/tiny.csv");
+        let lines = csv.lines().map(|line| line.rsplit_once(',').unwrap().0);
+        let lines: String = lines.map(|line| format!("{line}\n")).collect();
+        place.write("results/tiny.csv", &lines);
         simulate(&place, "results", &["--against", "results"])
             .success()
             .stdout(contains("5 rows; the error is"));
@@ -132,7 +137,7 @@ mod simulated {
         let seconds = |machine: &str| -> Vec<&str> {
             let rows = csv
                 .lines()
-                .filter(|row| row.ends_with(&format!(",{machine}")));
+                .filter(|row| row.contains(&format!(",{machine},")));
             rows.map(|row| row.split(',').nth(14).unwrap()).collect()
         };
         let as_it_is = seconds("ice-lake-8375c");
