@@ -105,12 +105,12 @@
 //! hand-overs of 20 to 37 ns just before and after, 84 of 9 to 13, 415 of 95 to 150; of the rest the mean
 //! is in between, so the cores moved meanwhile.
 //!
-//! So each row of a sweep has its hand-over. A prediction takes that of most rows, and is compared with
-//! rows that are within a quarter of it; `harness calibrate` measures again where the cores moved. Before, the same
-//! model was off by 22 to 28 % in the median, lookups in small tables among them: one thread was slower while
-//! the machine was calibrated than each of two was during the sweep. One thread is also slower while
-//! the other core is idle: lookups in tables of 4 MB took 20 and 19 ns with a busy core beside
-//! them, 25 and 23 ns with an idle one. So the other core is kept busy in what is compared.
+//! So each row of a sweep has its hand-over. A prediction takes the one that most rows have, and is
+//! compared with rows that are within a quarter of it; `harness calibrate` measures again where the cores
+//! moved. Without that, and with times of one thread from a few minutes earlier, the same model was off by
+//! 22 to 28 % in the median. One thread is also slower while the other core is idle: lookups in tables
+//! of 4 MB took 20 and 19 ns with a busy core beside them, 25 and 23 ns with an idle one. So the
+//! other core is kept busy in what is compared.
 //!
 //! Its parts: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
 //! through which the code enters.
