@@ -102,7 +102,7 @@
 //! core), of 24 to 30, and of 98 to 120. During one sweep they went from 24 to 119: its mixes, those of
 //! the mutex left out, were predicted 1.8 to 3.3 times as fast as measured with 24 ns, and 0.9 to 1.8
 //! times with 119 and all else the same. During a sweep of six minutes, 1,181 of 1,920 measurements had
-//! hand-overs of 20 to 37 ns just before and after, 84 of 9 to 13, 415 of 95 to 150; of the rest the mean
+//! hand-overs of 20 to 37 ns just before and after, 84 of 10 to 13, 415 of 95 to 158; of the rest the mean
 //! is in between, so the cores moved meanwhile.
 //!
 //! So each row of a sweep has its hand-over. A prediction takes the one that most rows have, and is
