@@ -1,8 +1,8 @@
 //! How long a cache line takes from one core to another.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
@@ -11,13 +11,6 @@ use super::pinning::Cores;
 /// Hand-overs are alike if one takes at most this many times as long as the other. Where a hypervisor
 /// moves the cores, they change fourfold from one second to the next.
 pub(crate) const ALIKE: f64 = 1.25;
-
-/// Returns the nanoseconds that each of so many calls takes.
-pub(crate) fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
-    let start = Instant::now();
-    (0..times).for_each(&mut action);
-    start.elapsed().as_secs_f64() * 1e9 / times as f64
-}
 
 /// Runs `action` on two cores, numbered 0 and 1, from the same moment on. Returns the average of
 /// what they return.
@@ -45,21 +38,61 @@ pub(crate) fn on_both(
     })
 }
 
+/// After so long a measurement is given up: others use the cores, and both are hardly ever there at once.
+const LONGEST: Duration = Duration::from_millis(20);
+
 /// Returns how long it takes until a core sees what another one has exchanged, in ns: the least of so
-/// many measurements, each of which takes less than a millisecond. Whatever else the machine does
-/// only adds to it.
+/// many measurements, each of which takes a millisecond at most where nobody else uses the cores.
+/// Whatever else the machine does only adds to it.
 pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
-    const TRIPS: usize = 2_000;
     let measure = |_| {
-        let ball = CachePadded::new(AtomicU64::new(0));
+        let (ball, stop) = (
+            CachePadded::new(AtomicU64::new(0)),
+            CachePadded::new(AtomicBool::new(false)),
+        );
         on_both(cores, pair, |me| {
             let (from, to) = (me as u64, 1 - me as u64);
             let exchange = || {
                 // AcqRel pairs with itself on the other core: nothing else is published.
                 (ball.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)).is_ok()
             };
-            each(TRIPS, |_| while !exchange() {}) / 2.0
+            trips(exchange, &stop) / 2.0
         })
     };
     (0..times).map(measure).fold(f64::INFINITY, f64::min)
+}
+
+/// Makes so many exchanges that each need one of the other core in between. Returns the nanoseconds that
+/// each takes.
+fn trips(mut exchange: impl FnMut() -> bool, stop: &AtomicBool) -> f64 {
+    const TRIPS: u32 = 2_000;
+    const LOOKS: u32 = 1 << 10;
+    let (start, mut done, mut failed) = (Instant::now(), 0, 0_u32);
+    // Relaxed, as below: who misses it looks again.
+    while done < TRIPS && !stop.load(Ordering::Relaxed) {
+        if exchange() {
+            done += 1;
+            continue;
+        }
+        failed = failed.wrapping_add(1);
+        if failed.is_multiple_of(LOOKS) && start.elapsed() > LONGEST {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+    start.elapsed().as_secs_f64() * 1e9 / f64::from(done.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Or a sweep on a busy machine would hardly go on.
+    #[test]
+    fn a_core_that_never_answers_is_given_up() {
+        let stop = AtomicBool::new(false);
+        let ns = trips(|| false, &stop);
+        assert!(stop.into_inner() && ns >= LONGEST.as_nanos() as f64, "{ns}");
+        let ns = trips(|| true, &AtomicBool::new(false));
+        assert!(ns < LONGEST.as_nanos() as f64, "{ns}");
+    }
 }

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::machine::hand_over::{ALIKE, each, hand_over, on_both};
+use crate::machine::hand_over::{ALIKE, hand_over, on_both};
 use crate::machine::pinning::Cores;
 use crate::results::median::median;
 
@@ -55,6 +55,13 @@ fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
 
 /// Steps between two looks at whether another thread has stopped.
 const AT_A_TIME: usize = 200;
+
+/// Returns the nanoseconds that each of so many calls takes.
+fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
+    let start = Instant::now();
+    (0..times).for_each(&mut action);
+    start.elapsed().as_secs_f64() * 1e9 / times as f64
+}
 
 /// How long a load takes whose address depends on the one before, in a table of this size.
 pub(super) fn dependent_loads(bytes: usize) -> f64 {
