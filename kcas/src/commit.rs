@@ -214,7 +214,8 @@ fn make_way(
     match Word::from(raw) {
         Word::Kcas(tag) | Word::Owner(tag) if tag == own.tag => return Some(Placed::Yes),
         // A decided operation waits for nobody: its early words may be released and owned by
-        // operations that in turn wait for its late words.
+        // operations that in turn wait for its late words. (`help` alone would end that, since it
+        // releases a decided operation and installs nothing: this spares the owner the help.)
         Word::Kcas(_) | Word::Owner(_) if own.state() != State::Undecided => {
             return Some(Placed::Decided);
         }
@@ -253,7 +254,8 @@ fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
 ///
 /// Undecided operations that wait for one another form a chain of ascending indices, because tags
 /// are installed in index order, and a decided operation waits for nobody: so the chain ends. It is
-/// walked without recursion, so the stack does not grow with it.
+/// walked without recursion, so the stack does not grow with it. (All callers look at their word
+/// again, so to return after the first operation of the chain would be right, too.)
 fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
@@ -297,7 +299,7 @@ fn install_and_decide(
                 verdict = State::Failed;
                 break;
             }
-            // As in `make_way`: a decided operation waits for nobody.
+            // As in `make_way`: a decided operation waits for nobody, here only to spare work.
             Installed::Blocked(other) if is_undecided(tag) => return Some(other),
             Installed::Blocked(_) => return None,
         }
@@ -381,6 +383,7 @@ fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) 
 }
 
 /// Replaces the tags of a decided operation, wherever they still stand, by what the decision says.
+/// The order does not matter: each word stands for the same value before and after.
 fn release(words: &[AtomicU64], tag: KcasTag, state: State, entries: &[Entry]) {
     for entry in entries {
         let word = &words[entry.index];
@@ -460,6 +463,8 @@ fn withdraw_what_is_there(
             Word::Kcas(found) if found == tag => Some(state.confirmed(entry.expected, entry.new)),
             Word::Install(found) => match descriptor::read_install(found) {
                 Some((target, old)) if target == tag => match Word::from(old) {
+                    // After a success, its helper is certain to read the decision and to put the
+                    // value back: to do that here would be right, and is not needed.
                     Word::Value(value) => (state == State::Failed).then_some(value),
                     _ => Some(state.owned(entry.expected, entry.new)),
                 },

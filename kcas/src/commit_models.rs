@@ -354,6 +354,81 @@ fn two_writers_of_whom_one_is_helped() {
     }
 }
 
+/// A helper confirms a word that is only compared before it decides, as it does any other. If it
+/// left the word out, or only looked at it, the operation could succeed after another thread changed
+/// the word and still found the operation undone: no order of the calls explains that.
+#[test]
+fn a_helper_confirms_what_is_only_compared() {
+    explore("a_helper_confirms_what_is_only_compared", 2, 11_000, || {
+        let array = Arc::new(WordArray::new(2));
+        let entries = Entries::from_iter([entry(0, 0, 1), entry(1, 0, 0)]);
+        let own = begun(&array, &entries);
+        let helper = {
+            let array = Arc::clone(&array);
+            spawn(move || array.load_helping(0))
+        };
+        let writer = {
+            let array = Arc::clone(&array);
+            spawn(move || {
+                array.compare_exchange(1, 0, 9).unwrap();
+                array.load(0)
+            })
+        };
+        let succeeded = as_me(|me| finish_own(array.words(), me, own, &entries));
+        assert_eq!(helper.join().unwrap(), u64::from(succeeded));
+        assert_eq!(writer.join().unwrap(), u64::from(succeeded));
+        assert_eq!(
+            [0, 1].map(|index| array.load(index)),
+            [u64::from(succeeded), 9]
+        );
+    });
+}
+
+/// A helper finds the tag of another operation's owner in its way. That operation is decided and
+/// not yet released: the word stands for its new value, which is the one expected, and does not
+/// differ.
+#[test]
+fn a_decided_operation_in_the_way_of_a_helper() {
+    explore(
+        "a_decided_operation_in_the_way_of_a_helper",
+        3,
+        1_000,
+        || {
+            let array = Arc::new(WordArray::new(3));
+            let entries = Entries::from_iter([entry(1, 0, 1), entry(2, 0, 1)]);
+            let decided = begun(&array, &entries);
+            put(&array, decided, &entries[1]);
+            decided.decide(State::SucceededByOwner);
+            let other = {
+                let array = Arc::clone(&array);
+                spawn(move || array.kcas(&[entry(0, 0, 5), entry(1, 1, 5)]))
+            };
+            let seen = array.load_helping(0);
+            assert_eq!(other.join().unwrap(), Ok(()));
+            assert!([0, 5].contains(&seen));
+            assert!(as_me(|me| finish_own(array.words(), me, decided, &entries)));
+            assert_eq!([0, 1, 2].map(|index| array.load(index)), [5, 5, 1]);
+        },
+    );
+}
+
+/// A helper has stopped after putting an installation over a value, for an operation that has
+/// succeeded: readers do not wait for it.
+#[test]
+fn a_reader_passes_a_late_installation() {
+    explore("a_reader_passes_a_late_installation", 2, 1, || {
+        let (array, entries, own) = begun_in(2);
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+        let late = as_me(|me| descriptor::begin_install(me, own.tag, 0));
+        let word = &array.words()[1];
+        word.compare_exchange(0, late.raw(), Ordering::SeqCst, Ordering::SeqCst)
+            .unwrap();
+        assert_eq!(array.load(1), 0);
+        assert_eq!(array.load_helping(1), 0);
+    });
+}
+
 fn entry(index: usize, expected: u64, new: u64) -> Entry {
     Entry {
         index,

@@ -221,6 +221,7 @@ pub(crate) fn read_entry(
     let record = Record::of(tag.thread());
     // Relaxed: the operation's own entries come first, and each names its word by the index. The
     // length of a later operation can only hide the entry, and then the owner has indeed moved on.
+    // (Entries beyond it, left by earlier operations, would not be reached: the right one comes first.)
     let len = record.len.load(Ordering::Relaxed) as usize;
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let entry = record.entries[..len]
