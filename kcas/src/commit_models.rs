@@ -392,7 +392,7 @@ fn a_decided_operation_in_the_way_of_a_helper() {
     explore(
         "a_decided_operation_in_the_way_of_a_helper",
         3,
-        1_000,
+        2_300,
         || {
             let array = Arc::new(WordArray::new(3));
             let entries = Entries::from_iter([entry(1, 0, 1), entry(2, 0, 1)]);
