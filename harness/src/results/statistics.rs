@@ -249,8 +249,18 @@ impl<'a> Results<'a> {
 
     /// Compares the same throughputs, and says which claim the ratio allows.
     pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
-        let foregone = [a, b].iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty();
-        let [a, b] = [a, b].map(|subject| self.throughputs(case, place, subject));
+        self.comparison_across(case, (place, a), (place, b))
+    }
+
+    /// The same of subjects at two places, or of one subject at two places.
+    pub fn comparison_across(
+        &self,
+        case: &Case,
+        a: (f64, &str),
+        b: (f64, &str),
+    ) -> Option<Comparison> {
+        let foregone = [a, b].iter().any(|of| BOUNDS.contains(&of.1)) || !case.simulated.is_empty();
+        let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
         let comparison = Comparison::between(&a, &b)?;
         Some(if foregone {
             comparison.foregone()

@@ -114,8 +114,9 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Judges the ratio by itself.
-    pub fn of(ratio: Summary) -> Self {
+    /// Judges a made-up ratio: one that was measured comes with its two series.
+    #[cfg(test)]
+    fn of(ratio: Summary) -> Self {
         Self {
             ratio,
             varies: false,

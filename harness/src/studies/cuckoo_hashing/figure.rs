@@ -41,7 +41,9 @@ fn panels(results: CuckooHashingRows) -> Result<Vec<Panel>> {
     };
     let ratios = mixes.iter().map(|&mix| {
         line(mix.name(), results, |load| {
-            results.ratio((mix, load), TABLES[0], TABLES[1])
+            results
+                .comparison((mix, load), TABLES[0], TABLES[1])
+                .map(|of| of.ratio)
         })
     });
     let y = Axis {

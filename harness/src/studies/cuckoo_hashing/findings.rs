@@ -1,7 +1,7 @@
 //! What the rows say.
 
 use super::{CuckooHashingRows, Mix, Row, TABLES};
-use crate::results::verdict::{Comparison, Judge, Verdict};
+use crate::results::verdict::{Judge, Verdict};
 
 /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
 /// slower.
@@ -9,18 +9,18 @@ pub(super) fn findings(rows: &[Row], judge: &Judge) -> Vec<String> {
     let results = CuckooHashingRows(rows);
     let [smart, plain] = TABLES;
     let sentence = |mix: Mix| {
-        let ratio = |load| Some((load, results.ratio((mix, load), smart, plain)?));
-        let ratios = results.loads().into_iter().filter_map(ratio);
-        let told: Vec<_> = ratios
-            .map(|(load, ratio)| {
-                let verdict = match judge.verdict(&Comparison::of(ratio)) {
+        let at = |load| Some((load, results.comparison((mix, load), smart, plain)?));
+        let compared = results.loads().into_iter().filter_map(at);
+        let told: Vec<_> = compared
+            .map(|(load, of)| {
+                let verdict = match judge.verdict(&of) {
                     Verdict::Faster => "faster",
                     Verdict::Slower => "slower",
                     Verdict::TooCloseToCall => "too close to call",
                     Verdict::TooNoisy => "too noisy to call",
                     Verdict::TooFewRounds => "no claim for want of rounds",
                 };
-                format!("{verdict} up to load {load} ({:.2})", ratio.median)
+                format!("{verdict} up to load {load} ({:.2})", of.ratio.median)
             })
             .collect();
         format!("{smart} over {plain}, mix {mix}: {}.", told.join(", "))

@@ -3,6 +3,7 @@
 use super::{Mix, Row};
 use crate::results::series::Series;
 use crate::results::summary::Summary;
+use crate::results::verdict::Comparison;
 
 /// The rows of a run.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +45,10 @@ impl CuckooHashingRows<'_> {
         self.series(at, table, quantity).summary()
     }
 
-    /// Summarises the throughput of table `a` over that of table `b`, taken within each round that
-    /// has both.
-    pub fn ratio(self, at: (Mix, f64), a: &str, b: &str) -> Option<Summary> {
+    /// Compares the throughput of table `a` with that of table `b`, within each round that has both.
+    pub fn comparison(self, at: (Mix, f64), a: &str, b: &str) -> Option<Comparison> {
         let [a, b] = [a, b].map(|table| self.series(at, table, |row| row.mops));
-        a.over(&b).summary()
+        Comparison::between(&a, &b)
     }
 
     /// Summarises the load at which a table first refused a key, over the rounds in which it did.
@@ -90,14 +90,14 @@ mod tests {
         let mut rows = sample(&[[2.0, 1.0], [30.0, 10.0], [4.0, 1.0]]);
         let at = (Mix::ALL[0], 0.5);
         let ratio =
-            |rows: &[Row]| CuckooHashingRows(rows).ratio(at, "smart-cuckoo", "plain-cuckoo");
+            |rows: &[Row]| CuckooHashingRows(rows).comparison(at, "smart-cuckoo", "plain-cuckoo");
         // The ratio of the medians would be 4.
-        assert_eq!(ratio(&rows).unwrap().median, 3.0);
+        assert_eq!(ratio(&rows).unwrap().ratio.median, 3.0);
         // A round with only one table has no ratio.
         rows.pop();
-        assert_eq!(ratio(&rows).unwrap().count, 2);
+        assert_eq!(ratio(&rows).unwrap().ratio.count, 2);
         assert_eq!(
-            CuckooHashingRows(&rows).ratio((Mix::ALL[1], 0.5), "smart-cuckoo", "plain-cuckoo"),
+            CuckooHashingRows(&rows).comparison((Mix::ALL[1], 0.5), "smart-cuckoo", "plain-cuckoo"),
             None
         );
     }

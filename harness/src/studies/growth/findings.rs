@@ -1,7 +1,7 @@
 //! Turns the rows of `growth` into sentences.
 
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
-use crate::results::verdict::{Comparison, Judge};
+use crate::results::verdict::Judge;
 use crate::show::findings::{Finding, Judged, THROUGHPUT, Words, clauses};
 use crate::show::sidecar::Sidecar;
 use crate::wording::{counted, grouped};
@@ -32,8 +32,8 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Vec<
             if results.untold(keys, both, quantity, sidecar).is_some() {
                 return None;
             }
-            let ratio = results.ratio(keys, both, quantity)?;
-            Some(Judged::at(keys as f64, &Comparison::of(ratio), judge))
+            let compared = results.comparison(keys, both, quantity)?;
+            Some(Judged::at(keys as f64, &compared, judge))
         };
         let at: Vec<_> = sizes.into_iter().filter_map(judged).collect();
         let words = words(quantity);

@@ -4,6 +4,7 @@ use super::slices::GROWTH;
 use super::{Quantity, Row};
 use crate::results::series::Series;
 use crate::results::summary::Summary;
+use crate::results::verdict::Comparison;
 use crate::show::sidecar::Sidecar;
 
 /// The rows of a run.
@@ -50,11 +51,15 @@ impl GrowthRows<'_> {
         self.series(subject, keys, quantity).summary()
     }
 
-    /// Summarises a quantity of subject `a` over that of subject `b`, taken within each round that
-    /// has both.
-    pub fn ratio(self, keys: u64, (a, b): (&str, &str), quantity: Quantity) -> Option<Summary> {
+    /// Compares a quantity of subject `a` with that of subject `b`, within each round that has both.
+    pub fn comparison(
+        self,
+        keys: u64,
+        (a, b): (&str, &str),
+        quantity: Quantity,
+    ) -> Option<Comparison> {
         let [a, b] = [a, b].map(|subject| self.series(subject, keys, quantity));
-        a.over(&b).summary()
+        Comparison::between(&a, &b)
     }
 
     /// Returns the medians of both subjects, in ns, if they are latencies and the clock cannot tell one
@@ -73,10 +78,10 @@ impl GrowthRows<'_> {
         (!is_told).then_some(both)
     }
 
-    /// Summarises how long the whole run takes subject `a`, over how long it takes `b`.
-    pub fn durations(self, a: &str, b: &str) -> Option<Summary> {
+    /// Compares how long the whole run takes subject `a` with how long it takes `b`.
+    pub fn durations(self, a: &str, b: &str) -> Option<Comparison> {
         let all = self.0.first()?.all_keys;
-        self.ratio(all, (a, b), Quantity::Elapsed)
+        self.comparison(all, (a, b), Quantity::Elapsed)
     }
 }
 
@@ -90,20 +95,29 @@ mod tests {
         let mut rows = sample(&[[2.0, 1.0, 1.0], [30.0, 10.0, 1.0], [4.0, 1.0, 1.0]]);
         let ratio = |rows: &[Row]| {
             GrowthRows(rows)
-                .ratio(10_000, (OURS, RIVALS[0]), Quantity::Throughput)
+                .comparison(10_000, (OURS, RIVALS[0]), Quantity::Throughput)
                 .unwrap()
+                .ratio
         };
         // The ratio of the medians would be 4.
         assert_eq!(ratio(&rows).median, 3.0);
         assert_eq!(
-            GrowthRows(&rows).durations(OURS, RIVALS[0]).unwrap().median,
+            GrowthRows(&rows)
+                .durations(OURS, RIVALS[0])
+                .unwrap()
+                .ratio
+                .median,
             1.0 / 3.0
         );
         // The run of the last round's rivals was aborted.
         rows.truncate(rows.len() - 3);
         assert_eq!(ratio(&rows).count, 2);
         assert_eq!(
-            GrowthRows(&rows).durations(OURS, RIVALS[0]).unwrap().count,
+            GrowthRows(&rows)
+                .durations(OURS, RIVALS[0])
+                .unwrap()
+                .ratio
+                .count,
             2
         );
         assert_eq!(GrowthRows(&rows).rounds(), 3);
@@ -119,7 +133,10 @@ mod tests {
         let p50 = Quantity::LookupMedian;
         let summary = GrowthRows(&rows).summary(OURS, 10, p50).unwrap();
         assert_eq!((summary.count, summary.median), (1, 50.0));
-        let ratio = GrowthRows(&rows).ratio(10, (OURS, RIVALS[1]), p50).unwrap();
+        let ratio = GrowthRows(&rows)
+            .comparison(10, (OURS, RIVALS[1]), p50)
+            .unwrap()
+            .ratio;
         assert_eq!((ratio.count, ratio.median), (1, 1.0));
     }
 

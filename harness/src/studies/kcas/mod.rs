@@ -500,9 +500,12 @@ mod tests {
             threads: 1,
             entries,
         };
-        let ratio = KcasRows(&rows).ratio(&case(2), "a", "b").unwrap();
+        let ratio = KcasRows(&rows)
+            .comparison(&case(2), "a", "b")
+            .unwrap()
+            .ratio;
         assert_eq!((ratio.count, ratio.min, ratio.max), (2, 2.0, 2.0));
-        assert_eq!(KcasRows(&rows).ratio(&case(3), "a", "b"), None);
+        assert_eq!(KcasRows(&rows).comparison(&case(3), "a", "b"), None);
         let throughput = KcasRows(&rows).throughput(&case(2), "a").unwrap();
         assert_eq!((throughput.count, throughput.median), (3, 20.0));
         assert_eq!(KcasRows(&rows).flaws("a").as_deref(), Some("4 wrong words"));

@@ -40,11 +40,11 @@ impl KcasRows<'_> {
         self.series(case, engine).summary()
     }
 
-    /// Summarises the throughput of engine `a` over that of engine `b`, taken within each round
-    /// that has both.
-    pub fn ratio(self, case: &Case, a: &str, b: &str) -> Option<Summary> {
+    /// Compares the throughput of engine `a` with that of engine `b`, within each round that has
+    /// both.
+    pub fn comparison(self, case: &Case, a: &str, b: &str) -> Option<Comparison> {
         let [a, b] = [a, b].map(|engine| self.series(case, engine));
-        a.over(&b).summary()
+        Comparison::between(&a, &b)
     }
 
     /// Says what went wrong in measurements of this engine; `None` if nothing did.
@@ -91,20 +91,17 @@ pub(super) fn findings(rows: &[Row], judge: &Judge) -> Vec<String> {
         return Vec::new();
     };
     let sentence = |(workload, other): (Workload, &&EngineInfo)| {
-        let mut ratios = Vec::new();
+        let mut compared = Vec::new();
         for threads in results.threads() {
             let case = |entries| Case {
                 workload: workload.label().into(),
                 threads,
                 entries,
             };
-            let ratio = |entries| results.ratio(&case(entries), ours.name, other.name);
-            ratios.extend((1..=MAX_ENTRIES).filter_map(ratio));
+            let of = |entries| results.comparison(&case(entries), ours.name, other.name);
+            compared.extend((1..=MAX_ENTRIES).filter_map(of));
         }
-        let verdicts = ratios
-            .iter()
-            .map(|&ratio| judge.verdict(&Comparison::of(ratio)));
-        let verdicts: Vec<_> = verdicts.collect();
+        let verdicts: Vec<_> = compared.iter().map(|of| judge.verdict(of)).collect();
         let count = |of| verdicts.iter().filter(|verdict| **verdict == of).count();
         let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
         let too_few = count(Verdict::TooFewRounds);
@@ -112,16 +109,16 @@ pub(super) fn findings(rows: &[Row], judge: &Judge) -> Vec<String> {
             0 => String::new(),
             _ => format!(", no claim for want of rounds in {too_few}"),
         };
-        let medians = ratios.iter().map(|ratio| ratio.median);
-        (!ratios.is_empty()).then(|| {
+        let medians = compared.iter().map(|of| of.ratio.median);
+        (!compared.is_empty()).then(|| {
             format!(
                 "Words {}: {} against {}: of {} cases of threads and k, faster in {faster}, slower in {slower}, too close \
                  or too noisy to call in {}{untold}; {:.2} to {:.2} times the throughput.",
                 workload.label(),
                 ours.name,
                 other.name,
-                ratios.len(),
-                ratios.len() - faster - slower - too_few,
+                compared.len(),
+                compared.len() - faster - slower - too_few,
                 medians.clone().fold(f64::INFINITY, f64::min),
                 medians.fold(0.0, f64::max),
             )

@@ -3,7 +3,7 @@
 use super::contest::Workload;
 use super::engines::{ENGINES, MAX_ENTRIES};
 use super::{Case, KcasRows, Row};
-use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
+use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
 
 /// Shows our throughput, and its ratio to that of each other engine. `None` if there are no rows.
@@ -34,10 +34,11 @@ pub(super) fn of(rows: &[Row], judge: &Judge) -> Option<Sheet> {
                     entries.to_string(),
                     marks.value(&throughput, |mops| format!("{mops:.2}")),
                 ];
-                line.extend(others.iter().map(|other| {
-                    let ratio = results.ratio(&case, ours, other);
-                    marks.ratio(judge, ratio.map(Comparison::of))
-                }));
+                line.extend(
+                    others
+                        .iter()
+                        .map(|other| marks.ratio(judge, results.comparison(&case, ours, other))),
+                );
                 lines.push(line);
             }
         }
@@ -93,5 +94,18 @@ mod tests {
             ["1.00 [1.00–1.00] #", "1.00 [1.00–1.00] #"]
         );
         assert!(one.notes[1].starts_with("# no claim: fewer than 9 rounds"));
+    }
+
+    /// Ratios within rounds hide how far each engine is from itself.
+    #[test]
+    fn engines_that_differ_from_themselves_are_not_called_close() {
+        let of_round = |round: usize| {
+            let (speed, times) = [(1.0, 0.9), (5.0, 1.1)][round % 2];
+            [(ENGINES[0].name, speed * times), (ENGINES[1].name, speed)]
+                .map(|(engine, mops)| sample(engine, round, mops))
+        };
+        let rows: Vec<_> = (1..=9).flat_map(of_round).collect();
+        let cell = &of(&rows).unwrap().lines[0][4];
+        assert!(cell.ends_with('?'), "{cell}");
     }
 }

@@ -29,7 +29,7 @@ use super::{assumed, prediction};
 use crate::results::file;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
-use crate::results::verdict::{Comparison, Judge, Marks};
+use crate::results::verdict::{Judge, Marks};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
@@ -241,13 +241,11 @@ fn from_to(
         let found: Vec<_> = (subjects.iter())
             .map(|subject| {
                 let [to, from] = [to, from].map(|threads| (f64::from(threads), *subject));
-                results.ratio_across(&case, to, from)
+                results.comparison_across(&case, to, from)
             })
             .collect();
         if found.iter().any(Option::is_some) {
-            let cells = found
-                .into_iter()
-                .map(|ratio| marks.ratio(judge, ratio.map(Comparison::of)));
+            let cells = found.into_iter().map(|of| marks.ratio(judge, of));
             lines.push(line([named(&case)].into_iter().chain(cells)));
         }
     }
