@@ -45,10 +45,10 @@ use tables::{Member, Tables};
 /// about fewer ([`false_positive_rate`](Self::false_positive_rate)); it is never wrong about more
 /// than about [one in 128](Self::MAX_FALSE_POSITIVE_RATE).
 ///
-/// From half a million keys on, it takes 17 to 52 bits per key (21 at eight million, 33 at ten),
-/// and half as much again while a new table takes over from the old one (twice as much while it is
-/// copied or saved, besides the copy); a small one takes up to 82. If the maximum number of keys is
-/// known, a fixed-size filter is smaller and a little faster.
+/// It takes more memory than a fixed-size filter: how much depends on the number of keys
+/// (`paper-figures/README.md` has a measured table by size), and it takes half as much again while a
+/// new table takes over from the old one (twice as much while it is copied or saved, besides the
+/// copy). If the maximum number of keys is known, a fixed-size filter is smaller and faster.
 ///
 /// It accepts at least two to four copies of a key; a fixed-size filter in its default layout holds
 /// up to eight of most keys. If every key has as many copies as it can have, a copy takes up to 350

@@ -28,6 +28,8 @@ mod run;
 mod sheet;
 mod slices;
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +42,7 @@ use clap::{Args, value_parser};
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns, possible};
+use crate::results::rows::{Record, columns, possible, read};
 use crate::results::verdict::Judge;
 use crate::run::order;
 use crate::show::chart::Figure;
@@ -53,6 +55,15 @@ use crate::workload::latency::Cost;
 
 use contenders::ContenderInfo;
 use run::GrowthRun;
+
+/// Returns the table of the bits a key, by the number of keys in the set.
+///
+/// # Errors
+///
+/// A file that cannot be read, or is not one of `growth`.
+pub fn bits_by_size(csv: &Path) -> Result<Option<Sheet>> {
+    Ok(sheet::bits_by_size(&read::<Row>(csv)?))
+}
 
 /// The fewest keys that can be measured: the first slice has ten of them.
 pub const FEWEST_KEYS: u64 = 10_000;

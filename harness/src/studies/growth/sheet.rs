@@ -1,6 +1,7 @@
 //! Makes the table that the `growth` command prints.
 
 use super::{GrowthRows, OURS, Quantity, RIVALS, Row};
+use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
@@ -67,6 +68,50 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Opti
         header: header.collect(),
         lines,
         notes,
+    })
+}
+
+/// Shows the bits a key of each subject, from one power of ten of the number of keys to the next.
+/// `None` if there are no rows.
+pub(super) fn bits_by_size(rows: &[Row]) -> Option<Sheet> {
+    let results = GrowthRows(rows);
+    let all = rows.first()?.all_keys;
+    let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).collect();
+    let bits = |subject: &&str, magnitude: u32| {
+        let of_magnitude = |keys: &u64| keys.ilog10() == magnitude;
+        let ends = results.ends().into_iter().filter(of_magnitude);
+        let bits = ends.filter_map(|keys| results.summary(subject, keys, Quantity::BitsAKey));
+        let bits = Summary::of(bits.map(|of| of.median).collect());
+        bits.map_or("–".into(), |of| {
+            format!("{:.1} [{:.1}–{:.1}]", of.median, of.min, of.max)
+        })
+    };
+    let mut magnitudes: Vec<_> = results.ends().iter().map(|keys| keys.ilog10()).collect();
+    magnitudes.dedup();
+    let line = |&magnitude: &u32| {
+        let from = 10_u64.pow(magnitude);
+        let size = if from == all {
+            grouped(from)
+        } else {
+            format!("{} to {}", grouped(from), grouped(from * 10))
+        };
+        let cells = subjects.iter().map(|subject| bits(subject, magnitude));
+        [size].into_iter().chain(cells).collect()
+    };
+    Some(Sheet {
+        lead: "Bits a key, by the number of keys in the set.".into(),
+        header: ["keys in the set"]
+            .into_iter()
+            .chain(subjects.iter().copied())
+            .map(str::to_owned)
+            .collect(),
+        lines: magnitudes.iter().map(line).collect(),
+        notes: vec![format!(
+            "Memory in bits, divided by the keys in the set: the median [least–most] of the slices that end in that \
+             range, each the median over the rounds. A table that takes over from another counts, as does the other. \
+             A filter of fixed size is made for all {} keys.",
+            grouped(all)
+        )],
     })
 }
 
@@ -152,5 +197,24 @@ mod tests {
         });
         let cell = &of(&sample(&rounds)).unwrap().lines[0][2];
         assert!(cell.ends_with('?'), "{cell}");
+    }
+
+    #[test]
+    fn bits_are_shown_from_one_power_of_ten_to_the_next() {
+        let mut rows = sample(&[[2.0, 1.0, 4.0]; 3]);
+        for (row, bytes) in rows.iter_mut().filter(|row| row.keys == 10).zip(10..) {
+            row.memory_bytes = bytes;
+        }
+        let sheet = bits_by_size(&rows).unwrap();
+        let first: Vec<_> = sheet
+            .lines
+            .iter()
+            .map(|line| line[..2].join(": "))
+            .collect();
+        assert_eq!(
+            first,
+            ["10 to 100: 10.4 [10.4–10.4]", "10,000: 32.0 [32.0–32.0]"]
+        );
+        assert_eq!(bits_by_size(&[]), None);
     }
 }

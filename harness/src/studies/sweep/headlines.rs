@@ -12,9 +12,9 @@ const FINE_GRAINED: &str = "segment-lock";
 const BEST_LOCK: &str = "word-lock";
 
 /// The paper's number (Wang et al. 2025), and what can be compared with it.
-const PAPER: &str = "The paper reports lookups at 1.94 times fine-grained locks: the mean over its numbers of threads, of its \
-                     code on its machine, under locks whose lookups take them. Comparable is the kind of lock, and nothing \
-                     else; a mean over more threads than cores would count one state several times.";
+const PAPER: &str = "The paper reports lookups at 1.94 times fine-grained locks, on average: its abstract does not say over \
+                     what. That is of its code on its machine, under locks whose lookups take them. Only the kind of lock \
+                     can be compared.";
 
 /// Summarises the rows: each workload beside the best lock, then lookups beside the paper's
 /// baseline. Empty if the rows measure something else.

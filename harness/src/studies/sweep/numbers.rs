@@ -17,6 +17,7 @@
 //! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
 //! - `shown`: the table that commands print and the page has, of results of any kind.
 //! - `said`: the sentences that the page has of results of any kind.
+//! - `bits a key`: the memory of `growth`, by the number of keys.
 //! - `varied`: what the assumed numbers of simulated machines do.
 
 use std::fs;
@@ -33,6 +34,7 @@ use crate::results::verdict::{Judge, Marks};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
+use crate::studies::growth;
 use crate::studies::kinds::read_any;
 use crate::wording::counted;
 
@@ -85,6 +87,7 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
             let (rows, sidecar) = any(csv)?;
             Ok(rows.sheet(sidecar.as_ref(), judge))
         },
+        bits: &|csv| growth::bits_by_size(&directory.join(csv)),
         said: &|csv, judge| {
             let (rows, sidecar) = any(csv)?;
             Ok(rows.story(sidecar.as_ref(), judge).sentences)
@@ -102,6 +105,8 @@ struct Files<'a> {
     rows: &'a dyn Fn(&str) -> Result<Vec<Row>>,
     /// The table of any results.
     sheet: &'a dyn Fn(&str, &Judge) -> Result<Option<Sheet>>,
+    /// The bits a key of results of `growth`.
+    bits: &'a dyn Fn(&str) -> Result<Option<Sheet>>,
     /// What any results say, in sentences.
     said: &'a dyn Fn(&str, &Judge) -> Result<Vec<String>>,
 }
@@ -134,6 +139,9 @@ fn table(mark: &str, judge: &Judge, files: Files) -> Result<Vec<String>> {
         let lines = of_sheet((files.sheet)(csv, judge)?);
         ensure!(!lines.is_empty(), "{csv} has no table");
         return Ok(lines);
+    }
+    if what == "bits a key" {
+        return Ok(of_sheet((files.bits)(csv)?));
     }
     if what == "said" {
         let lines: Vec<_> = (files.said)(csv, judge)?;
@@ -291,6 +299,7 @@ mod tests {
     fn files(rows: &dyn Fn(&str) -> Result<Vec<Row>>) -> Files<'_> {
         Files {
             rows,
+            bits: &|_| unreachable!(),
             sheet: &|_, _| {
                 Ok(Some(Sheet {
                     lead: "What it is.".into(),
