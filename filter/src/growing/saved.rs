@@ -14,12 +14,15 @@
 //!
 //! | Bytes | What |
 //! |---:|---|
-//! | 4 | bits of a fingerprint, 12 to 25; 12 unless it is the newest |
+//! | 4 | bits of a fingerprint, 12 to 25, which follow from the number of slices; 12 unless it is the newest |
 //! | 4 | base-2 logarithm of the number of slices; in a newer generation greater than in an older one |
 //! | 8 | checksum of all preceding bytes except checksums |
 //! | 8 × buckets | a number for each bucket, as in [`save`](crate::save) |
 //!
 //! Then 8 bytes of 0, and a checksum of all preceding bytes except checksums.
+//!
+//! What no filter can have is refused even if the checksums are right: other numbers of bits and
+//! slices than a filter has as it [grows](super), and fingerprints whose twelve lowest bits are 0.
 //!
 //! Version 1 was never released, and is refused.
 
@@ -28,7 +31,7 @@ use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
 
-use super::schedule::{MAX_GENERATIONS, PAIRING_BITS, first_bits};
+use super::schedule::{MAX_GENERATIONS, PAIRING_BITS, bits_at};
 use super::table::Table;
 use super::tables::Tables;
 use super::{GrowingBuilder, GrowingCuckooFilter};
@@ -191,6 +194,10 @@ impl<S: BuildHasher> GrowingBuilder<S> {
         let mut words = ArrayVec::<_, MAX_GENERATIONS>::new();
         while let Some(format) = saved.next_format()? {
             // Not before a checksum was right.
+            if saved.zeros != 0 {
+                let what = "bytes 12 to 15 that are not 0";
+                return Err(LoadError::Impossible { what });
+            }
             if saved.hasher != digest_of_known_keys(&self.hasher) {
                 return Err(LoadError::Hasher);
             }
@@ -216,6 +223,8 @@ impl<S: BuildHasher> GrowingBuilder<S> {
 /// A saved filter that is being read.
 struct Saved<R> {
     reader: R,
+    /// Bytes 12 to 15, which must be 0.
+    zeros: u32,
     slice: u64,
     /// The digest of known keys' hashes.
     hasher: u64,
@@ -235,6 +244,7 @@ impl<R: Read> Saved<R> {
         let header: [u8; HEADER_BYTES] = read_start(&mut reader, MAGIC, VERSION, bytes)?;
         Ok(Saved {
             reader,
+            zeros: u32::from_le_bytes(field(&header, 12)),
             slice: u64::from_le_bytes(field(&header, 16)),
             hasher: u64::from_le_bytes(field(&header, 24)),
             digest: digest_of(&header),
@@ -262,12 +272,12 @@ impl<R: Read> Saved<R> {
         let slices = 1_u64.checked_shl(slice_bits);
         let buckets = slices.and_then(|slices| self.slice.checked_mul(slices));
         let buckets = buckets.unwrap_or(u64::MAX);
-        let possible = (1..=MAX_BUCKETS as u64).contains(&buckets)
-            && bits >= PAIRING_BITS
-            && self.can_follow(bits, slice_bits)
-            && !self.formats.is_full();
-        if !possible {
+        if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
+        }
+        if !self.can_follow(bits, slice_bits) {
+            let what = "tables that do not grow from one another";
+            return Err(LoadError::Impossible { what });
         }
         if !self.formats.is_empty() {
             self.bytes += FORMAT_BYTES as u64;
@@ -280,16 +290,13 @@ impl<R: Read> Saved<R> {
         read_words(reader, digest, buckets, CHUNK_WORDS, 1, self.bytes)
     }
 
-    /// True if a generation could have been split to this size, beginning where the one before ends
-    /// or later. Only then does it distinguish whatever that one does, and last long enough.
+    /// True if the filter has such a table once it has grown to this size, in a later generation
+    /// than the one before, which has ended. Only then does it distinguish whatever that one does,
+    /// and there are at most [`MAX_GENERATIONS`].
     fn can_follow(&self, bits: u32, slice_bits: u32) -> bool {
-        let least = match self.formats.last() {
-            None => 0,
-            Some(&[PAIRING_BITS, slice_bits]) => slice_bits + 1,
-            // It would have been split again.
-            Some(_) => return false,
-        };
-        let first = |slice_bits: u32| first_bits((self.slice as usize) << slice_bits);
-        (least..=slice_bits).any(|begun| first(begun) + begun == bits + slice_bits)
+        let (expected, begins) = bits_at(self.slice as usize, slice_bits);
+        let has_ended =
+            |&[bits, slice_bits]: &[u32; 2]| bits == PAIRING_BITS && slice_bits < begins;
+        bits == expected && self.formats.last().is_none_or(has_ended)
     }
 }

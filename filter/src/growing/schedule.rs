@@ -55,6 +55,20 @@ pub(crate) fn first_bits(buckets: usize) -> u32 {
     LONGEST.saturating_sub(doublings).max(LONGEST_OF_LARGE)
 }
 
+/// Returns the fingerprint bits of the table of 2^`slice_bits` slices, in a filter with slices of this
+/// many buckets, and the logarithm of the number of slices that its generation begins with.
+pub(crate) fn bits_at(slice: usize, slice_bits: u32) -> (u32, u32) {
+    let mut begins = 0;
+    loop {
+        let first = first_bits(slice << begins);
+        let splits = slice_bits - begins;
+        if splits <= first - PAIRING_BITS {
+            return (first - splits, begins);
+        }
+        begins += first - PAIRING_BITS + 1;
+    }
+}
+
 /// Returns how many buckets the first table needs for this many keys: more than
 /// [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) if no table is large enough.
 pub(crate) fn first_buckets(keys: usize, format: impl Fn(u32) -> Format) -> usize {

@@ -163,7 +163,14 @@ pub enum LoadError {
         /// The number found.
         buckets: u64,
     },
-    /// The checksums match, but a bucket's word has bits where there are no slots.
+    /// The checksums match, but no filter is saved like this.
+    #[error("no filter is saved with {what}: this was not written by this crate")]
+    Impossible {
+        /// What no filter has.
+        what: &'static str,
+    },
+    /// The checksums match, but a bucket's word has bits where there are no slots, or, in a growing
+    /// filter, a fingerprint whose twelve lowest bits are 0.
     #[error("bucket {bucket} cannot hold {word:#x}: this was not written by this crate")]
     Bucket {
         /// Its number.
@@ -476,7 +483,7 @@ impl Header {
         let (_, mut digest) = self.to_bytes();
         let words = read_words(&mut reader, &mut digest, buckets, room, 0, self.bytes())?;
         check_table(&mut reader, digest, self.bytes())?;
-        let found = count::<SLOTS, BITS>(&words)?;
+        let found = count::<SLOTS, BITS>(&words, Layout::<SLOTS, BITS>::MAX_FINGERPRINT)?;
         Ok(CuckooFilter::of(Buckets::from_words(words), found, hasher))
     }
 }

@@ -118,16 +118,21 @@ pub(crate) fn check(digest: &Sum, checksum: &[u8], part: &'static str) -> Result
     Ok(())
 }
 
-/// Returns the number of copies in these words, if all of them can be words of a table.
+/// Returns the number of copies in these words, if all of them can be words of a table in which no
+/// fingerprint has all of the bits `some` zero.
 pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
     words: &[u64],
+    some: u64,
 ) -> Result<usize, LoadError> {
     let mut found = 0;
     for (bucket, &word) in words.iter().enumerate() {
-        if Layout::<SLOTS, BITS>::slots(word) != word {
+        let copies = Layout::<SLOTS, BITS>::occupied(word);
+        let possible = Layout::<SLOTS, BITS>::slots(word) == word
+            && Layout::<SLOTS, BITS>::occupied_in(word, some) == copies;
+        if !possible {
             return Err(LoadError::Bucket { bucket, word });
         }
-        found += Layout::<SLOTS, BITS>::occupied(word);
+        found += copies;
     }
     Ok(found)
 }

@@ -95,7 +95,7 @@ macro_rules! tables {
             ) -> Result<(Self, Shape, usize), LoadError> {
                 match bits {
                     $($bits => {
-                        let copies = words::count::<$slots, $bits>(&words)?;
+                        let copies = words::count::<$slots, $bits>(&words, PAIRING)?;
                         let geometry = Geometry::sliced(slice, words.len() / slice, PAIRING);
                         // The last word counts timestamp wraps.
                         words.push(0);
