@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher, RandomSt
 use std::io::{self, Read};
 
 use crc::{CRC_64_XZ, Crc};
-use filter::{CuckooFilter, FixedState, LoadError, SaveError};
+use filter::{CuckooFilter, FixedState, GrowingCuckooFilter, LoadError, SaveError};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -216,6 +216,8 @@ fn every_flipped_bit_is_an_error() {
         damaged[bit / 8] ^= 1 << (bit % 8);
         let error = load_measured(&damaged).unwrap_err();
         let right = match bit / 8 {
+            // One bit makes it begin like a growing filter.
+            6 if damaged[6] == b'g' => matches!(error, LoadError::OtherType { .. }),
             0..8 => matches!(error, LoadError::NotAFilter),
             8..12 => matches!(error, LoadError::Version { .. }),
             12..HEADER => matches!(error, LoadError::Corrupt { part: "header" }),
@@ -483,6 +485,28 @@ fn a_hasher_that_differs_on_a_machine_of_another_width_is_refused() {
         panic!("of 1,000 keys, {} are denied", denied.count());
     }
     assert!(matches!(there, Err(LoadError::Hasher)));
+}
+
+#[test]
+fn a_saved_filter_of_another_type_is_named() {
+    let fixed = filter_of(5).to_bytes().unwrap();
+    let growing = GrowingCuckooFilter::new().to_bytes().unwrap();
+    let fitted = CuckooFilter::builder().false_positive_rate(0.5);
+    for error in [
+        load_measured(&growing).unwrap_err(),
+        fitted.load(&growing).unwrap_err(),
+        fitted.load_from(&growing[..]).unwrap_err(),
+    ] {
+        let advice = "this is a saved growing filter: load it as a GrowingCuckooFilter, with \
+                      GrowingCuckooFilter::builder()";
+        assert_eq!(error.to_string(), advice);
+    }
+    let builder = GrowingCuckooFilter::builder;
+    for result in [builder().load(&fixed), builder().load_from(&fixed[..])] {
+        let advice = "this is a saved filter of a fixed size: load it as a CuckooFilter, with \
+                      CuckooFilter::builder(), or as a DynCuckooFilter";
+        assert_eq!(result.unwrap_err().to_string(), advice);
+    }
 }
 
 /// Bytes that are shorter than the first field and begin differently are not a filter that was cut

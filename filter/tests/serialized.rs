@@ -70,6 +70,22 @@ fn a_growing_filter() {
 }
 
 #[test]
+fn another_type_of_filter_is_named() {
+    let fixed = serde_json::to_string(&CuckooFilter::with_capacity(10)).unwrap();
+    let error = serde_json::from_str::<GrowingCuckooFilter>(&fixed).unwrap_err();
+    assert!(
+        error.to_string().contains("load it as a CuckooFilter"),
+        "{error}"
+    );
+    let growing = serde_json::to_string(&GrowingCuckooFilter::new()).unwrap();
+    let error = serde_json::from_str::<CuckooFilter>(&growing).unwrap_err();
+    let advice = "load it as a GrowingCuckooFilter";
+    assert!(error.to_string().contains(advice), "{error}");
+    let error = serde_json::from_str::<DynCuckooFilter>(&growing).unwrap_err();
+    assert!(error.to_string().contains(advice), "{error}");
+}
+
+#[test]
 fn another_hasher_is_an_error() {
     let bytes = postcard::to_stdvec(&CuckooFilter::with_capacity(1_000)).unwrap();
     assert!(postcard::from_bytes::<CuckooFilter>(&bytes).is_ok());

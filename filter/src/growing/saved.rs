@@ -38,14 +38,11 @@ use super::{GrowingBuilder, GrowingCuckooFilter};
 use crate::hashing::MAX_BUCKETS;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check, digest_of, field, read_exact, read_start, read_words,
-    write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, Sum, check, digest_of, field, read_exact, read_start,
+    read_words, write_words,
 };
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-
-const MAGIC: [u8; 8] = *b"cuckoog\n";
-const VERSION: u32 = 2;
 
 /// Number of bytes before the first generation.
 const HEADER_BYTES: usize = 32;
@@ -79,8 +76,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes).
     pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
         let mut header = [0; HEADER_BYTES];
-        header[..8].copy_from_slice(&MAGIC);
-        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[..8].copy_from_slice(&GROWING.magic);
+        header[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
         header[16..24].copy_from_slice(&(self.slice as u64).to_le_bytes());
         header[24..].copy_from_slice(&digest_of_known_keys(&self.hasher).to_le_bytes());
         let mut digest = digest_of(&header);
@@ -241,7 +238,7 @@ impl<R: Read> Saved<R> {
     /// Reads what comes before the generations.
     fn begin(mut reader: R) -> Result<Saved<R>, LoadError> {
         let bytes = (HEADER_BYTES + 2 * FORMAT_BYTES) as u64;
-        let header: [u8; HEADER_BYTES] = read_start(&mut reader, MAGIC, VERSION, bytes)?;
+        let header: [u8; HEADER_BYTES] = read_start(&mut reader, &GROWING, bytes)?;
         Ok(Saved {
             reader,
             zeros: u32::from_le_bytes(field(&header, 12)),

@@ -80,12 +80,10 @@ use crate::layout::Layout;
 use crate::snapshot::{Snapshot, SnapshotError};
 use known_keys::digest_of_known_keys;
 use words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, Sum, check_table, count, digest_of, field, read_start, read_words,
-    write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Sum, check_table, count, digest_of, field, read_start,
+    read_words, write_words,
 };
 
-const MAGIC: [u8; 8] = *b"cuckoof\n";
-const VERSION: u32 = 3;
 const HEADER_BYTES: usize = 40;
 
 /// Why a filter could not be saved.
@@ -106,6 +104,14 @@ pub enum LoadError {
     /// The first bytes are not those of a saved filter.
     #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
+    /// The bytes are a saved filter of another type: a growing one, or one of a fixed size.
+    #[error("this is a saved {found}: load it as a {loader}")]
+    OtherType {
+        /// What the saved filter is called.
+        found: &'static str,
+        /// Its type and builder.
+        loader: &'static str,
+    },
     /// A version of the format that this code does not know.
     #[error(
         "the filter was saved in version {found} of the format, but only version {known} is known here: \
@@ -396,8 +402,8 @@ impl Header {
     /// Returns the header's bytes, and the checksum to continue with.
     fn to_bytes(&self) -> ([u8; HEADER_BYTES], Sum) {
         let mut bytes = [0; HEADER_BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[..8].copy_from_slice(&FIXED.magic);
+        bytes[8..12].copy_from_slice(&FIXED.version.to_le_bytes());
         bytes[12..14].copy_from_slice(&self.slots.to_le_bytes());
         bytes[14..16].copy_from_slice(&self.bits.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.buckets.to_le_bytes());
@@ -410,7 +416,7 @@ impl Header {
     /// Reads the header that these bytes begin with.
     pub(crate) fn of(mut reader: impl Read) -> Result<Header, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        let bytes: [u8; HEADER_BYTES] = read_start(&mut reader, MAGIC, VERSION, shortest)?;
+        let bytes: [u8; HEADER_BYTES] = read_start(&mut reader, &FIXED, shortest)?;
         if digest_of(&bytes[..32]).finalize() != u64::from_le_bytes(field(&bytes, 32)) {
             return Err(LoadError::Corrupt { part: "header" });
         }

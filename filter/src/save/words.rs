@@ -18,27 +18,59 @@ static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 pub(crate) type Sum = Digest<'static, u64, Table<16>>;
 
+/// A kind of saved filter.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// What it begins with.
+    pub(crate) magic: [u8; 8],
+    /// The version of its format.
+    pub(crate) version: u32,
+    /// What it is called, and how it is loaded.
+    described: [&'static str; 2],
+}
+
+pub(crate) const FIXED: Kind = Kind {
+    magic: *b"cuckoof\n",
+    version: 3,
+    described: [
+        "filter of a fixed size",
+        "CuckooFilter, with CuckooFilter::builder(), or as a DynCuckooFilter",
+    ],
+};
+
+pub(crate) const GROWING: Kind = Kind {
+    magic: *b"cuckoog\n",
+    version: 2,
+    described: [
+        "growing filter",
+        "GrowingCuckooFilter, with GrowingCuckooFilter::builder()",
+    ],
+};
+
 /// Reads the first `N` bytes of a saved filter: the fields that identify a kind of filter, and the
 /// version of its format, and more. A filter of this kind has at least `shortest` bytes.
 pub(crate) fn read_start<const N: usize>(
     reader: &mut impl Read,
-    magic: [u8; 8],
-    version: u32,
+    kind: &Kind,
     shortest: u64,
 ) -> Result<[u8; N], LoadError> {
     let mut bytes = [0; N];
     // Byte by byte: whatever begins differently is not a filter, even if it ends at once.
-    for (byte, expected) in bytes.iter_mut().zip(magic) {
-        read_exact(reader, std::slice::from_mut(byte), shortest)?;
-        if *byte != expected {
+    for end in 1..=8 {
+        read_exact(reader, &mut bytes[end - 1..end], shortest)?;
+        let begins = |kind: &&Kind| kind.magic.starts_with(&bytes[..end]);
+        let Some(found) = [&FIXED, &GROWING].into_iter().find(begins) else {
             return Err(LoadError::NotAFilter);
+        };
+        if end == 8 && found.magic != kind.magic {
+            let [found, loader] = found.described;
+            return Err(LoadError::OtherType { found, loader });
         }
     }
     // Other versions may continue differently.
     read_exact(reader, &mut bytes[8..12], shortest)?;
-    let found = u32::from_le_bytes(field(&bytes, 8));
-    if found != version {
-        let known = version;
+    let (found, known) = (u32::from_le_bytes(field(&bytes, 8)), kind.version);
+    if found != known {
         return Err(LoadError::Version { found, known });
     }
     read_exact(reader, &mut bytes[12..], shortest)?;
