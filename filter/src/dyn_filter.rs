@@ -231,7 +231,7 @@ impl<S> DynBuilder<S> {
     ///
     /// # Errors
     /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1,
-    /// when the size is missing, zero or too large for the layout, or when there is not enough
+    /// when the size is missing, 0 buckets or too large for the layout, or when there is not enough
     /// memory.
     pub fn build(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
         if self.rate < 1.0 {

@@ -122,11 +122,11 @@ impl CuckooFilter {
     /// hasher.
     ///
     /// The table is sized so that `n` inserts of distinct keys succeed. As in any cuckoo table,
-    /// that is a matter of probability: see [`Builder::capacity`].
+    /// that is a matter of probability: see [`Builder::capacity`]. If `n` is 0, the table is small.
     ///
     /// # Panics
-    /// When [`Builder::build`] would return an error: `n` is 0 or absurdly large, or there is not
-    /// enough memory.
+    /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
+    /// memory.
     pub fn with_capacity(n: usize) -> CuckooFilter {
         match CuckooFilter::builder().capacity(n).build() {
             Ok(filter) => filter,

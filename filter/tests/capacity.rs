@@ -4,7 +4,7 @@
 
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, InsertError};
+use filter::{BuildError, CuckooFilter, GrowingCuckooFilter, HashFilter, InsertError, TypedFilter};
 
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
@@ -22,6 +22,25 @@ fn n_distinct_keys_fit_and_are_found() {
             filter.load_factor()
         );
     }
+}
+
+/// As a vector does, a filter begins empty and takes little memory.
+#[test]
+fn a_capacity_of_zero_makes_a_small_empty_filter() {
+    fn is_small(filter: &impl HashFilter, capacity: usize) {
+        assert_eq!((filter.len(), filter.capacity()), (0, capacity));
+        assert!(!filter.contains_hash(1));
+        assert_eq!(filter.insert_hash(1), Ok(()));
+        assert!(filter.contains_hash(1) && filter.remove_hash(1));
+    }
+    is_small(&CuckooFilter::with_capacity(0), 4);
+    let builder = CuckooFilter::builder().capacity(0);
+    is_small(&builder.layout::<2, 24>().build().unwrap(), 24);
+    is_small(&builder.false_positive_rate(0.01).build().unwrap(), 5);
+    let growing = GrowingCuckooFilter::builder().capacity(0).build().unwrap();
+    is_small(&growing, 2_560);
+    let typed = TypedFilter::<str, _>::new(CuckooFilter::with_capacity(0));
+    assert_eq!(typed.insert_unique("a"), Ok(true));
 }
 
 /// The sizes for which the promise of `Builder::capacity` was measured: less room would break it,

@@ -189,7 +189,7 @@ fn sizes_are_checked_as_for_every_filter() {
     let builder = CuckooFilter::builder().false_positive_rate(0.01);
     let error = |builder: filter::DynBuilder| builder.build().unwrap_err();
     assert_eq!(error(builder), BuildError::NoSize.into());
-    assert_eq!(error(builder.capacity(0)), BuildError::ZeroSize.into());
+    assert_eq!(error(builder.buckets(0)), BuildError::ZeroSize.into());
     assert_eq!(builder.buckets(10).build().unwrap().capacity(), 50);
 }
 

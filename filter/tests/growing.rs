@@ -475,10 +475,6 @@ fn classes_stay_when_tables_are_split() {
 #[test]
 fn absurd_sizes_are_errors() {
     assert_eq!(
-        builder().capacity(0).build().unwrap_err(),
-        BuildError::ZeroSize
-    );
-    assert_eq!(
         builder().buckets(0).build().unwrap_err(),
         BuildError::ZeroSize
     );

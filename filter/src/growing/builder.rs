@@ -73,11 +73,11 @@ impl<S> GrowingBuilder<S> {
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] when the size is zero or too large, or when there is no memory.
+    /// [`BuildError`] when the size is 0 buckets or too large, or when there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let slice = match self.size {
             None => FIRST_BUCKETS,
-            Some(Size::Keys(0) | Size::Buckets(0)) => return Err(BuildError::ZeroSize),
+            Some(Size::Buckets(0)) => return Err(BuildError::ZeroSize),
             Some(Size::Keys(keys)) => first_buckets(keys, format).max(FIRST_BUCKETS),
             Some(Size::Buckets(buckets)) => buckets,
         };
