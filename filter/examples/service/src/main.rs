@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::Router;
+use axum::http::header::ALLOW;
 use axum::http::{Method, StatusCode, Uri};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use clap::Parser;
 use filter::{CuckooFilter, InsertError};
 use percent_encoding::percent_decode_str;
@@ -37,21 +39,24 @@ struct Options {
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     address: String,
-    /// Number of keys to make room for, if there is no FILE yet: the size of a filter is fixed.
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = at_least_1)]
-    capacity: NonZeroUsize,
+    /// Number of keys to make room for; 1000000 if there is no FILE yet. The size of a filter is
+    /// fixed: if FILE has another one, the service does not start.
+    #[arg(long, value_name = "N", value_parser = at_least_1)]
+    capacity: Option<NonZeroUsize>,
 }
 
 /// What a client may ask for.
 const REQUESTS: &str = "\
 Requests:
-  POST /insert?key=KEY    inserts a copy of KEY
-  POST /remove?key=KEY    removes a copy of KEY: true, or false if there was none; remove only what
-                          you inserted, or another key may be denied
-  GET  /contains?key=KEY  true or false: true also for about one absent key in 512, if it is full
-  GET  /count?key=KEY     the number of copies
-  POST /save              saves the filter now
-  GET  /metrics           sizes and the last save, for Prometheus
+  POST /insert?key=KEY         inserts a copy of KEY
+  POST /insert_unique?key=KEY  inserts KEY if it is new: true, or false if it is there already; false
+                               also for about one new key in 512, if it is full
+  POST /remove?key=KEY         removes a copy of KEY: true, or false if there was none; remove only
+                               what you inserted, or another key may be denied
+  GET  /contains?key=KEY       true or false: true also for about one absent key in 512, if it is full
+  GET  /count?key=KEY          the number of copies
+  POST /save                   saves the filter now
+  GET  /metrics                sizes and the last save, for Prometheus
 
 KEY is any bytes, percent-encoded. Try:
   curl -X POST 'http://127.0.0.1:8080/insert?key=a'
@@ -64,12 +69,24 @@ fn main() -> ExitCode {
 
 fn serve(options: Options) -> Result<()> {
     let file = SavedFile::open(options.file)?;
-    let built = || (CuckooFilter::builder().capacity(options.capacity.get())).build();
+    let built = |keys: usize| {
+        let built = CuckooFilter::builder().capacity(keys).build();
+        built.with_context(|| format!("cannot make room for {keys} keys"))
+    };
+    let wished = options.capacity.map(|keys| built(keys.get())).transpose()?;
     let filter = match file.load()? {
-        Some(filter) => filter,
-        None => {
-            built().with_context(|| format!("cannot make room for {} keys", options.capacity))?
+        Some(filter) => {
+            let (name, slots) = (file.path().display(), filter.capacity());
+            let slots_wished = wished.map_or(slots, |empty| empty.capacity());
+            ensure!(
+                slots == slots_wished,
+                "{name} has {slots} slots, but --capacity asks for {slots_wished}: leave out \
+                 --capacity to go on with this filter, or move the file away to begin with an \
+                 empty one"
+            );
+            filter
         }
+        None => wished.map_or_else(|| built(1_000_000), Ok)?,
     };
     let keys = counted(filter.len() as u64, "key");
     tell(format_args!("{keys} of {}", filter.capacity()));
@@ -110,21 +127,37 @@ struct Service {
 type Answer = Result<String, (StatusCode, String)>;
 
 impl Service {
-    fn answer(&self, method: &Method, uri: &Uri) -> Answer {
+    fn answer(&self, method: &Method, uri: &Uri) -> Response {
+        let path = uri.path();
+        match method_of(path) {
+            Some(right) if method != right => {
+                let text = format!("send {right} {path}, not {method}\n\n{REQUESTS}");
+                let allowed = AppendHeaders([(ALLOW, right)]);
+                (StatusCode::METHOD_NOT_ALLOWED, allowed, text).into_response()
+            }
+            _ => self.do_and_answer(method, uri).into_response(),
+        }
+    }
+
+    /// Answers a request whose method is right, if there is such a path.
+    fn do_and_answer(&self, method: &Method, uri: &Uri) -> Answer {
         let key = || key(uri.query().unwrap_or_default());
-        let text = match (method.as_str(), uri.path()) {
-            ("POST", "/insert") => (self.filter.insert(&key()?))
+        let text = match uri.path() {
+            "/insert" => (self.filter.insert(&key()?))
                 .map(|()| "inserted".to_owned())
                 .map_err(not_inserted)?,
-            ("POST", "/remove") => self.filter.remove(&key()?).to_string(),
-            ("GET", "/contains") => self.filter.contains(&key()?).to_string(),
-            ("GET", "/count") => self.filter.count(&key()?).to_string(),
+            "/insert_unique" => (self.filter.insert_unique(&key()?))
+                .map_err(not_inserted)?
+                .to_string(),
+            "/remove" => self.filter.remove(&key()?).to_string(),
+            "/contains" => self.filter.contains(&key()?).to_string(),
+            "/count" => self.filter.count(&key()?).to_string(),
             // It takes a while: the runtime lets another thread answer the others.
-            ("POST", "/save") => block_in_place(|| self.file.save(&self.filter))
+            "/save" => block_in_place(|| self.file.save(&self.filter))
                 .map(|()| "saved".to_owned())
                 .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")))?,
-            ("GET", "/metrics") => self.metrics(),
-            (_, path) => {
+            "/metrics" => self.metrics(),
+            path => {
                 let text = format!("there is no {method} {path}\n\n{REQUESTS}");
                 return Err((StatusCode::NOT_FOUND, text));
             }
@@ -162,6 +195,16 @@ impl Service {
         });
         lines.join("\n")
     }
+}
+
+/// Returns the method of a path: a line of the help begins with both.
+fn method_of(path: &str) -> Option<&'static str> {
+    let method = |line: &'static str| {
+        let (method, rest) = line.trim_start().split_once(' ')?;
+        let known = rest.trim_start().split([' ', '?']).next();
+        (known == Some(path)).then_some(method)
+    };
+    REQUESTS.lines().find_map(method)
 }
 
 /// Returns the bytes of the key that the query names.

@@ -42,6 +42,11 @@ fn each_request_has_its_answer() {
     assert_eq!(post("/remove?key=a"), ok("true"));
     assert_eq!(post("/remove?key=a"), ok("false"));
 
+    assert_eq!(post("/insert_unique?key=a"), ok("true"));
+    assert_eq!(post("/insert_unique?key=a"), ok("false"));
+    assert_eq!(get("/count?key=a"), ok("1"));
+    assert_eq!(post("/remove?key=a"), ok("true"));
+
     // Any bytes, each in several spellings.
     assert_eq!(post("/insert?key=a+b%00%ff%26"), ok("inserted"));
     assert_eq!(get("/contains?key=%61%20b%00%FF%26"), ok("true"));
@@ -62,12 +67,14 @@ fn a_request_that_cannot_be_answered_gets_an_error_that_tells_what_to_do() {
         let answer = client.post(&format!("/insert{query}")).unwrap();
         refused(answer, 400, "name one key: ?key=KEY");
     }
-    for path in ["/", "/insert?key=a"] {
-        let answer = client.get(path).unwrap();
-        refused(answer, 404, "POST /insert?key=KEY");
+    refused(client.get("/").unwrap(), 404, "POST /insert?key=KEY");
+    for path in ["/insert", "/insert_unique", "/remove", "/save"] {
+        refused(client.get(path).unwrap(), 405, &format!("send POST {path}"));
+        assert_eq!(client.allowed(path), "POST");
     }
-    let answer = client.post("/count?key=a").unwrap();
-    refused(answer, 404, "GET  /count?key=KEY");
+    for path in ["/contains", "/count", "/metrics"] {
+        refused(client.post(path).unwrap(), 405, &format!("send GET {path}"));
+    }
     let most = (0..100)
         .map(|_| client.post("/insert?key=a").unwrap())
         .find(|answer| answer.0 != 200);
@@ -113,6 +120,11 @@ fn a_service_that_cannot_start_tells_what_to_do() {
     let message = complaint(other.args(["--address", address]));
     assert!(message.contains("choose another --address"), "{message}");
     taken.kill();
+    assert!(Running::start(&file).stop("TERM").success());
+    let mut other = program(&file);
+    // At the latest, it ends because of the address.
+    let message = complaint(other.args(["--capacity", "200000", "--address", "nowhere"]));
+    assert!(message.contains("leave out --capacity"), "{message}");
     fs::write(&file, "no filter").unwrap();
     assert!(complaint(&mut program(&file)).contains("move it away"));
     let most = usize::MAX.to_string();

@@ -89,6 +89,13 @@ impl Client {
         read(answer.send_empty()?)
     }
 
+    /// Returns which methods the answer to GET names in its header.
+    fn allowed(&self, request: &str) -> String {
+        let answer = self.agent.get(format!("{}{request}", self.url)).call();
+        let header = answer.unwrap().headers().get("allow").cloned();
+        header.unwrap().to_str().unwrap().to_owned()
+    }
+
     fn get(&self, request: &str) -> Result<(u16, String), ureq::Error> {
         read(self.agent.get(format!("{}{request}", self.url)).call()?)
     }
