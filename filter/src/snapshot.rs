@@ -343,7 +343,9 @@ impl<const SLOTS: usize, const BITS: usize> Drop for Snapshot<'_, SLOTS, BITS> {
     fn drop(&mut self) {
         let snapshots = self.table.snapshots;
         snapshots.change_list(|list| list.retain(|kept| !std::ptr::eq(kept.as_ptr(), &*self.kept)));
-        // Relaxed: an update that still finds it announced looks at the list in vain.
+        // Relaxed: an update that still finds it announced looks at the list in vain. The other way
+        // round would do as well: an update that finds it on the list, but not announced, keeps
+        // nothing for it, or what nobody reads.
         snapshots.announced.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -3,6 +3,8 @@
 
 mod small;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use filter::{CuckooFilter, SnapshotError};
@@ -67,6 +69,38 @@ fn two_keys_that_hop_at_any_steps_are_copied_once() {
             ],
             &[key(there, there, 0)],
         );
+    }
+}
+
+/// A second copy begins at any step of the first, and at any step of the second the key hops: both
+/// copies have it once.
+#[test]
+fn a_key_that_hops_during_two_copies_is_in_both_once() {
+    // More than a copy takes alone.
+    const STEPS: u64 = 40;
+    for (here, there) in PAIRS {
+        let [key, hopped] = [key(here, there, 0), key(there, here, 0)];
+        for (begins, hops) in (0..STEPS).flat_map(|one| (0..STEPS).map(move |two| (one, two))) {
+            let filter = holding(&[key]);
+            let second = Rc::new(RefCell::new(None));
+            let (others, result) = (Arc::clone(&filter), Rc::clone(&second));
+            let first = copy_with(&filter, move |step| {
+                if step == begins {
+                    let hopping = Arc::clone(&others);
+                    let copy = copy_with(&others, move |step| {
+                        if step == hops {
+                            assert_eq!(hopping.insert(&hopped), Ok(()));
+                            assert!(hopping.remove(&key));
+                        }
+                    });
+                    result.replace(Some(copy.unwrap()));
+                }
+            });
+            for copy in second.take().into_iter().chain([first.unwrap()]) {
+                assert_eq!(copy.count(&key), 1, "begins at {begins}, hops at {hops}");
+                assert_eq!(copy.len(), 1);
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod small;
 
 use std::sync::Arc;
 
+use filter::InsertError;
 use kcas::steps::{freeze, with_hook, within};
 use small::{Caller, Small, explained, holding, key, residents};
 
@@ -193,14 +194,21 @@ fn two_threads_stopped_at_every_pair_of_steps() {
 }
 
 /// There is always room for one more key, now in one of its buckets and now in the other: the room
-/// changes sides before any of the insert's steps, in every combination. The insert never gets
-/// `Full`.
+/// changes sides before any of the insert's steps, in every combination. The insert, unique or not,
+/// never gets `Full`.
 #[test]
 fn no_full_while_there_is_always_room() {
     const STEPS: u32 = 12;
     let stays = [key(0, 0, 0), key(1, 1, 0)];
     let moves = [key(0, 0, 1), key(1, 1, 1)];
-    for changes in 0..1u32 << STEPS {
+    let inserts: [fn(&Small, u64) -> Result<(), InsertError>; 2] = [
+        |filter, key| filter.insert(&key),
+        |filter, key| filter.insert_unique(&key).map(|added| assert!(added)),
+    ];
+    for (insert, changes) in inserts
+        .into_iter()
+        .flat_map(|insert| (0..1u32 << STEPS).map(move |changes| (insert, changes)))
+    {
         let filter = holding(&[stays[0], stays[1], moves[0]]);
         let others = Arc::clone(&filter);
         let mut side = 0;
@@ -213,7 +221,7 @@ fn no_full_while_there_is_always_room() {
             }
         };
         let new = key(0, 1, 0);
-        let result = with_hook(change_sides, || filter.insert(&new));
+        let result = with_hook(change_sides, || insert(&filter, new));
         assert_eq!(result, Ok(()), "changes before these steps: {changes:b}");
         assert!(filter.contains(&new));
     }
