@@ -343,9 +343,8 @@ impl<const SLOTS: usize, const BITS: usize> Drop for Snapshot<'_, SLOTS, BITS> {
     fn drop(&mut self) {
         let snapshots = self.table.snapshots;
         snapshots.change_list(|list| list.retain(|kept| !std::ptr::eq(kept.as_ptr(), &*self.kept)));
-        // Relaxed: an update that still finds it announced looks at the list in vain. The other way
-        // round would do as well: an update that finds it on the list, but not announced, keeps
-        // nothing for it, or what nobody reads.
+        // Relaxed: an update that still finds it announced looks at the list in vain. The other
+        // order would do as well: nobody reads any more what is kept for it.
         snapshots.announced.fetch_sub(1, Ordering::Relaxed);
     }
 }
