@@ -1,18 +1,19 @@
 //! Subjects that are wrong on purpose: a check must find each of these flaws within seconds, and
 //! none in a correct subject.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::Result;
-use filter::{Class, InsertError};
+use filter::{Class, FixedState, InsertError};
 use harness::check::perturbation;
-use harness::check::{self, Check, Found, Report, Rounds, Settings};
+use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings};
 use harness::registry::Registry;
 use harness::subject::{Operations, Subject};
 use harness::subjects::{LockFree, SegmentLock};
+use papaya::HashSet;
 
 /// The flaw of a subject.
 type Flaw = u8;
@@ -42,6 +43,9 @@ const SLOW: Flaw = 10;
 /// Claims to remove a key that is not there; in the end, finds nothing, so that only the sum of
 /// copies tells.
 const REMOVES_NOTHING: Flaw = 11;
+
+/// Accepts a key that it holds, and adds no copy.
+const LOSES_COPIES: Flaw = 12;
 
 /// A filter with a flaw, which reveals classes or does not.
 struct Flawed<const FLAW: Flaw, const NAMED: bool>(SegmentLock, AtomicU64, ThreadId);
@@ -77,6 +81,9 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
             let done = self.0.insert(key);
             self.1.fetch_add(u64::from(done), Ordering::Relaxed);
             return done;
+        }
+        if FLAW == LOSES_COPIES && self.0.contains(key) {
+            return true;
         }
         if self.now(MOVES, 20) && self.0.remove(key) {
             thread::yield_now();
@@ -379,6 +386,113 @@ fn no_answer_is_wrong_where_nothing_is_wrong() {
             "{totals:?}"
         );
     }
+}
+
+/// An exact set that accepts a key it holds, with a flaw; it reveals classes or does not, and
+/// declares that it is a set or does not.
+struct Set<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool> {
+    held: HashSet<u64>,
+    flawed: Flawed<FLAW, false>,
+}
+
+impl<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool> Subject
+    for Set<FLAW, NAMED, DECLARED>
+{
+    const NAME: &'static str = "set";
+    const DESCRIPTION: &'static str = "a set";
+    const GUARANTEES: &'static str = "linearizable, but for the flaw";
+    const SET: bool = DECLARED;
+    const GROWS: bool = !DECLARED;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self {
+            held: HashSet::new(),
+            flawed: Flawed::with_buckets(buckets)?,
+        })
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        if !self.flawed.now(DROPS, 1_000) {
+            self.held.pin().insert(FixedState.hash_one(key));
+        }
+        true
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let found = self.held.pin().contains(&FixedState.hash_one(key));
+        found && !self.flawed.now(DENIES, 1_000)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let (held, hash) = (self.held.pin(), FixedState.hash_one(key));
+        if self.flawed.now(LEAVES, 1_000) {
+            return held.contains(&hash);
+        }
+        held.remove(&hash)
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        NAMED.then(|| Class {
+            fingerprint: FixedState.hash_one(key),
+            buckets: [0, 1],
+        })
+    }
+
+    harness::subject::delegate! { self.flawed: slots memory_bytes }
+}
+
+fn of_set<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool>(
+    settings: Settings,
+) -> Option<Found> {
+    let candidate = Candidate::of::<Set<FLAW, NAMED, DECLARED>>();
+    let report = check::run(&candidate, &settings, &AtomicBool::new(false), &mut |_| ());
+    let Report { totals, found } = report.unwrap();
+    assert!(totals.rounds > 0 && totals.removes > 0, "{totals:?}");
+    found
+}
+
+#[test]
+fn a_set_that_is_declared_passes() {
+    for settings in [SETTINGS, ANSWERS] {
+        let time = Duration::from_secs(1);
+        let settings = Settings { time, ..settings };
+        assert_eq!(of_set::<NONE, true, true>(settings), None);
+        assert_eq!(of_set::<NONE, false, true>(settings), None);
+    }
+}
+
+#[test]
+fn a_set_with_a_flaw_is_found() {
+    for settings in [SETTINGS, ANSWERS] {
+        assert!(of_set::<DROPS, true, true>(settings).is_some());
+        assert!(of_set::<DROPS, false, true>(settings).is_some());
+        assert!(of_set::<DENIES, true, true>(settings).is_some());
+        assert!(of_set::<DENIES, false, true>(settings).is_some());
+    }
+    assert!(of_set::<LEAVES, true, true>(SETTINGS).is_some());
+    assert!(of_set::<LEAVES, false, true>(SETTINGS).is_some());
+}
+
+#[test]
+fn a_set_that_is_not_declared_is_found() {
+    assert!(of_set::<NONE, true, false>(SETTINGS).is_some());
+    assert!(of_set::<NONE, false, false>(SETTINGS).is_some());
+}
+
+#[test]
+fn a_filter_that_loses_second_copies_is_found() {
+    found::<LOSES_COPIES, true>();
+    found::<LOSES_COPIES, false>();
+    wrong::<LOSES_COPIES, true>(1, "copies");
+}
+
+#[test]
+fn a_filter_of_copies_that_is_declared_a_set_is_found() {
+    let mut candidate = *Registry::standard().get("lock-free").unwrap().candidate();
+    (candidate.set, candidate.grows) = (true, true);
+    let stop = AtomicBool::new(false);
+    let report = check::run(&candidate, &SETTINGS, &stop, &mut |_| ());
+    assert!(report.unwrap().found.is_some());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The subject under check, whatever its type.
 
 use anyhow::{Context, Result};
-use subject::calls::Calls;
+use filter::internals::specification::Event;
+use subject::calls::{Calls, Operation};
 use subject::wording::counted;
 use subject::{Operations, Subject};
 
@@ -16,8 +17,10 @@ pub struct Candidate {
     pub holds_keys: bool,
     /// See [`Subject::STASH`].
     pub stash: usize,
-    /// See [`Subject::GROWS`].
+    /// See [`Subject::GROWS`]. So does a set, here: what it accepted does not tell when it is full.
     pub grows: bool,
+    /// See [`Subject::SET`].
+    pub set: bool,
     build: fn(usize) -> Result<Box<dyn Calls>>,
 }
 
@@ -29,7 +32,8 @@ impl Candidate {
             operations: S::OPERATIONS,
             holds_keys: S::HOLDS_KEYS,
             stash: S::STASH,
-            grows: S::GROWS,
+            grows: S::GROWS || S::SET,
+            set: S::SET,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
         }
     }
@@ -57,5 +61,18 @@ impl Candidate {
     /// Fails if the subject cannot be built.
     pub fn names_classes(&self) -> Result<bool> {
         Ok(self.build(2)?.class(0).is_some())
+    }
+
+    /// Returns how many copies of a key it holds after accepting it twice, as removes tell: at most
+    /// two; `None` if it did not accept it twice.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the subject cannot be built.
+    pub fn copies_of_two(&self) -> Result<Option<usize>> {
+        let table = self.build(2)?;
+        let accepts = || table.call(Operation::Insert, 0) == Event::Insert(Ok(()));
+        let removes = |_: &i32| table.call(Operation::Remove, 0) == Event::Remove(true);
+        Ok((accepts() && accepts()).then(|| (0..2).take_while(removes).count()))
     }
 }

@@ -7,6 +7,9 @@
 //! does not ([`NoFalseNegatives`]), each key is checked separately: a "yes" may be a false positive
 //! and is believed, a "no" is not while the key is there.
 //!
+//! In a [set](subject::Subject::SET) the number of copies is at most one ([`Held`]), whatever was
+//! accepted.
+//!
 //! The parts are checked on all cores.
 
 use std::fmt;
@@ -36,8 +39,13 @@ pub enum Judgement {
 }
 
 /// Checks the calls of a scenario on a subject against the specification. The subject has room for
-/// `stash` fingerprints beside the table; `None` if it grows.
-pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -> Judgement {
+/// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one.
+pub fn judge(
+    scenario: &Scenario,
+    stash: Option<usize>,
+    set: bool,
+    calls: &[Call<OfKey>],
+) -> Judgement {
     if scenario.kind.is_of_two_buckets()
         && let Some(stash) = stash
     {
@@ -64,9 +72,13 @@ pub fn judge(scenario: &Scenario, stash: Option<usize>, calls: &[Call<OfKey>]) -
                 let one_bucket = class.buckets[0] == class.buckets[1];
                 let slots = SLOTS_PER_BUCKET * if one_bucket { 1 } else { 2 };
                 let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
-                verdict(history::check(&OneClass { most }, &[0], calls), told)
+                let of = OneClass { most };
+                verdict(history::check(&Held { set, of }, &[0], calls), told)
             }
-            None => verdict(history::check(&NoFalseNegatives, &[0], calls), told),
+            None => {
+                let of = NoFalseNegatives;
+                verdict(history::check(&Held { set, of }, &[0], calls), told)
+            }
         }
     });
     verdicts.reduce(
@@ -149,5 +161,27 @@ impl Specification for NoFalseNegatives {
 
     fn is_read_only(&self, event: &Event) -> bool {
         OneClass { most: u64::MAX }.is_read_only(event)
+    }
+}
+
+/// The copies of one key or class that a subject holds: of those that it accepted, all, or one if
+/// it is a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held<S> {
+    set: bool,
+    of: S,
+}
+
+impl<S: Specification<State = u64>> Specification for Held<S> {
+    type State = u64;
+    type Event = S::Event;
+
+    fn apply(&self, copies: &u64, event: &S::Event) -> Option<u64> {
+        let most = if self.set { 1 } else { u64::MAX };
+        Some(self.of.apply(copies, event)?.min(most))
+    }
+
+    fn is_read_only(&self, event: &S::Event) -> bool {
+        self.of.is_read_only(event)
     }
 }

@@ -225,7 +225,7 @@ impl Round<'_> {
 
         let check_begun = Instant::now();
         let stash = (!candidate.grows).then_some(candidate.stash);
-        let (undecided, found) = match judge(&scenario, stash, &calls) {
+        let (undecided, found) = match judge(&scenario, stash, candidate.set, &calls) {
             Judgement::Explained { undecided } => (undecided as u64, None),
             Judgement::Violation(history) => {
                 let found = Found {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use check::perturbation;
 use check::recorder;
-use check::{self, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
+use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
@@ -104,18 +104,44 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     if let Some(found) = found {
         tell(&found, entry, &settings);
         show(&totals);
-        bail!(match settings.check {
-            Check::History => format!("{} is not linearizable", entry.name),
-            Check::Answers => format!("{} gives wrong answers", entry.name),
-        });
+        bail!(refuted(entry.candidate(), settings.check)?);
     }
     show(&totals);
     if stop.load(Ordering::Relaxed) {
         say!("no violation so far; interrupted");
         return Ok(Ending::Interrupted);
     }
-    say!("no violation{}", doubt(&totals));
+    say!("{}", passed(entry.candidate(), &totals));
     Ok(Ending::Complete)
+}
+
+/// Says what was found out about a subject, and what to do if it declares the wrong thing.
+fn refuted(candidate: &Candidate, check: Check) -> Result<String> {
+    let found = match check {
+        Check::History => "is not linearizable",
+        Check::Answers => "gives wrong answers",
+    };
+    let hint = match (candidate.set, candidate.copies_of_two()?) {
+        (false, Some(1)) => {
+            ": it accepts a key twice and holds it once. If it is a set, declare `const SET: bool = true` \
+             in its `impl Subject`, and it is checked as one; if not, it loses copies"
+        }
+        (true, Some(2)) => {
+            ": it is declared a set, but holds a key twice; remove `SET` from its `impl Subject`"
+        }
+        _ => "",
+    };
+    Ok(format!("{} {found}{hint}", candidate.name))
+}
+
+/// Says that nothing was found.
+fn passed(candidate: &Candidate, totals: &Totals) -> String {
+    let as_set = if candidate.set {
+        ", checked as a set"
+    } else {
+        ""
+    };
+    format!("no violation{as_set}{}", doubt(totals))
 }
 
 /// Says so if the check means little: where hardly a key goes in, there is hardly one to miss.
@@ -351,6 +377,47 @@ pub(super) mod tests {
         };
         assert_eq!([doubt(0, 0), doubt(1_000, 600)], ["", ""]);
         assert!(doubt(1_000, 950).contains("little was checked"));
+    }
+
+    /// The lock-free filter, declared as a set or not; with `FORGETS`, it drops a key that it
+    /// holds.
+    struct Declared<const SET: bool, const FORGETS: bool>(LockFree);
+
+    impl<const SET: bool, const FORGETS: bool> Subject for Declared<SET, FORGETS> {
+        const NAME: &'static str = "declared";
+        const DESCRIPTION: &'static str = "declared as a set or not";
+        const GUARANTEES: &'static str = "none";
+        const SET: bool = SET;
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            LockFree::with_buckets(buckets).map(Self)
+        }
+
+        fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+            FORGETS && self.0.contains(key) || self.0.insert(key)
+        }
+
+        subject::delegate! { self.0: contains remove slots memory_bytes }
+    }
+
+    #[test]
+    fn what_is_checked_as_a_set_is_said_and_what_to_declare() {
+        fn of<S: Subject>() -> [String; 2] {
+            let candidate = Candidate::of::<S>();
+            [
+                passed(&candidate, &Totals::default()),
+                refuted(&candidate, Check::History).unwrap(),
+            ]
+        }
+        const FOUND: &str = "declared is not linearizable";
+        let [said, hint] = of::<Declared<false, false>>();
+        assert_eq!([&*said, &*hint], ["no violation", FOUND]);
+        let [said, hint] = of::<Declared<true, true>>();
+        assert_eq!([&*said, &*hint], ["no violation, checked as a set", FOUND]);
+        let [_, hint] = of::<Declared<false, true>>();
+        assert!(hint.contains("declare `const SET: bool = true`"), "{hint}");
+        let [_, hint] = of::<Declared<true, false>>();
+        assert!(hint.contains("remove `SET`"), "{hint}");
     }
 
     /// Claims to accept every key, and stores none.

@@ -43,6 +43,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// many copies it holds.
     const GROWS: bool = false;
 
+    /// Whether it is a set that accepts a key which it holds, and still holds it once: one remove
+    /// takes it. Unless a subject says so, each insert that it accepts promises one more copy, and
+    /// `check` finds out if there is none.
+    const SET: bool = false;
+
     /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
     ///
     /// # Errors
@@ -51,7 +56,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     fn with_buckets(buckets: usize) -> Result<Self>;
 
     /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there
-    /// are copies enough. A set that holds one copy of a key refuses the second.
+    /// are copies enough. A set refuses a key that it holds, or says that it is a
+    /// [`SET`](Self::SET).
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
     /// Returns whether the key may be present: never `false` if it is. Never called where
