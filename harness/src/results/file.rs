@@ -371,6 +371,20 @@ mod tests {
         assert_eq!(read(&path).unwrap(), [row(), stopped]);
     }
 
+    /// A thread may lose its core for all of a short measurement.
+    #[test]
+    fn a_measurement_in_which_nothing_was_done_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.csv");
+        let nothing = Row {
+            operations: 0,
+            mops: 0.0,
+            ..row()
+        };
+        Writer::create(&path).unwrap().write(&nothing).unwrap();
+        assert_eq!(read(&path).unwrap(), [nothing]);
+    }
+
     #[test]
     fn errors_name_line_and_column() {
         let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,0";
@@ -391,7 +405,10 @@ mod tests {
                 good.replace(",2,0,1,", ",2,-1,1,"),
                 "line 3, column `frozen`",
             ),
-            (good.replace(",5.0", ",0.0"), "line 3: column `mops` is 0"),
+            (
+                good.replace(",5.0", ",0.0"),
+                "line 3: column `mops` is 0, but `operations` is 50000",
+            ),
             (good.replace(",5.0,0,", ",5.0,101,"), "column `hit` is 101"),
             (
                 good.replace(",5.0,0,0,", ",5.0,0,-1,"),

@@ -139,19 +139,14 @@ impl Record for Row {
         for (name, count) in [("threads", self.threads), ("round", self.round)] {
             ensure!(count >= 1, "column `{name}` is {count}, but counts from 1");
         }
-        for (name, value) in [
-            ("load_factor", self.load_factor),
-            ("seconds", self.seconds),
-            ("mops", self.mops),
-        ] {
-            // Frozen threads may stop all others.
-            let may_be_zero = name == "mops" && self.frozen > 0;
+        for (name, value) in [("load_factor", self.load_factor), ("seconds", self.seconds)] {
             ensure!(
-                value.is_finite() && (value > 0.0 || may_be_zero && value == 0.0),
+                value.is_finite() && value > 0.0,
                 "column `{name}` is {value}, but must be a finite number above 0"
             );
         }
         for (name, value) in [
+            ("mops", self.mops),
             ("skew", self.skew),
             ("offered_mops", self.offered_mops),
             ("offered", self.offered),
@@ -163,6 +158,12 @@ impl Record for Row {
                 "column `{name}` is {value}, but must be a finite number of 0 or more"
             );
         }
+        // Threads may be stopped by frozen ones, or lose their cores.
+        ensure!(
+            self.mops > 0.0 || self.operations == 0,
+            "column `mops` is 0, but `operations` is {}",
+            self.operations
+        );
         ensure!(
             self.hit <= 100,
             "column `hit` is {}, but is a percentage",
@@ -189,6 +190,11 @@ impl Record for Row {
 }
 
 impl Row {
+    /// Returns whether nothing was done, though no thread was frozen: such a row is no measure of speed.
+    pub fn stood_still(&self) -> bool {
+        self.mops == 0.0 && self.frozen == 0
+    }
+
     /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed
     /// within, after the name of the operation.
     pub fn by_kind(&self) -> [(&'static str, [u64; 3]); 3] {

@@ -6,6 +6,7 @@ use crate::results::series::Series;
 use crate::results::summary::Summary;
 use crate::results::verdict::Comparison;
 use crate::subjects::{BOUNDS, words};
+use crate::wording::counted;
 
 /// A quantity that may differ between measurements of the same subject and workload. One of them is
 /// the horizontal axis of a figure, and the others are constant within a panel.
@@ -233,12 +234,24 @@ impl<'a> Results<'a> {
         quantity: Quantity,
     ) -> Option<Summary> {
         let rounds = self.rounds(case, place, subject);
-        Series::of(rounds, |row| Some(quantity.of(row))).summary()
+        let has = |row: &Row| quantity == Quantity::Throughput || row.max_ns > 0;
+        Series::of(rounds, |row| has(row).then(|| quantity.of(row))).summary()
     }
 
-    /// Returns the throughputs of a subject, round by round.
+    /// Returns the throughputs of a subject, round by round, but for rounds in which it [stood
+    /// still](Row::stood_still): no ratio is taken of these.
     pub fn throughputs(&self, case: &Case, place: f64, subject: &str) -> Series {
-        Series::of(self.rounds(case, place, subject), |row| Some(row.mops))
+        let rounds = self.rounds(case, place, subject);
+        Series::of(rounds, |row| (!row.stood_still()).then_some(row.mops))
+    }
+
+    /// Says how many measurements are left out of ratios, if any.
+    pub fn left_out(&self) -> Option<String> {
+        let count = self.rows.iter().filter(|row| row.stood_still()).count();
+        let measurements = counted(count, "measurement");
+        (count > 0).then(|| {
+            format!("Left out of ratios: {measurements} in which not one operation was done.")
+        })
     }
 
     /// Summarises the throughput of subject `a` over that of subject `b`, taken within each round
@@ -315,6 +328,7 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
 mod tests {
     use super::*;
     use crate::results::record::sample;
+    use crate::results::verdict::{Judge, Verdict};
 
     fn row(subject: &str, threads: usize, round: usize, mops: f64) -> Row {
         sample(subject, "lookup-hit", threads, round, mops)
@@ -357,6 +371,28 @@ mod tests {
         assert_eq!(results.ratio(&case(), 1.0, "a", "b"), None);
         assert_eq!(results.ratio(&case(), 2.0, "a", "b"), None);
         assert_eq!(results.ratio(&case(), 1.0, "a", "c"), None);
+    }
+
+    /// It may have lost its core for all of the time: nothing is divided by 0, and where too few rounds
+    /// are left, nothing is claimed.
+    #[test]
+    fn a_round_in_which_either_stood_still_has_no_ratio() {
+        let mut rows: Vec<_> = (1..=10)
+            .flat_map(|round| [row("a", 1, round, 2.0), row("b", 1, round, 1.0)])
+            .collect();
+        for (at, rounds, verdict) in [(0, 9, Verdict::Faster), (5, 8, Verdict::TooFewRounds)] {
+            (rows[at].operations, rows[at].mops) = (0, 0.0);
+            let results = Results::of(&rows);
+            let found = results.comparison(&case(), 1.0, "a", "b").unwrap();
+            assert_eq!((found.ratio.count, found.ratio.min), (rounds, 2.0));
+            assert_eq!(Judge::of_page(|judge| judge.verdict(&found)), verdict);
+        }
+        let results = Results::of(&rows);
+        assert_eq!(results.throughput(&case(), 1.0, "a").unwrap().min, 0.0);
+        assert!(results.left_out().unwrap().contains("2 measurements"));
+        // Frozen threads stop others: that is what is measured.
+        rows[0].frozen = 1;
+        assert!(Results::of(&rows[..1]).left_out().is_none());
     }
 
     #[test]

@@ -23,8 +23,8 @@ impl Arrivals {
     /// vary.
     const GAPS: usize = 1 << 14;
 
-    /// Creates arrivals at a rate above 0, in operations per second. They come `burst` at a time,
-    /// at the same moment.
+    /// Creates arrivals at a rate in operations per second; at 0, none ever comes. They come `burst` at
+    /// a time, at the same moment.
     pub fn new(per_second: f64, burst: u32, random: &mut SmallRng) -> Self {
         let mean = 1e9 * f64::from(burst) / per_second;
         let drawn: Vec<f64> = Exp1.sample_iter(&mut *random).take(Self::GAPS).collect();
@@ -70,6 +70,12 @@ mod tests {
             let expected = operations as f64 / 2e6 * 1e9;
             assert!((last / expected - 1.0).abs() < 1e-3, "{last} {expected}");
         }
+    }
+
+    /// Half of nothing is due where the closed loop did nothing.
+    #[test]
+    fn at_a_rate_of_zero_nothing_is_ever_due() {
+        assert_eq!(moments(0.0, 1, 3), [u64::MAX; 3]);
     }
 
     #[test]

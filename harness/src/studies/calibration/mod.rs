@@ -257,7 +257,9 @@ fn alone(registry: &Registry, cores: &Cores) -> Result<BTreeMap<String, BTreeMap
     };
     let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
-        if let Event::Made(row) = event {
+        if let Event::Made(row) = event
+            && row.mops > 0.0
+        {
             let of_subject = times.entry(row.subject).or_default();
             of_subject
                 .entry(row.workload)

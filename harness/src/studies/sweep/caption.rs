@@ -20,6 +20,9 @@ pub(super) const DUE: &str = "Rates that are due are shares of each subject's ow
 pub(super) fn caption(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
+    if matches!(shown, Shown::Speedup | Shown::OverControl) {
+        lines.extend(results.left_out());
+    }
     if let Some(sidecar) = sidecar {
         if sidecar.compiler.steps {
             lines.push(

@@ -228,6 +228,26 @@ mod tests {
         assert!(one.to_string().contains("--speedup"), "{one}");
     }
 
+    /// Its round counts where throughput is drawn, and is left out, with a word, of ratios.
+    #[test]
+    fn a_subject_that_stood_still_is_drawn_at_zero() {
+        let mut rows = rows(&["lock-free"], &[1, 2], &["insert"]);
+        rows.retain(|row| row.round == 1);
+        rows[1].mops = 0.0;
+        let drawn = of(&rows, None).unwrap();
+        assert_eq!(drawn.panels[0].lines[0].points[1].1.median, 0.0);
+        let svg = drawn.render();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert!(!svg.contains("Left out"));
+        let ratios = speedup(&rows, None).unwrap();
+        assert_eq!(ratios.panels[0].lines[0].points.len(), 1);
+        assert!(
+            ratios
+                .render()
+                .contains("Left out of ratios: 1 measurement")
+        );
+    }
+
     /// Percentiles of one subject are at one place, the median lowest.
     #[test]
     fn latency_reaches_from_the_median_to_the_highest_percentile() {

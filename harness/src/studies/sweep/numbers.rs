@@ -152,11 +152,13 @@ fn table(mark: &str, judge: &Judge, files: Files) -> Result<Vec<String>> {
     let rows = read(csv)?;
     let results = Results::of(&rows);
     let mut marks = Marks::default();
+    let mut of_ratios = false;
     let mut lines = if let Some(predictions) = what.strip_prefix("predicted by ") {
         of_sheet(prediction::by_subject(&read(predictions)?, &rows))
     } else if what == "varied" {
         of_sheet(assumed::sheet_of_what_matters(&rows))
     } else {
+        of_ratios = true;
         let (what, threads) = (what.strip_suffix(" threads"))
             .and_then(|what| what.rsplit_once(" at ").or(what.rsplit_once(" from ")))
             .context("it names no numbers of threads")?;
@@ -176,7 +178,8 @@ fn table(mark: &str, judge: &Judge, files: Files) -> Result<Vec<String>> {
     };
     // The header, and the line below it.
     ensure!(lines.len() > 2, "{csv} has no such results");
-    let explained: Vec<_> = marks.explained().collect();
+    let left_out = results.left_out().filter(|_| of_ratios);
+    let explained: Vec<_> = marks.explained().chain(left_out).collect();
     if !explained.is_empty() {
         lines.extend([String::new(), explained.join(" ")]);
     }

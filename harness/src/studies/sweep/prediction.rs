@@ -72,7 +72,7 @@ fn pairs<'a>(
             for subject in measurements.subjects() {
                 let of = predictions.throughput(&simulated, place, subject);
                 let by = measurements.throughput(case, place, subject);
-                if let (Some(of), Some(measured)) = (of, by) {
+                if let (Some(of), Some(measured)) = (of, by.filter(|by| by.median > 0.0)) {
                     pairs.push(Pair {
                         case,
                         place,
@@ -214,9 +214,10 @@ mod tests {
 
     #[test]
     fn errors_and_wrong_orders_are_counted() {
+        // Of nothing, no prediction has an error.
         let measured: Vec<Row> = (1..=5)
             .flat_map(|round| {
-                [("a", 10.0), ("b", 20.0), ("c", 40.0)]
+                [("a", 10.0), ("b", 20.0), ("c", 40.0), ("still", 0.0)]
                     .map(|(subject, mops)| sample(subject, "insert", 2, round, mops))
             })
             .collect();
@@ -225,6 +226,7 @@ mod tests {
             simulated("b", 30.0),
             simulated("c", 25.0),
             simulated("not measured", 25.0),
+            simulated("still", 25.0),
         ];
         let sheet = sheet(&predicted, &measured).unwrap();
         assert_eq!(sheet.lines.len(), 3);

@@ -69,7 +69,8 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
                 .map(|row| times(row).len());
             let medians = (0..count.max()?).map(|at| {
                 let rounds = results.rounds(case, place, subject);
-                let of = Series::of(rounds, |row| times(row).get(at).copied()).summary()?;
+                let timed = rounds.filter(|row| row.max_ns > 0);
+                let of = Series::of(timed, |row| times(row).get(at).copied()).summary()?;
                 Some(match operation {
                     // Shorter than the clock can tell, but not a thousand of them.
                     CHAINED => duration(of.median),
@@ -265,6 +266,7 @@ fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Ve
         "Ratios are taken within rounds: median over the rounds [{INTERVAL}]."
     )];
     notes.extend(marks.explained());
+    notes.extend(results.left_out());
     if results.all().iter().any(|row| row.oversubscribed) {
         notes.push("* More threads than cores.".into());
     }
@@ -320,6 +322,25 @@ mod tests {
         lines
             .find(|cells| cells.len() > 2 && cells[0] == workload && cells[2] == threads)
             .unwrap_or_else(|| panic!("no line for {workload} at {threads} in\n{table}"))
+    }
+
+    #[test]
+    fn where_nothing_was_done_there_is_no_ratio_and_no_latency() {
+        let mut rows = vec![
+            row("lock-free", "insert", 1, 1, 8.0),
+            row("global-lock", "insert", 1, 1, 4.0),
+            row("lock-free", "insert", 1, 2, 0.0),
+            row("global-lock", "insert", 1, 2, 4.0),
+        ];
+        let table = summary(&rows, None).unwrap().to_string();
+        assert!(table.contains("2.00 [2.00–2.00]"), "{table}");
+        let told = "Left out of ratios: 1 measurement in which not one operation was done.";
+        assert!(table.contains(told), "{table}");
+        for at in [0, 1, 3] {
+            (rows[at].p50_ns, rows[at].max_ns) = (100, 400);
+        }
+        let table = summary(&rows, None).unwrap().to_string();
+        assert_eq!(table.matches("100 ns").count(), 2, "{table}");
     }
 
     #[test]
