@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::machine::Program;
@@ -214,7 +214,35 @@ enum Command {
     },
 }
 
+/// What is said of speeds in a build that observes accesses.
+const OBSERVES: &str = "this build, with the feature `simulation`, observes every access to shared memory, which makes it slower: \
+     measure with `cargo run --release -p harness --` and the command, without that feature";
+
 impl Command {
+    /// Returns whether results of the command are of the code as users build it.
+    fn measures(&self) -> bool {
+        match self {
+            Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
+            Self::Study(study) => study.leaves_files(),
+            // It refuses builds with `steps`, too.
+            Self::Calibrate(_) => false,
+            Self::Simulate { .. } | Self::Check(_) | Self::Soak(_) | Self::Describe(_) => false,
+            // Those that start them have said it.
+            Self::MemoryOfOne(_) | Self::KcasOfOne(_) => false,
+            Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } | Self::List { .. } => false,
+        }
+    }
+
+    /// Refuses to measure in a build that is made to simulate. One that is not optimised, as tests are,
+    /// says so and goes on.
+    fn check_build(&self, simulation: bool, optimised: bool) -> Result<()> {
+        if simulation && self.measures() {
+            ensure!(!optimised, OBSERVES);
+            note!("note: {OBSERVES}");
+        }
+        Ok(())
+    }
+
     /// Returns whether the command writes files besides what it prints.
     fn leaves_files(&self) -> bool {
         match self {
@@ -263,7 +291,20 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
     if command.leaves_files() {
         print::leaves_files();
     }
-    let ending = match command {
+    let checked = command.check_build(cfg!(feature = "simulation"), !cfg!(debug_assertions));
+    let ending = checked.and_then(|()| perform(registry, command));
+    match ending {
+        Ok(Ending::Complete) => ExitCode::SUCCESS,
+        Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
+        Err(error) => {
+            note!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(registry: &Registry, command: Command) -> Result<Ending> {
+    match command {
         Command::Sweep {
             experiments,
             options,
@@ -297,14 +338,6 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
         Command::Report { directory } => report::report(&directory),
         Command::Numbers { pages, check } => numbers::numbers(&pages, check),
         Command::List { experiments } => list::list(registry, experiments),
-    };
-    match ending {
-        Ok(Ending::Complete) => ExitCode::SUCCESS,
-        Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
-        Err(error) => {
-            note!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 
@@ -329,4 +362,56 @@ fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
     candidates
         .find(|directory| directory.is_dir())
         .context("there is no directory `experiments` here; name one with --experiments DIR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The feature makes all measurements slow, and nothing in the rows would show it.
+    #[test]
+    fn a_build_that_simulates_does_not_measure() {
+        let refused = |line: &str, simulation, optimised| {
+            let cli = Cli::parse_from(["harness"].into_iter().chain(line.split(' ')));
+            cli.command.check_build(simulation, optimised).is_err()
+        };
+        for line in [
+            "sweep a.toml",
+            "reproduce",
+            "reproduce --full",
+            "targets",
+            "layouts",
+            "kcas",
+            "memory",
+            "theory",
+            "cuckoo-hashing",
+            "growth",
+        ] {
+            assert!(refused(line, true, true), "{line}");
+            assert!(!refused(line, false, true) && !refused(line, true, false));
+        }
+        for line in [
+            "simulate a.toml",
+            "check --subject lock-free",
+            "kcas --check",
+            "soak",
+            "plot a.csv",
+        ] {
+            assert!(!refused(line, true, true), "{line}");
+        }
+    }
+
+    /// Whoever adds a feature decides whether a build with it measures; its results say that they are
+    /// of such a build.
+    #[test]
+    fn each_feature_is_in_the_description_of_results() {
+        let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
+        let described = toml::Table::try_from(crate::machine::Compiler::describe()).unwrap();
+        let features: Vec<_> = manifest["features"].as_table().unwrap().keys().collect();
+        assert!(features.len() >= 3);
+        for feature in features {
+            let told = described.get(&feature.replace('-', "_"));
+            assert!(told.is_some_and(toml::Value::is_bool), "{feature}");
+        }
+    }
 }

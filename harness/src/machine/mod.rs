@@ -74,6 +74,9 @@ pub struct Compiler {
     /// slower.
     #[serde(default)]
     pub steps: bool,
+    /// Whether subjects could run on simulated cores, which makes it slower, too.
+    #[serde(default)]
+    pub simulation: bool,
     /// Whether the filter asked the system for huge pages.
     #[serde(default)]
     pub huge_pages: bool,
@@ -124,6 +127,7 @@ impl Compiler {
             codegen_units: env!("HARNESS_CODEGEN_UNITS").into(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
             steps: cfg!(feature = "steps"),
+            simulation: cfg!(feature = "simulation"),
             huge_pages: cfg!(feature = "huge-pages"),
         }
     }

@@ -30,6 +30,19 @@ fn a_build_that_observes_accesses_does_not_calibrate() {
 mod simulated {
     use super::*;
 
+    /// An optimised one refuses; a test can only see one that is not.
+    #[test]
+    fn a_build_that_simulates_says_that_it_does_not_measure() {
+        let place = Place::new();
+        place
+            .write("tiny.toml", TINY)
+            .run(&["sweep", "tiny.toml"])
+            .success()
+            .stderr(contains("measure with `cargo run --release -p harness --`"));
+        let described = place.text("results/tiny.machine.toml");
+        assert!(described.contains("\nsimulation = true\n"), "{described}");
+    }
+
     fn simulate(place: &Place, out: &str, more: &[&str]) -> assert_cmd::assert::Assert {
         let options = [
             "simulate",
