@@ -110,14 +110,18 @@ impl<'a> Simulated<'a> {
         Ok(compute)
     }
 
-    /// Returns the time that an operation of one thread was measured to take, in ns: the median, as of what
-    /// is predicted from it.
+    /// Returns the time that an operation of one thread was measured to take under this very workload, in
+    /// ns: the median, as of what is predicted from it.
     fn measured(&self, one: &Measurement) -> Option<f64> {
         let (keys, workload) = (self.sweep.keys.residents() as u64, &one.workload);
+        let label = workload.label();
         let is_it = |row: &&Row| {
-            (row.threads, row.keys, &row.subject) == (1, keys, &one.subject)
-                && row.mops > 0.0
-                && (row.workload == workload.label() && row.load_factor == workload.load())
+            (&row.subject, &row.workload) == (&one.subject, &label)
+                && (row.threads, row.frozen, row.keys) == (1, one.frozen, keys)
+                && (row.load_factor, row.hit) == (workload.load(), workload.hit())
+                && (row.skew, row.offered) == (workload.skew(), one.offered)
+                && row.simulated.is_empty()
+                && !row.stood_still()
         };
         let rows = self.alone.iter().filter(is_it);
         let mut times: Vec<_> = rows.map(|row| 1e3 / row.mops).collect();
@@ -245,7 +249,8 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
 }
 
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
-/// the workload, or else the average of its kinds of operations.
+/// the workload, or else the average of its kinds of operations. Of all lookups it is one time,
+/// whatever their skew and share of hits.
 ///
 /// # Errors
 ///
@@ -400,15 +405,21 @@ mod tests {
         }
     }
 
-    /// One core then does what one thread was measured to do, whatever the machine's file has.
+    /// One core then does what one thread was measured to do under that very workload, whatever the
+    /// machine's file has.
     #[test]
     fn simulations_begin_with_what_was_measured_of_one_thread() {
         let registry = Registry::standard().only(&["lock-free"]);
-        let begin = |label: &str, keys| {
-            let row = |threads, mops| Row {
-                keys,
-                load_factor: 0.9,
-                ..sample("lock-free", label, threads, 1, mops)
+        let begin = |change: fn(&mut Row)| {
+            let row = |threads, mops| {
+                let mut row = Row {
+                    keys: 1_000,
+                    load_factor: 0.9,
+                    hit: 50,
+                    ..sample("lock-free", "mix-90-5-5", threads, 1, mops)
+                };
+                change(&mut row);
+                row
             };
             // In some rounds the thread had no core.
             let measured = [0.5, 0.0, 0.25, 0.0, 0.125, 0.0].map(|mops| row(1, mops));
@@ -421,10 +432,22 @@ mod tests {
                 .0
                 .mops
         };
-        let mops = begin("mix-90-5-5", 1_000);
+        let mops = begin(|_| ());
         assert!((0.24..0.26).contains(&mops), "{mops}");
-        assert!(begin("mix-90-5-5", 2_000) > 1.0);
-        assert!(begin("mix-0-50-50", 1_000) > 1.0);
+        let others: [fn(&mut Row); 8] = [
+            |row| row.keys = 2_000,
+            |row| row.workload = "mix-0-50-50".into(),
+            |row| row.load_factor = 0.5,
+            |row| row.hit = 100,
+            |row| row.skew = 0.99,
+            |row| row.offered = 0.3,
+            |row| row.frozen = 1,
+            |row| row.simulated = "graviton-3".into(),
+        ];
+        for (index, other) in others.into_iter().enumerate() {
+            let mops = begin(other);
+            assert!(mops > 1.0, "{index}: {mops}");
+        }
     }
 
     #[test]
