@@ -85,7 +85,7 @@ enum Command {
     ///
     /// Without options, draws what a run draws. For a column of a paper, which has its own caption:
     ///
-    /// `harness plot results/quick.csv --bare --width column --format pdf`
+    /// `harness plot results/quick.csv --bare --width column`
     Plot(plot::Options),
     /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
     /// them.

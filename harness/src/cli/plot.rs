@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::run::ending::Ending;
-use crate::show::chart::{COLUMN, PAGE, pdf};
+use crate::show::chart::{COLUMN, PAGE};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
@@ -22,13 +22,9 @@ pub(super) struct Options {
     /// `cuckoo-hashing` or `growth`; theory.csv and describe.csv have no figure. Title and
     /// caption come from NAME.machine.toml beside it.
     csv: PathBuf,
-    /// The figure to write; by default NAME.svg beside the CSV file, or NAME.pdf.
+    /// The figure to write; by default NAME.svg beside the CSV file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The kind of file; by default what the ending of --out says. PDF needs a font of this
-    /// machine, which becomes part of the file.
-    #[arg(long, value_name = "KIND")]
-    format: Option<Format>,
     /// Leave out title and caption, as a paper has its own.
     #[arg(long)]
     bare: bool,
@@ -56,21 +52,6 @@ pub(super) struct Options {
     speedup: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Format {
-    Svg,
-    Pdf,
-}
-
-impl Format {
-    fn ending(self) -> &'static str {
-        match self {
-            Self::Svg => "svg",
-            Self::Pdf => "pdf",
-        }
-    }
-}
-
 fn inches(text: &str) -> Result<f64> {
     match (text, text.parse()) {
         ("column", _) => Ok(COLUMN),
@@ -81,32 +62,22 @@ fn inches(text: &str) -> Result<f64> {
 }
 
 impl Options {
-    /// Returns the file to write, and its kind.
-    fn out(&self, beside: PathBuf) -> Result<(PathBuf, Format)> {
-        let Some(out) = &self.out else {
-            let format = self.format.unwrap_or(Format::Svg);
-            return Ok((beside.with_extension(format.ending()), format));
-        };
-        let ending = out.extension().and_then(|ending| ending.to_str());
-        let of_ending = [Format::Svg, Format::Pdf]
-            .into_iter()
-            .find(|of| ending == Some(of.ending()));
-        match (of_ending, self.format) {
-            (Some(format), None) => Ok((out.clone(), format)),
-            (Some(format), Some(asked)) if format == asked => Ok((out.clone(), format)),
-            (_, asked) => bail!(
-                "--out: the name of the figure, {}, must end in .{}",
-                out.display(),
-                asked.map_or("svg or .pdf", Format::ending)
-            ),
-        }
+    /// Returns the file to write.
+    fn out(&self, beside: PathBuf) -> Result<PathBuf> {
+        let out = self.out.clone().unwrap_or(beside);
+        ensure!(
+            out.extension().is_some_and(|ending| ending == "svg"),
+            "--out: the name of the figure, {}, must end in .svg",
+            out.display()
+        );
+        Ok(out)
     }
 }
 
 pub(super) fn plot(options: &Options) -> Result<Ending> {
     let csv = &options.csv;
     let beside = Outputs::beside(csv);
-    let (out, format) = options.out(beside.figure.clone())?;
+    let out = options.out(beside.figure.clone())?;
     let rows = read_any(csv).map_err(|error| {
         if error.is::<NoResults>() {
             anyhow!("{error}; {DRAWN}")
@@ -151,11 +122,7 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     }
     let figure = figure.at(options.width);
     let figure = if options.bare { figure.bare() } else { figure };
-    let svg = figure.render();
-    match format {
-        Format::Svg => files::write(&out, &svg)?,
-        Format::Pdf => files::write(&out, &pdf(&svg).with_context(cannot)?)?,
-    }
+    files::write(&out, &figure.render())?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }
