@@ -1,6 +1,4 @@
-//! What all filters of this crate can do: [`HashFilter`] given hashes, [`KeyFilter`] given keys.
-
-use std::hash::{BuildHasher, Hash};
+//! What all filters of this crate can do: [`HashFilter`], given hashes.
 
 use kcas::thread_id::TooManyThreads;
 
@@ -132,41 +130,4 @@ hash_filter! {
 
     /// Returns the memory that the filter occupies now, in bytes.
     fn memory_bytes(&self) -> usize;
-}
-
-/// A [`HashFilter`] that hashes keys, too: for code that works with any filter and its hasher
-/// ([`TypedFilter`](crate::TypedFilter)).
-///
-/// ```
-/// use filter::{CuckooFilter, InsertError, KeyFilter};
-///
-/// fn remember(seen: &impl KeyFilter, key: &str) -> Result<bool, InsertError> {
-///     seen.insert_unique_hash(seen.hash_key(key))
-/// }
-///
-/// let seen = CuckooFilter::with_capacity(100);
-/// assert!(remember(&seen, "key")?);
-/// assert!(seen.contains("key"));
-/// # Ok::<(), InsertError>(())
-/// ```
-pub trait KeyFilter: HashFilter {
-    /// Returns the hash of a key, by the filter's hasher.
-    fn hash_key<T: Hash + ?Sized>(&self, key: &T) -> u64;
-}
-
-macro_rules! key_filter {
-    ($(($($sizes:tt)*) $filter:ty;)+) => {$(
-        impl<$($sizes)* S: BuildHasher> KeyFilter for $filter {
-            #[inline]
-            fn hash_key<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-                self.hash(key)
-            }
-        }
-    )+};
-}
-
-key_filter! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>;
-    () DynCuckooFilter<S>;
-    () GrowingCuckooFilter<S>;
 }

@@ -93,7 +93,7 @@
 //!   and [`register_thread`] makes sure of a place beforehand, for batches as well. Lookups do not
 //!   count.
 //! - **Types of keys.** Ask for a key as the type that it was inserted as: `"abc"` and its bytes are
-//!   different keys. [`TypedFilter`] takes keys of one type only.
+//!   different keys.
 //! - **Signal handlers** may look up keys in a fixed-size filter (`contains`, `count`, `len`), even
 //!   when they have interrupted an insert or a remove of their thread, provided that keys can be
 //!   hashed there. They must not call anything else: an insert or a remove destroys the operation
@@ -241,7 +241,6 @@ pub mod save;
 mod snapshot;
 mod specification;
 mod try_remove;
-mod typed;
 mod update;
 mod whole;
 
@@ -249,12 +248,11 @@ pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
 pub use filter::{Class, CuckooFilter};
 pub use growing::GrowingCuckooFilter;
-pub use hash_filter::{HashFilter, KeyFilter};
+pub use hash_filter::HashFilter;
 pub use hashing::FixedState;
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
-pub use typed::TypedFilter;
 pub use whole::UnionError;
 
 #[doc(inline)]
