@@ -4,7 +4,7 @@
 
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, GrowingCuckooFilter, HashFilter, InsertError, TypedFilter};
+use filter::{BuildError, CuckooFilter, GrowingCuckooFilter, HashFilter, InsertError};
 
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
@@ -39,8 +39,6 @@ fn a_capacity_of_zero_makes_a_small_empty_filter() {
     is_small(&builder.false_positive_rate(0.01).build().unwrap(), 5);
     let growing = GrowingCuckooFilter::builder().capacity(0).build().unwrap();
     is_small(&growing, 2_560);
-    let typed = TypedFilter::<str, _>::new(CuckooFilter::with_capacity(0));
-    assert_eq!(typed.insert_unique("a"), Ok(true));
 }
 
 /// The sizes for which the promise of `Builder::capacity` was measured: less room would break it,
