@@ -39,7 +39,7 @@ for crate in ${crates[@]+"${crates[@]}"}; do
     EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features
 done
 if touches 'harness/|experiments/|Cargo'; then
-    cargo test --locked -p subject -p relatives -p check -p profile -p harness --all-features --lib
+    cargo test --locked -p subject -p relatives -p check -p harness --all-features --lib
 fi
 if [ ${#crates[@]} -eq 0 ] && ! touches 'harness/|experiments/|Cargo'; then echo "none"; fi
 

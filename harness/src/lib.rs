@@ -11,13 +11,12 @@
 //! beside those that are here.
 //!
 //! Below this crate are others: [`subject`] has the trait of what is measured, [`relatives`] the
-//! rivals from the literature. [`check`] looks for wrong answers, and [`profile`] describes a file
-//! of keys.
+//! rivals from the literature. [`check`] looks for wrong answers.
 
 // All printing goes through `show::print`, which knows what to do when nobody reads.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub use {check, profile, relatives, subject};
+pub use {check, relatives, subject};
 
 pub mod cli;
 pub mod experiment;

@@ -82,34 +82,23 @@ fn keys_that_are_no_text_are_told_of_and_taken() {
             "keys of nul.bin hold NUL bytes, which are taken as they are. It is binary, or",
         ),
     ] {
-        for command in ["describe", "sweep tiny.toml"] {
-            let warned = place.run(&format!("{command} --keys {file}")).success();
-            let how = format!("iconv -f UTF-16 -t UTF-8 {file} > keys.txt");
-            warned.stderr(
-                contains("warning: ")
-                    .and(contains(expected))
-                    .and(contains(how)),
-            );
-        }
+        let warned = place
+            .run(&format!("sweep tiny.toml --keys {file}"))
+            .success();
+        let how = format!("iconv -f UTF-16 -t UTF-8 {file} > keys.txt");
+        warned.stderr(
+            contains("warning: ")
+                .and(contains(expected))
+                .and(contains(how)),
+        );
     }
-    for command in ["describe", "sweep tiny.toml"] {
-        let quiet = place.run(&format!("{command} --keys good.txt")).success();
-        quiet.stderr(contains("warning").not());
-    }
+    let quiet = place.run("sweep tiny.toml --keys good.txt").success();
+    quiet.stderr(contains("warning").not());
 }
 
 #[test]
-fn the_standard_input_is_described_and_too_short_lived_for_a_sweep() {
+fn the_standard_input_is_too_short_lived_for_a_sweep() {
     let place = Place::new();
-    let mut describe = place.command("describe --keys - --top 1 --out out");
-    let described = describe.write_stdin("a\nb\na\n").assert().success();
-    described.stdout(contains("the standard input: 3 keys, one a line"));
-    let sidecar = fs::read_to_string(place.path("out/describe.machine.toml")).unwrap();
-    assert!(
-        sidecar.contains("keys = \"the standard input\""),
-        "{sidecar}"
-    );
-
     place.write("tiny.toml", SWEEP);
     let mut sweep = place.command("sweep tiny.toml --keys -");
     let refused = sweep.write_stdin(lines(3_000)).assert().code(1);
@@ -162,21 +151,6 @@ fn an_option_that_cannot_be_is_named_with_what_it_may_be() {
             1,
             &["error: --slices: 10000 keys are too few"],
         ),
-        (
-            "describe --keys keys.txt --precision 30",
-            2,
-            &["--precision", "4..=18"],
-        ),
-        (
-            "describe --keys keys.txt --error 1e-300",
-            1,
-            &["error: --error: "],
-        ),
-        (
-            "describe --keys keys.txt --false-positive-rate 1e-9",
-            1,
-            &["error: --false-positive-rate: ", "the least possible"],
-        ),
     ] {
         let mut refused = place.run(arguments).code(code);
         for text in expected {
@@ -205,15 +179,7 @@ fn a_name_that_is_not_known_is_answered_with_the_nearest() {
 #[test]
 fn one_is_no_plural() {
     let place = Place::new();
-    place.write("one.txt", "a\n").write("tiny.toml", SWEEP);
-    let described = place
-        .run("describe --keys one.txt --false-positive-rate 0.4")
-        .success();
-    described.stdout(
-        contains("one.txt: 1 key, one a line; 0 blank lines")
-            .and(contains("Filters of 1 key that"))
-            .and(contains("| 1 hash ")),
-    );
+    place.write("tiny.toml", SWEEP);
     let checked = place.run("check --subject segment-lock --threads 1 --seconds 0.05");
     checked.success().stderr(contains("  1 thread, seed"));
     place.run("sweep tiny.toml").success();
@@ -277,7 +243,6 @@ fn one_round_is_no_claim_in_any_table() {
 #[test]
 fn a_sidecar_names_the_program_that_measured_and_how_it_was_built() {
     let place = Place::new();
-    place.write("keys.txt", lines(10));
     let program = assert_cmd::cargo::cargo_bin!("harness");
     // A link, as a file that is open for writing cannot be run: another test may start a process
     // meanwhile.
@@ -288,13 +253,13 @@ fn a_sidecar_names_the_program_that_measured_and_how_it_was_built() {
     fs::hard_link(program, &mine).unwrap();
     let mut command = Command::new(mine);
     command.current_dir(place.0.path());
-    let arguments = ["describe", "--keys", "keys.txt", "--out", "out"];
-    command.args(arguments).assert().success();
-    let text = fs::read_to_string(place.path("out/describe.machine.toml")).unwrap();
+    let arguments = "layouts --buckets 1000 --tables 1 --absent 1000 --out out";
+    command.args(arguments.split(' ')).assert().success();
+    let text = fs::read_to_string(place.path("out/layouts.machine.toml")).unwrap();
     let sidecar: toml::Table = text.parse().unwrap();
     assert_eq!(
         sidecar["run"]["command"].as_str(),
-        Some("mine describe --keys keys.txt --out out")
+        Some(&*format!("mine {arguments}"))
     );
     // The same program under another name.
     assert_eq!(sidecar["program"], sidecar["harness"], "{text}");

@@ -156,14 +156,12 @@ fn a_full_standard_output_is_one_line_of_error_and_costs_no_file() {
             "{arguments}"
         );
     }
-    fs::write(place.path("keys.txt"), "one\ntwo\n").unwrap();
     for (arguments, files) in [
         ("sweep a.toml b.toml --out swept", 6),
         (
             "layouts --buckets 1000 --tables 1 --absent 1000 --out studied",
             3,
         ),
-        ("describe --keys keys.txt --out described", 2),
     ] {
         let ended = place.run(arguments, full());
         assert_eq!(ended.code, Some(1), "{arguments}: {ended:?}");
@@ -201,9 +199,6 @@ fn a_foreign_file_keeps_no_page_from_being_made() {
     fs::write(place.path("r/empty.csv"), "").unwrap();
     fs::create_dir(place.path("r/directory.csv")).unwrap();
     fs::write(place.path("r/picture.csv"), b"\x89PNG\r\n\xff\xfe,\n").unwrap();
-    fs::write(place.path("keys.txt"), "one\ntwo\n").unwrap();
-    let described = place.run("describe --keys keys.txt --out r", Stdio::piped());
-    assert_eq!(described.code, Some(0));
 
     let ended = place.run("report r", Stdio::piped());
     assert_eq!(
@@ -217,7 +212,6 @@ fn a_foreign_file_keeps_no_page_from_being_made() {
         ("prices", "no command leaves such columns"),
         ("empty", "no command leaves such columns"),
         ("picture", "no command leaves such columns"),
-        ("describe", "it describes a file of keys"),
     ] {
         let told = ended
             .stderr
@@ -265,9 +259,7 @@ fn results_that_cannot_be_read_are_an_error_but_keep_no_page_from_being_made() {
 #[test]
 fn what_plot_draws_is_told_in_help_and_errors() {
     let place = Place::new();
-    fs::write(place.path("keys.txt"), "one\ntwo\n").unwrap();
     fs::write(place.path("prices.csv"), "fruit,price\napple,1\n").unwrap();
-    place.run("describe --keys keys.txt --out .", Stdio::piped());
     let drawn = [
         "sweep",
         "layouts",
@@ -277,14 +269,8 @@ fn what_plot_draws_is_told_in_help_and_errors() {
         "growth",
     ];
     let help = place.run("plot --help", Stdio::piped()).stdout;
-    assert!(
-        help.contains("describe.csv") && help.contains("theory.csv"),
-        "{help}"
-    );
-    for (name, why) in [
-        ("describe.csv", "it describes a file of keys"),
-        ("prices.csv", "column `experiment` is missing"),
-    ] {
+    assert!(help.contains("theory.csv"), "{help}");
+    for (name, why) in [("prices.csv", "column `experiment` is missing")] {
         let ended = place.run(&format!("plot {name}"), Stdio::piped());
         assert_eq!(ended.code, Some(1));
         let error = ended.stderr.lines().last().unwrap();
@@ -305,9 +291,8 @@ fn what_plot_draws_is_told_in_help_and_errors() {
 
 /// Returns every command that writes results, without `--out`.
 fn leaving() -> impl Iterator<Item = &'static str> {
-    let others = ["sweep a.toml b.toml", "describe --keys a.toml"];
     let studies = STUDIES.iter().map(|(_, arguments)| *arguments);
-    studies.chain(others)
+    studies.chain(["sweep a.toml b.toml"])
 }
 
 /// Checks that it ended with one line of error, before it measured or showed anything.

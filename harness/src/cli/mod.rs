@@ -14,7 +14,6 @@ use crate::studies::{self, calibration, kcas, memory};
 use crate::subjects::registry::Registry;
 
 mod check;
-mod describe;
 mod list;
 mod numbers;
 mod plot;
@@ -165,25 +164,13 @@ enum Command {
     /// One measurement of `kcas`, which starts this command itself.
     #[command(name = kcas::ONE, hide = true)]
     KcasOfOne(kcas::One),
-    /// Summarise a file of keys, and what a filter of them would take.
-    ///
-    /// Makes one pass with all threads, in memory that does not grow with the file: how many keys
-    /// are distinct (HyperLogLog), which occur most often and how often (a count-min sketch), how
-    /// skewed they are, and the size and error rate of a Bloom filter, a counting Bloom filter and
-    /// our cuckoo filter that would hold the distinct keys.
-    ///
-    /// To learn how far to trust these estimates, add --exact. A bound that did not hold is printed
-    /// as BROKEN. This is not a bug: each bound holds only with some probability (99.7 % for the
-    /// distinct keys).
-    #[command(after_help = describe::AFTER_HELP)]
-    Describe(describe::Options),
     /// Show all results of a directory on one page, report.html.
     ///
     /// The page has, for each CSV file, the question that the experiment answers, the figure,
     /// sentences generated from the data, and the table. It needs no network and no other files;
     /// `reproduce` writes it at its end.
     ///
-    /// CSV files that hold no measurements, such as describe.csv, are left out. So are results that
+    /// CSV files that hold no measurements are left out. So are results that
     /// cannot be read; these also make the command fail. The page names both.
     Report {
         /// Directory of the results.
@@ -249,7 +236,6 @@ impl Command {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
             Self::Simulate { .. } | Self::Calibrate(_) | Self::Soak(_) => true,
             Self::Study(study) => study.leaves_files(),
-            Self::Describe(options) => options.out.is_some(),
             Self::Check(_) | Self::MemoryOfOne(_) | Self::KcasOfOne(_) | Self::List { .. } => false,
             // All they print is the name of the file they write.
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
@@ -334,7 +320,6 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Study(study) => study.run(registry),
         Command::MemoryOfOne(one) => one.run(registry).map(|()| Ending::Complete),
         Command::KcasOfOne(one) => one.run().map(|()| Ending::Complete),
-        Command::Describe(options) => describe::describe(&options),
         Command::Report { directory } => report::report(&directory),
         Command::Numbers { pages, check } => numbers::numbers(&pages, check),
         Command::List { experiments } => list::list(registry, experiments),

@@ -19,7 +19,7 @@ const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
-    /// `cuckoo-hashing` or `growth`; theory.csv and describe.csv have no figure. Title and
+    /// `cuckoo-hashing` or `growth`; theory.csv has no figure. Title and
     /// caption come from NAME.machine.toml beside it.
     csv: PathBuf,
     /// The figure to write; by default NAME.svg beside the CSV file.

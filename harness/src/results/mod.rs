@@ -1,8 +1,7 @@
 //! The numbers and what they say. [`rows`] and their CSV files: those of a sweep in [`record`] and
-//! [`file`](mod@file), those of a file of keys in [`description`]. [`statistics`], each the [`summary`] of a [`series`]
+//! [`file`](mod@file). [`statistics`], each the [`summary`] of a [`series`]
 //! paired within rounds, with exact intervals of the [`median`](mod@median), and a [`verdict`].
 
-pub mod description;
 pub mod file;
 pub mod median;
 pub mod record;

@@ -41,16 +41,6 @@ pub(crate) fn bar(steps: u64) -> ProgressBar {
     ProgressBar::new(steps).with_style(style("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}"))
 }
 
-/// Creates a bar for reading this many bytes, or an unknown number.
-pub(crate) fn bar_of_bytes(bytes: Option<u64>) -> ProgressBar {
-    match bytes {
-        Some(bytes) => ProgressBar::new(bytes)
-            .with_style(style("  {bar:20} {bytes} of {total_bytes}, {eta} left")),
-        None => ProgressBar::new_spinner()
-            .with_style(style("  {spinner} {bytes} read, {bytes_per_sec}")),
-    }
-}
-
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -8,7 +8,7 @@ use super::KINDS;
 use super::study::Shown;
 use crate::results::rows::{Record, header, read};
 use crate::results::verdict::Judge;
-use crate::results::{description, file, record};
+use crate::results::{file, record};
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -131,11 +131,7 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     if header.iter().any(|name| name == first.as_bytes()) {
         return Ok(Box::new(file::read(csv)?));
     }
-    let why = if is(description::COLUMNS) {
-        "it describes a file of keys".to_owned()
-    } else {
-        format!("column `{first}` is missing, and no command leaves such columns")
-    };
+    let why = format!("column `{first}` is missing, and no command leaves such columns");
     Err(NoResults::new(csv, why).into())
 }
 

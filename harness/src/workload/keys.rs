@@ -13,11 +13,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
-use profile::lines::{MAX_LINE, NotText, STANDARD_INPUT, key_of};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use subject::wording::counted;
+
+use super::lines::{MAX_LINE, NotText, STANDARD_INPUT, key_of};
 
 /// The fewest distinct lines a file of keys must have.
 pub const MIN_LINES: usize = 1_000;

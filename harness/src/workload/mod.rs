@@ -5,6 +5,7 @@ pub mod clock;
 pub mod draw;
 pub mod keys;
 pub mod latency;
+pub mod lines;
 mod names;
 pub mod phase;
 mod validation;

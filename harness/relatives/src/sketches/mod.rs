@@ -9,10 +9,8 @@ mod count_min_set;
 pub mod hyper_log_log;
 mod hyper_log_log_counter;
 pub mod theory;
-pub mod top_k;
 
 pub use count_min::CountMin;
 pub use count_min_set::CountMinSet;
 pub use hyper_log_log::HyperLogLog;
 pub use hyper_log_log_counter::HyperLogLogCounter;
-pub use top_k::TopK;

@@ -26,12 +26,6 @@ impl NotText {
         }
     }
 
-    /// Adds what was seen elsewhere.
-    pub fn merge(&mut self, other: Self) {
-        self.keys += other.keys;
-        self.marked |= other.marked;
-    }
-
     /// Says what is odd about a file of `keys` keys, and what to do; `None` if nothing is.
     pub fn warning(&self, file: &str, keys: u64) -> Option<String> {
         let looks = if self.marked {
