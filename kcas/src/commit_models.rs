@@ -164,6 +164,30 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
     );
 }
 
+/// The same while a helper's installation is over the tag.
+#[test]
+fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
+    explore(
+        "an_installation_over_a_late_tag_stands_for_the_expected_value",
+        None,
+        1,
+        || {
+            let (array, entries, own) = begun_in(2);
+            run_by_a_helper(&array);
+            put(&array, own, &entries[1]);
+            let late = own.tag.owner_raw();
+            let mine = as_me(|me| descriptor::begin_install(me, own.tag, late)).raw();
+            // SeqCst, both: as in `install`.
+            let put =
+                array.words()[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
+            assert_eq!(put, Ok(late));
+            assert_eq!(array.load(1), 0);
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+            assert_eq!([0, 1].map(|index| array.load(index)), [1, 0]);
+        },
+    );
+}
+
 /// A helper that began before the decision installs over a late tag of the owner. It will put the
 /// tag back, or its own, unless the owner finishes the installation before reusing its record.
 #[test]

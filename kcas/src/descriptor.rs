@@ -284,3 +284,19 @@ pub(crate) fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
     let current = record.install_sequence.load(Ordering::Acquire);
     (current == tag.sequence()).then(|| (KcasTag::from_raw(target), old))
 }
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+    use crate::thread_id;
+
+    /// Not even two for the same operation over the same word: a thread that finishes one late may
+    /// have read "undecided" before the other began.
+    #[test]
+    fn no_two_installations_share_a_tag() {
+        let target = KcasTag::new(0, 1);
+        let begin = |_| thread_id::with(|me| begin_install(me, target, 7)).unwrap();
+        let [first, second] = [0, 1].map(begin);
+        assert_ne!(first, second);
+    }
+}

@@ -5,7 +5,7 @@
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use kcas::thread_id::{self, MAX_THREADS, TooManyThreads};
+use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
 use kcas::{Entry, Error, WordArray};
 
 /// The tests count the live threads of the whole process, so they take turns.
@@ -161,8 +161,11 @@ fn calls_inside_calls_share_an_id() {
         fn drop(&mut self) {
             for _ in 0..3 {
                 let inside = thread_id::with(|outer| {
+                    // Nobody else gets it meanwhile.
+                    let others = thread::spawn(thread_id::register).join().unwrap();
+                    let is_same = |inner: &ThreadId| outer.index() == inner.index();
                     (0..3)
-                        .map(|_| thread_id::with(|inner| outer.index() == inner.index()))
+                        .map(|_| Ok(thread_id::with(is_same)? && others == Err(TooManyThreads)))
                         .collect()
                 });
                 *SHARED.lock().unwrap() = inside;
