@@ -213,7 +213,7 @@ impl Command {
             Self::Study(study) => study.leaves_files(),
             // It refuses builds with `steps`, too.
             Self::Calibrate(_) => false,
-            Self::Simulate { .. } | Self::Check(_) | Self::Soak(_) | Self::Describe(_) => false,
+            Self::Simulate { .. } | Self::Check(_) | Self::Soak(_) => false,
             // Those that start them have said it.
             Self::MemoryOfOne(_) | Self::KcasOfOne(_) => false,
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } | Self::List { .. } => false,
