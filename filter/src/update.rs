@@ -268,7 +268,6 @@ pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
         let matches =
             roots.map(|(_, word)| Layout::<SLOTS, BITS>::SHAPE.matches(word, location.fingerprint));
         let found = matches[0] | matches[1] != 0;
-        let unchanged = found || buckets.read(location.first) == roots[0].1;
         if !is_open() {
             return None;
         }
@@ -279,8 +278,9 @@ pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
             if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::take(word, matches)) {
                 return Some(true);
             }
-        } else if unchanged {
-            // As in a lookup: at the read of the second bucket, neither had a copy.
+        } else if buckets.read(location.first) == roots[0].1 {
+            // As in a lookup: at the read of the second bucket, neither had a copy. The table was
+            // open then, since it was open afterwards; by now it may be closed.
             return Some(false);
         }
     }

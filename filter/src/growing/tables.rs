@@ -235,9 +235,9 @@ impl Tables {
     }
 
     /// Whether the key has a copy, if the words of the newest generation's table alone can say so
-    /// at the first attempt. True holds even if the list of tables has changed, since words that
-    /// have been migrated do not count. False holds while this is the list, which `holds` checks: a
-    /// newer generation may have had a copy before this one lost its own.
+    /// at the first attempt. True holds even if the list of tables has changed: what a frozen word
+    /// holds was there when it was frozen, during the call. False holds while this is the list,
+    /// which `holds` checks: a newer generation may have had a copy before this one lost its own.
     ///
     /// The protocol and its linearization points are those of the fixed-size filter
     /// ([`lookup`](crate::lookup)), except that it is not left to chance whether a timestamp has

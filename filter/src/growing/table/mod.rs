@@ -285,9 +285,9 @@ impl Table {
     }
 
     /// Returns the words of both buckets, read after the number of wraps, and whether they can be
-    /// trusted. They can if all count, no operation is under way on them, nothing was or is still
-    /// to be migrated, and the first word, and after it the number of wraps, were the same when
-    /// read again.
+    /// trusted. They can if all count, no operation is under way on them, and the first word, and
+    /// after it the number of wraps, were the same when read again. (A frozen word counted when it
+    /// was frozen; the list had changed by then, which the caller finds out.)
     #[inline(always)]
     pub(crate) fn look_twice(&self, location: Location, among: Among) -> (bool, [u64; 2]) {
         let words = self.words();
@@ -297,7 +297,7 @@ impl Table {
         let wrapped = words.load_raw(self.wraps_at()) ^ wraps;
         let counting = [first, second].map(|word| word ^ among.counting);
         // No count reaches a flag.
-        let under_way = (counting[0] | counting[1] | wraps) & (TAG | FROZEN | among.counting);
+        let under_way = (counting[0] | counting[1] | wraps) & (TAG | among.counting);
         ((changed | wrapped | under_way) == 0, counting)
     }
 

@@ -228,12 +228,11 @@ impl<const SLOTS: usize, const BITS: usize> TypedView<'_, SLOTS, BITS> {
         }
     }
 
-    /// Returns the older table's word, unless this one has been migrated by now.
+    /// Returns the older table's word. It counted at some moment since this table's word was found
+    /// not to count, even if that has been migrated meanwhile: then it is what was frozen.
     #[cold]
     fn inherited(&self, bucket: usize) -> u64 {
-        let older = self.older().words().load(self.origin(bucket));
-        // Once migrated, it stays so.
-        self.counting(bucket).unwrap_or(older | INHERITED)
+        self.older().words().load(self.origin(bucket)) | INHERITED
     }
 
     fn older(&self) -> &Table {
