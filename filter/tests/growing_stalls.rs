@@ -30,9 +30,11 @@ enum Operation {
     Count(u64),
     Contains(u64),
     Remove(u64),
+    /// A copy of the filter, which has one generation; this key is counted in it.
+    TryClone(u64),
 }
 
-use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
 
 impl Operation {
     fn run(self, caller: &mut Caller<Growing>) {
@@ -42,6 +44,7 @@ impl Operation {
             Count(key) => drop(caller.count(key)),
             Contains(key) => drop(caller.contains(key)),
             Remove(key) => drop(caller.remove(key)),
+            TryClone(key) => caller.count_in_copy(key),
         }
     }
 }
@@ -183,6 +186,28 @@ fn nearly_used_up() -> State {
     state
 }
 
+/// Returns two keys of one class that prefer different buckets.
+fn hopping() -> [u64; 2] {
+    let filter = holding(2, &[]);
+    let keys = (20..99).map(|nth| [key(0, nth, 0), key(1, nth, 0)]);
+    let mut hopping = keys.filter(|keys| filter.class(&keys[0]) == filter.class(&keys[1]));
+    hopping.next().expect("half of them have two buckets")
+}
+
+/// The same with slices of two buckets, of which slice 0 has room in both.
+fn nearly_used_up_in_pairs() -> State {
+    let mut state = nearly_used_up();
+    state.first = 2;
+    // An insert of `hopping()[0]` prefers the other bucket.
+    let filter = holding(2, &[]);
+    let stays = |nth: &u64| filter.class(&key(0, *nth, 0)) != filter.class(&key(1, *nth, 0));
+    state.held = vec![key(0, (20..99).find(stays).expect("half of them do"), 0)];
+    state.held.extend((0..8).map(|nth| key(nth % 2, nth, 1)));
+    state.held.push(key(0, 8, 1 | 1 << 12));
+    state.name = "such a table with slices of two buckets";
+    state
+}
+
 /// Returns a key that begins a generation in [`used_up`].
 fn begins() -> u64 {
     key(0, 5, 0)
@@ -205,6 +230,7 @@ fn states_are_what_they_are_called() {
     let bits = |tables: Vec<TableInfo>| tables.iter().map(|table| table.bits).collect::<Vec<_>>();
     assert_eq!(bits(tables(used_up())), [12]);
     assert_eq!(bits(tables(nearly_used_up())), [12]);
+    assert_eq!(bits(tables(nearly_used_up_in_pairs())), [12]);
     assert_eq!(bits(tables(two_generations())), [21, 12]);
     assert!(!tables(used_up())[0].takes_over);
 }
@@ -239,6 +265,7 @@ fn a_thread_stopped_while_it_splits_a_table() {
             ("lookup, present", Contains(state.held[0])),
             ("lookup, absent", Contains(key(0, 4, 0))),
             ("count", Count(state.held[0])),
+            ("copy", TryClone(state.held[0])),
         ],
     );
 }
@@ -259,6 +286,7 @@ fn a_thread_stopped_while_a_table_is_taken_over() {
             ("lookup, present", Contains(first)),
             ("lookup, absent", Contains(key(0, 200, 0))),
             ("count", Count(last)),
+            ("copy", TryClone(last)),
         ],
     );
 }
@@ -366,7 +394,8 @@ impl Pair<'_> {
             return false;
         };
         others_do(self.after);
-        for key in state.settled(&[self.first, self.second]) {
+        let begun = [&[self.first, self.second], self.after].concat();
+        for key in state.settled(&begun) {
             assert!(filter.contains(&key), "{key:#x} is lost");
         }
         let (one, other) = if in_order {
@@ -407,21 +436,49 @@ fn two_threads_stopped_while_they_split_a_table() {
     }
 }
 
-/// A lookup begins when there is one generation. Then another generation is added; a remove finds
-/// no copy there; a copy is added there, and the remove goes on and takes the one in the older
-/// generation. There was a copy throughout.
+/// The filter is copied, while one copy of a key is removed, and then another is added to the key's
+/// other bucket by an insert that began before.
 #[test]
-fn a_lookup_that_began_before_there_were_two_generations_denies_no_key() {
+fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
+    let [here, there] = hopping();
+    let state = State {
+        name: "one key",
+        first: 2,
+        held: vec![here],
+        all_taken_over: true,
+        new: Vec::new(),
+    };
+    let pair = Pair {
+        first: Insert(there),
+        between: &[],
+        second: TryClone(here),
+        after: &[Remove(here), Count(here)],
+        last: &[],
+    };
+    stopped_at_every_pair_of_steps(&state, &pair);
+}
+
+/// Some call begins when there is one generation, or two. If there was one, another is added; a
+/// remove finds no copy there; a copy is added there, and the remove goes on and takes the one in
+/// the older generation. There was a copy throughout.
+#[test]
+fn no_call_misses_a_copy_that_changes_generations() {
+    let begun: &[Operation] = &[Insert(begins())];
     // Decided at once, and also where it has to look into the table that is being taken over.
-    for all_taken_over in [true, false] {
-        let state = State {
-            all_taken_over,
-            ..used_up()
-        };
-        let hopping = state.held[0];
+    let half_taken_over = State {
+        all_taken_over: false,
+        ..used_up()
+    };
+    let hopping = used_up().held[0];
+    for (state, first, between) in [
+        (used_up(), Contains(hopping), begun),
+        (half_taken_over, Contains(hopping), begun),
+        (used_up(), Count(hopping), begun),
+        (two_generations(), Remove(hopping), &[]),
+    ] {
         let pair = Pair {
-            first: Contains(hopping),
-            between: &[Insert(begins())],
+            first,
+            between,
             second: Remove(hopping),
             // The count shows that the remove has not taken effect yet.
             after: &[Insert(hopping), Count(hopping)],
@@ -450,17 +507,18 @@ fn two_unique_inserts_of_which_one_knows_an_older_generation_only() {
 /// there, and goes on once the insert has finished.
 #[test]
 fn an_insert_that_knows_an_older_generation_only() {
-    let state = nearly_used_up();
-    let new = key(0, 10, 0);
-    let pair = Pair {
-        first: Insert(new),
-        between: &[Insert(key(0, 12, 1))],
-        second: InsertUnique(new),
-        after: &[],
-        // Shows whether the insert came before the unique one.
-        last: &[Count(new)],
-    };
-    stopped_at_every_pair_of_steps(&state, &pair);
+    let in_pairs = (nearly_used_up_in_pairs(), hopping()[0]);
+    for (state, new) in [(nearly_used_up(), key(0, 10, 0)), in_pairs] {
+        let pair = Pair {
+            first: Insert(new),
+            between: &[Insert(key(0, 12, 1))],
+            second: InsertUnique(new),
+            after: &[],
+            // Shows whether the insert came before the unique one.
+            last: &[Count(new)],
+        };
+        stopped_at_every_pair_of_steps(&state, &pair);
+    }
 }
 
 /// A thread is stopped at each step of each call, others make every sequence of up to `most` of the

@@ -7,6 +7,8 @@ mod generation;
 #[cfg(all(test, kcas_loom))]
 mod generation_models;
 mod growth;
+#[cfg(all(test, feature = "steps", not(kcas_loom)))]
+mod hops;
 mod reader;
 mod release;
 mod saved;

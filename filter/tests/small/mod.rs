@@ -206,6 +206,13 @@ impl<F: Asked> Caller<F> {
         copy
     }
 
+    /// Copies the filter, and counts a key in the copy: as a count at the same time might have
+    /// answered.
+    pub(crate) fn count_in_copy(&mut self, key: u64) {
+        let copy = self.filter.try_clone().expect("there is room and memory");
+        self.write_down(key, Event::Count(copy.count(key) as u64));
+    }
+
     /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
     /// answered.
     pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {

@@ -121,6 +121,62 @@ fn nothing_is_added_to_what_was_sealed() {
     }
 }
 
+/// Before any step of an insert that shifts a fingerprint, one of the buckets is frozen by a thread
+/// that knows the table to be superseded: from then on it never changes.
+#[cfg(feature = "steps")]
+#[test]
+fn what_is_frozen_never_changes() {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    let keys = |has_two| {
+        (0..99)
+            .map(|nth| Key::new(1 << 63 | (1 + nth), 2))
+            .filter(move |key| (key.short.first != key.short.second) == has_two)
+    };
+    // They fill the second bucket, and the first of them can move to the other one.
+    let held: Vec<Key> = keys(true).take(1).chain(keys(false).take(3)).collect();
+    let new = keys(false).nth(3).expect("half of them have one bucket");
+    let insert = |unique, view: View, is_open: &dyn Fn() -> bool| {
+        if unique {
+            view.insert_unique(new, is_open)
+        } else {
+            view.insert(new, is_open).map(|()| true)
+        }
+    };
+    for (unique, bucket) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+        for frozen_at in 0.. {
+            let table = Arc::new(Table::try_new(PAIRING_BITS, 2, 0).unwrap());
+            let view = View {
+                table: &table,
+                older: None,
+            };
+            for key in &held {
+                view.insert(*key, || true).unwrap();
+            }
+            let frozen = Rc::new(Cell::new(None));
+            let (others, freezes) = (Arc::clone(&table), Rc::clone(&frozen));
+            let hook = move |step| {
+                if step == frozen_at {
+                    // By another thread, since this one may be in the middle of a K-CAS.
+                    let table = Arc::clone(&others);
+                    let freeze = move || table.freeze(bucket);
+                    freezes.set(Some(std::thread::spawn(freeze).join().unwrap()));
+                }
+            };
+            let is_open = || frozen.get().is_none();
+            let inserted = kcas::steps::with_hook(hook, || insert(unique, view, &is_open));
+            let Some(word) = frozen.get() else {
+                assert!(frozen_at > 0 && inserted == Ok(true));
+                break;
+            };
+            let now = table.freeze(bucket) & !FROZEN;
+            assert_eq!(now, word, "bucket {bucket}, frozen before step {frozen_at}");
+        }
+    }
+}
+
 fn occupied_slots<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
     bucket: usize,
