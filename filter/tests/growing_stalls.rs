@@ -39,7 +39,7 @@ use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
 impl Operation {
     fn run(self, caller: &mut Caller<Growing>) {
         match self {
-            Insert(key) => drop(caller.insert(key)),
+            Insert(key) => assert_eq!(caller.insert(key), Ok(())),
             InsertUnique(key) => assert!(caller.insert_unique(key).is_ok()),
             Count(key) => drop(caller.count(key)),
             Contains(key) => drop(caller.contains(key)),
@@ -518,65 +518,5 @@ fn an_insert_that_knows_an_older_generation_only() {
             last: &[Count(new)],
         };
         stopped_at_every_pair_of_steps(&state, &pair);
-    }
-}
-
-/// A thread is stopped at each step of each call, others make every sequence of up to `most` of the
-/// same calls, and it goes on: some order explains all answers.
-fn slept_through(state: &State, calls: &[Operation], most: usize) {
-    let mut sequences: Vec<Vec<Operation>> = vec![Vec::new()];
-    let mut runs = 0;
-    for start in 0.. {
-        let Some(sequence) = sequences.get(start).cloned() else {
-            break;
-        };
-        if sequence.len() < most {
-            sequences.extend(calls.iter().map(|&call| {
-                let longer = sequence.iter().copied().chain([call]);
-                longer.collect()
-            }));
-        }
-        for &sleeper in calls {
-            for step in 0.. {
-                let filter = state.filter();
-                let Ok(frozen) = freeze(step, run_on(&filter, 1, sleeper)) else {
-                    break;
-                };
-                let mut others = Caller::new(&filter, 0);
-                sequence.iter().for_each(|call| call.run(&mut others));
-                explained(&state.held, [others, frozen.thaw()]);
-                runs += 1;
-            }
-        }
-    }
-    println!(
-        "{}: {runs} runs of {} sequences",
-        state.name,
-        sequences.len()
-    );
-}
-
-#[test]
-fn what_others_do_while_a_thread_sleeps_is_explained() {
-    // The fewer keys meet in a bucket of a large table, the less it grows: that takes long.
-    for (state, adds, most) in [
-        (nearly_used_up(), Some(begins()), 2),
-        (used_up(), Some(begins()), 1),
-        (two_generations(), None, 2),
-        (full(), Some(begins()), 2),
-        (half_taken_over(), Some(begins()), 1),
-    ] {
-        let (held, new) = (state.held[0], state.new[0]);
-        let calls = [
-            Remove(held),
-            Contains(held),
-            InsertUnique(held),
-            Insert(new),
-            InsertUnique(new),
-            Remove(new),
-            Count(new),
-        ];
-        let calls: Vec<_> = calls.into_iter().chain(adds.map(Insert)).collect();
-        slept_through(&state, &calls, most);
     }
 }
