@@ -7,7 +7,7 @@
 //! does not ([`NoFalseNegatives`]), each key is checked separately: a "yes" may be a false positive
 //! and is believed, a "no" is not while the key is there.
 //!
-//! In a [set](subject::Subject::SET) the number of copies is at most one ([`Held`]), whatever was
+//! In a [set](subject::Subject::SET) the number of copies is at most one, whatever was
 //! accepted.
 //!
 //! The parts are checked on all cores.
