@@ -98,7 +98,7 @@ fn two_unique_inserts_that_split_a_table() {
     explore(
         "two_unique_inserts_that_split_a_table",
         2,
-        12_000,
+        10_000,
         move || {
             let filter = holding(1, &residents());
             let new = key(0, 4, 0);

@@ -66,8 +66,7 @@ const CALLS: [(&str, Call); 4] = [
 /// The copy takes this path, with hops before these steps of the call. Returns how many steps there
 /// were.
 fn steps_of(call: (&str, Call), begun: usize, path: &[usize], hops: [u64; 2], closes: bool) -> u64 {
-    let filter =
-        GrowingCuckooFilter::of(Tables::of_all([(used_up(), 0)]), 2, FixedState::default());
+    let filter = GrowingCuckooFilter::of(Tables::of_all([(used_up(), 0)]), 2, FixedState);
     (1..begun).for_each(|_| begin_generation(&filter));
     add(&filter, path[0], false);
     let filter = Arc::new(filter);
@@ -140,8 +139,7 @@ fn a_hop_between_generations_is_missed_by_no_call() {
 /// counted one twice, since it changed buckets, does not refuse for what was added there since.
 #[test]
 fn copies_in_an_older_generation_are_never_too_many() {
-    let filter =
-        GrowingCuckooFilter::of(Tables::of_all([(used_up(), 0)]), 2, FixedState::default());
+    let filter = GrowingCuckooFilter::of(Tables::of_all([(used_up(), 0)]), 2, FixedState);
     let has_failed = Cell::new(false);
     let attempt = |tables: &Tables, key| {
         let view = tables.newest().view();
