@@ -34,7 +34,7 @@
 //! buckets, or one key hammered without pause, and even then a coincidence: with 7 bits, one key
 //! hopping to and fro, its bucket hammered, and three times as many threads as cores, none of
 //! 8.2·10^9 lookups in a minute was fooled. That is not a proof. If even this risk is too high,
-//! choose a layout with more timestamp bits. `filter/tests/timestamp_wrap.rs` makes that run, and
+//! choose a layout with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` makes that run, and
 //! also shows, with threads stopped at chosen steps, that a whole turn fools a lookup and nothing
 //! less does.
 

@@ -204,14 +204,14 @@
 //!
 //! # How it is checked
 //!
-//! - `filter/tests/loom.rs` explores the hazards one by one under a model checker, memory orderings
+//! - `filter/tests/loom` explores the hazards one by one under a model checker, memory orderings
 //!   included, and checks every thread's answers against a sequential
 //!   specification (`specification.rs`).
 //! - `filter/tests/planted` has small changes that break the filter, each with the check that must
 //!   catch it.
 //! - The checker of histories (`history.rs`) looks for answers to real threads that no order of the
 //!   calls explains.
-//! - `filter/tests/stalls.rs` stops threads before every atomic access of every operation: the
+//! - `filter/tests/steps/stalls.rs` stops threads before every atomic access of every operation: the
 //!   others go on.
 //! - [`growing`] describes the same for the growing filter.
 //!

@@ -110,7 +110,7 @@
 //!   [loom](https://docs.rs/loom), one hazard per model; `kcas/tests/planted` holds the bugs that
 //!   each of them must catch (`scripts/planted.sh`), and `scripts/orderings.txt` says for each
 //!   memory ordering which model fails without it, or why none can (`scripts/orderings.sh`).
-//! - `kcas/tests/stalls.rs` stops a thread at every access of an operation, and two threads at
+//! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
 //!   every pair of accesses ([`steps`]): the others finish.
 //!
 //! The models found several bugs during development: two operations that helped each other for ever

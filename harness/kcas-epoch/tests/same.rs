@@ -3,9 +3,9 @@
 // Those files call this crate `kcas`.
 extern crate kcas_epoch as kcas;
 
-#[path = "../../../kcas/tests/misuse.rs"]
+#[path = "../../../kcas/tests/ordinary/misuse.rs"]
 mod misuse;
-#[path = "../../../kcas/tests/sequential.rs"]
+#[path = "../../../kcas/tests/ordinary/sequential.rs"]
 mod sequential;
-#[path = "../../../kcas/tests/stress.rs"]
+#[path = "../../../kcas/tests/ordinary/stress.rs"]
 mod stress;

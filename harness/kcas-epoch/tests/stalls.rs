@@ -3,5 +3,5 @@
 // That file calls this crate `kcas`.
 extern crate kcas_epoch as kcas;
 
-#[path = "../../../kcas/tests/stalls.rs"]
+#[path = "../../../kcas/tests/steps/stalls.rs"]
 mod stalls;

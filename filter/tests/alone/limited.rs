@@ -1,0 +1,111 @@
+//! An allocator that counts what a test's own thread asks for, and refuses what the test wants
+//! refused.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, except for requests that are too large for the current thread.
+struct Limited;
+
+#[global_allocator]
+static ALLOCATOR: Limited = Limited;
+
+std::thread_local! {
+    /// Larger requests are refused,
+    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// after this many were granted.
+    static GRANTED: Cell<usize> = const { Cell::new(0) };
+    static REFUSALS: Cell<u64> = const { Cell::new(0) };
+    static COUNTED: Cell<Measured> = const { Cell::new(Measured { count_total: 0, bytes_current: 0 }) };
+}
+
+/// What a thread has asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    /// Number of allocations.
+    pub(crate) count_total: u64,
+    /// Bytes allocated, minus bytes freed.
+    pub(crate) bytes_current: i64,
+}
+
+/// Measures what the current thread asks for during `action`.
+pub(crate) fn measure(action: impl FnOnce()) -> Measured {
+    let before = COUNTED.get();
+    action();
+    let after = COUNTED.get();
+    Measured {
+        count_total: after.count_total - before.count_total,
+        bytes_current: after.bytes_current - before.bytes_current,
+    }
+}
+
+fn count(allocations: u64, bytes: i64) {
+    let counted = COUNTED.get();
+    COUNTED.set(Measured {
+        count_total: counted.count_total + allocations,
+        bytes_current: counted.bytes_current + bytes,
+    });
+}
+
+impl Limited {
+    fn allows(&self, layout: Layout) -> bool {
+        let allowed = layout.size() <= MOST.get() || {
+            let granted = GRANTED.get();
+            GRANTED.set(granted.saturating_sub(1));
+            granted > 0
+        };
+        REFUSALS.set(REFUSALS.get() + u64::from(!allowed));
+        if allowed {
+            count(1, layout.size() as i64);
+        }
+        allowed
+    }
+}
+
+// SAFETY: every request is passed to the system's allocator, or refused with a null pointer, which
+// is always allowed.
+unsafe impl GlobalAlloc for Limited {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if self.allows(layout) {
+            // SAFETY: the caller keeps the contract of `System`.
+            unsafe { System.alloc(layout) }
+        } else {
+            std::ptr::null_mut()
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if self.allows(layout) {
+            // SAFETY: the caller keeps the contract of `System`.
+            unsafe { System.alloc_zeroed(layout) }
+        } else {
+            std::ptr::null_mut()
+        }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(0, -(layout.size() as i64));
+        // SAFETY: it came from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Returns how often the current thread was refused something.
+#[cfg(feature = "steps")]
+pub(crate) fn refusals() -> u64 {
+    REFUSALS.get()
+}
+
+/// Runs `action` while every request for more than `most` bytes is refused.
+pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
+    with_granted(most, 0, action)
+}
+
+/// Runs `action` while only the first `times` requests for more than `most` bytes are granted.
+pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
+    GRANTED.set(times);
+    MOST.set(most);
+    let result = action();
+    MOST.set(usize::MAX);
+    result
+}

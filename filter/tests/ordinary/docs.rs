@@ -1,0 +1,193 @@
+//! Checks of the docs: their links lead somewhere, even in docs built as the README says, and their
+//! table of layouts is true.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use filter::layout::Layout;
+
+/// Returns all text between each `before` and the next double quote.
+fn quoted_after<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    let found = text.split(before).skip(1);
+    found.filter_map(|rest| rest.split_once('"').map(|(quoted, _)| quoted))
+}
+
+/// Returns all files in a folder and those within it that have this extension.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Returns `path` without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => assert!(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The compiler reports links that it cannot resolve, but not those into crates whose docs are not
+/// built, nor those to missing sections.
+#[test]
+fn no_link_is_dead() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
+    // Otherwise pages built with other flags would be found, too.
+    let _ = fs::remove_dir_all(target.join("doc"));
+    let made = Command::new(env!("CARGO"))
+        .args(["doc", "--no-deps", "-p", "lfcf-filter", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{messages}");
+    let pages = files(&target.join("doc").join("filter"), "html");
+    assert!(pages.len() > 50, "{pages:?}");
+    let mut read = HashMap::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        read.insert(page, text);
+    }
+    let mut dead = Vec::new();
+    for (page, text) in &read {
+        let links: HashSet<&str> = quoted_after(text, "<a href=\"")
+            .chain(quoted_after(text, " href=\""))
+            .collect();
+        for link in links {
+            if link.contains("://") {
+                continue;
+            }
+            let (path, section) = link.split_once('#').unwrap_or((link, ""));
+            let aim = match path {
+                "" => page.clone(),
+                path => plain(&page.parent().unwrap().join(path)),
+            };
+            let has_section = || {
+                // Source lines are not in the page, but added when it is shown.
+                let known = read
+                    .get(&aim)
+                    .map(|text| section.is_empty() || text.contains(&format!("id=\"{section}\"")));
+                known.unwrap_or(true)
+            };
+            if !aim.is_file() || !has_section() {
+                dead.push(format!(
+                    "{} → {link}",
+                    page.strip_prefix(&target).unwrap().display()
+                ));
+            }
+        }
+    }
+    dead.sort();
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+/// Returns the columns of a row, if `line` is one of the table of layouts.
+fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
+    let mut columns = line.strip_prefix("//! | [`Filter")?.split('|');
+    let name = columns.next()?.split('`').next()?;
+    let (slots, bits) = name.split_once('x')?;
+    let numbers: Vec<f64> = columns
+        .filter_map(|column| column.trim().replace(',', "").parse().ok())
+        .collect();
+    let layout = (slots.parse().unwrap(), bits.parse().unwrap());
+    Some((layout, numbers.try_into().unwrap()))
+}
+
+#[test]
+fn the_table_of_layouts_is_true() {
+    let source = include_str!("../../src/layouts.rs");
+    let mut told: HashMap<_, _> = source.lines().filter_map(row).collect();
+    fn check<const SLOTS: usize, const BITS: usize>(
+        told: &mut HashMap<(usize, usize), [f64; 4]>,
+        source: &str,
+    ) {
+        let declared = format!("CuckooFilter<{SLOTS}, {BITS}, S>;");
+        assert!(source.contains(&declared), "{declared}");
+        let row = told.remove(&(SLOTS, BITS)).expect("it is in the table");
+        let [one_in, bits, load, timestamp] = row;
+        let expected = 1.0 / Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
+        let off = (one_in / expected - 1.0).abs();
+        assert!(
+            off < 0.005,
+            "{SLOTS}×{BITS}: one in {expected}, not {one_in}"
+        );
+        let off = (bits - Layout::<SLOTS, BITS>::BITS_A_KEY).abs();
+        assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
+        assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
+        assert_eq!(timestamp, Layout::<SLOTS, BITS>::TIMESTAMP_BITS as f64);
+    }
+    macro_rules! check {
+        ($($slots:literal $bits:literal,)+) => {
+            $(check::<$slots, $bits>(&mut told, source);)+
+        };
+    }
+    check! {
+        8 7, 7 8, 6 8, 6 9, 5 10, 5 11, 4 8, 4 12, 4 13, 4 14, 3 16, 3 18, 2 24, 2 28,
+    }
+    assert!(told.is_empty(), "layouts that have no type: {told:?}");
+    let types = source.matches("pub type").count();
+    assert_eq!(types, 14, "types that are not in the table");
+}
+
+/// Each test that the README names as the answer to a wish exists.
+#[test]
+fn tests_that_the_readme_names_exist() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+    let sources: String = files(&folder.join("tests"), "rs")
+        .into_iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let table = readme.split("| Wish | Answer | Test |").nth(1).unwrap();
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut named = 0;
+    for row in rows {
+        let tests = row.rsplit('|').nth(1).unwrap();
+        for name in tests.split('`').skip(1).step_by(2) {
+            assert!(sources.contains(&format!("fn {name}(")), "{name}");
+            named += 1;
+        }
+    }
+    assert!(named > 15, "{named}");
+}
+
+/// The README says how many crates from elsewhere the filter links.
+#[test]
+fn the_readme_counts_the_dependencies() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--prefix", "none", "--format", "{p}"])
+        .args(["--edges", "normal,no-proc-macro", "-p", "lfcf-filter"])
+        .args(["--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "{messages}");
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let names = tree
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let elsewhere: HashSet<&str> = names.filter(|name| !name.starts_with("lfcf-")).collect();
+    let readme = include_str!("../../README.md");
+    let told = format!("links {} crates from elsewhere", elsewhere.len());
+    assert!(readme.contains(&told), "{told}: {elsewhere:?}");
+}

@@ -1,0 +1,370 @@
+//! Growing filters saved and loaded; damaged ones are refused, and cost no more memory than they
+//! have bytes.
+
+use std::hash::RandomState;
+use std::io::{self, Write};
+
+use filter::LoadError;
+use filter::growing::GrowingCuckooFilter;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+fn saved(filter: &GrowingCuckooFilter) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn load(bytes: &[u8]) -> Result<GrowingCuckooFilter, LoadError> {
+    GrowingCuckooFilter::builder().load_from(bytes)
+}
+
+/// A filter that was `buckets` large at first and then got this many keys.
+fn filter_of(buckets: usize, keys: u64) -> GrowingCuckooFilter {
+    let filter = GrowingCuckooFilter::builder()
+        .buckets(buckets)
+        .build()
+        .unwrap();
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+/// Before a split, in its midst and afterwards, with one generation and with two: what was in the
+/// filter is in the loaded one, which grows and shrinks on as the other does.
+#[test]
+fn what_is_loaded_is_what_was_saved() {
+    let mut generations = Vec::new();
+    let small = [0, 100, 3_000, 60_000].map(|keys| (1_280, keys));
+    // With slices of one bucket, a generation comes to its end soon.
+    let crowded = [1_000, 3_000, 9_000, 30_000].map(|keys| (1, keys));
+    for (buckets, keys) in small.into_iter().chain(crowded) {
+        let filter = filter_of(buckets, keys);
+        let bytes = saved(&filter);
+        let loaded = load(&bytes).unwrap();
+        generations.push(loaded.tables().len());
+        assert_eq!(loaded.len() as u64, keys);
+        assert_eq!(loaded.tables(), filter.tables());
+        for key in 0..2 * keys {
+            assert_eq!(loaded.contains(&key), filter.contains(&key), "{key}");
+        }
+        for filter in [&filter, &loaded] {
+            (keys..2 * keys).for_each(|key| filter.insert(&key).unwrap());
+            assert!((0..2 * keys).all(|key| filter.contains(&key)));
+            assert!((0..2 * keys).all(|key| filter.remove(&key)));
+            assert!(filter.is_empty());
+        }
+        assert_eq!(loaded.tables(), filter.tables());
+    }
+    assert!(
+        generations.contains(&1) && generations.contains(&2),
+        "{generations:?}"
+    );
+}
+
+/// A filter of two generations is cleared while the older one is saved, and gets two generations
+/// again. What was inserted after that is not saved with what was there before: a newer generation
+/// that was saved must distinguish whatever an older one does.
+#[test]
+fn nothing_is_saved_together_with_what_was_there_before_a_clear() {
+    struct Clearing<'a> {
+        filter: &'a GrowingCuckooFilter,
+        bytes: Vec<u8>,
+        is_cleared: bool,
+    }
+
+    impl Write for Clearing<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // The first bucket comes after 48 bytes.
+            if self.bytes.len() > 48 && !self.is_cleared {
+                self.is_cleared = true;
+                self.filter.clear().unwrap();
+                fill(self.filter);
+            }
+            self.bytes.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Inserts until there are two generations; returns how many keys are in the older one.
+    fn fill(filter: &GrowingCuckooFilter) -> usize {
+        let mut keys = 0_u64..;
+        while filter.tables().len() < 2 {
+            filter.insert(&keys.next().unwrap()).unwrap();
+        }
+        filter.tables()[1].len
+    }
+
+    let filter = filter_of(1, 0);
+    let in_older = fill(&filter);
+    let mut writer = Clearing {
+        filter: &filter,
+        bytes: Vec::new(),
+        is_cleared: false,
+    };
+    filter.write_to(&mut writer).unwrap();
+    assert!(writer.is_cleared);
+    let loaded = load(&writer.bytes).unwrap();
+    assert_eq!((loaded.tables().len(), loaded.len()), (1, in_older));
+}
+
+/// What was saved once can be loaded for ever, and the same keys give the same bytes.
+#[test]
+fn a_filter_saved_in_version_2_is_loaded() {
+    let bytes = include_bytes!("../golden/growing-version-2");
+    let loaded = load(bytes).unwrap();
+    assert_eq!(loaded.len(), 300);
+    assert!((0..300_u64).all(|key| loaded.contains(&key)));
+    assert_eq!(saved(&filter_of(16, 300)), bytes, "other bytes than before");
+}
+
+#[test]
+fn damage_is_found() {
+    let bytes = saved(&filter_of(16, 200));
+    for length in 0..bytes.len() {
+        let error = load(&bytes[..length]).unwrap_err();
+        assert!(
+            matches!(error, LoadError::Truncated { .. }),
+            "{length}: {error}"
+        );
+    }
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let mut result = None;
+        let measured = allocation_counter::measure(|| result = Some(load(&damaged)));
+        let most = 3 * bytes.len() as u64 + (16 << 10);
+        assert!(measured.bytes_max <= most, "bit {bit}: {measured:?}");
+        let error = result.unwrap().unwrap_err();
+        let right = match bit / 8 {
+            // One bit makes it begin like a filter of a fixed size.
+            6 if damaged[6] == b'f' => matches!(error, LoadError::OtherType { .. }),
+            0..8 => matches!(error, LoadError::NotAFilter),
+            8..12 => matches!(error, LoadError::Version { known: 2, .. }),
+            12..48 => matches!(error, LoadError::Corrupt { part: "header" }),
+            _ => matches!(error, LoadError::Corrupt { part: "table" }),
+        };
+        assert!(right, "bit {bit}: {error}");
+    }
+}
+
+/// Claims with right checksums are not believed either.
+#[test]
+fn forged_headers_are_errors() {
+    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
+    let bytes = saved(&filter_of(16, 100));
+    let mut rng = StdRng::seed_from_u64(1);
+    for _ in 0..20_000 {
+        let mut forged = bytes.clone();
+        let number = rng.random::<u64>() >> rng.random_range(0..64);
+        match rng.random_range(0..3) {
+            0 => forged[16..24].copy_from_slice(&number.to_le_bytes()),
+            1 => forged[32..36].copy_from_slice(&(number as u32).to_le_bytes()),
+            _ => forged[36..40].copy_from_slice(&(number as u32).to_le_bytes()),
+        }
+        let checksum = crc.checksum(&forged[..40]);
+        forged[40..48].copy_from_slice(&checksum.to_le_bytes());
+        let measured = allocation_counter::measure(|| match load(&forged) {
+            Ok(_) => assert_eq!(forged, bytes),
+            Err(error) => assert!(
+                matches!(
+                    error,
+                    LoadError::Size { .. }
+                        | LoadError::Impossible { .. }
+                        | LoadError::Truncated { .. }
+                        | LoadError::Corrupt { part: "table" }
+                ),
+                "{error}"
+            ),
+        });
+        // A filter that is loaded has some more besides its table.
+        assert!(
+            measured.bytes_max <= 3 * bytes.len() as u64 + (32 << 10),
+            "{measured:?}"
+        );
+    }
+}
+
+/// Returns the bytes of a filter with slices of this many buckets and these generations, each with
+/// the bits of its fingerprints and the logarithm of its number of slices. `word` makes each word
+/// from the bits.
+fn forged(slice: usize, formats: &[[u32; 2]], mut word: impl FnMut(u32) -> u64) -> Vec<u8> {
+    let mut bytes = saved(&filter_of(slice, 0))[..32].to_vec();
+    for [bits, slice_bits] in formats.iter().chain([&[0, 0]]) {
+        bytes.extend([bits.to_le_bytes(), slice_bits.to_le_bytes()].concat());
+        bytes.extend([0; 8]);
+        if *bits > 0 {
+            (0..slice << slice_bits).for_each(|_| bytes.extend(word(*bits).to_le_bytes()));
+        }
+    }
+    repair(&mut bytes);
+    bytes
+}
+
+/// Makes all checksums right, as far as the claims agree with the length.
+fn repair(bytes: &mut [u8]) {
+    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
+    let mut digest = crc.digest();
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let slice = number(&bytes[16..]);
+    let (mut from, mut at) = (0, 32);
+    loop {
+        digest.update(&bytes[from..at + 8]);
+        let sum = digest.clone().finalize().to_le_bytes();
+        bytes[at + 8..at + 16].copy_from_slice(&sum);
+        from = at + 16;
+        if from == bytes.len() {
+            return;
+        }
+        let buckets = slice.checked_shl((number(&bytes[at..]) >> 32) as u32);
+        let next = buckets.and_then(|buckets| buckets.checked_mul(8)?.checked_add(from as u64));
+        let last = bytes.len() - 16;
+        at = next.map_or(last, |next| last.min(next as usize));
+    }
+}
+
+/// Either refuses these bytes, or loads a filter like any other: it is saved as the same bytes, has
+/// as many copies as its own copy, and takes keys and gives them back.
+fn is_loaded_and_behaves(bytes: &[u8], what: &str) -> bool {
+    let loaded = load(bytes);
+    let Ok(filter) = &loaded else {
+        return false;
+    };
+    assert!(saved(filter) == bytes, "{what}: other bytes are saved");
+    let held = filter.len();
+    let is_counted = |len: usize| {
+        assert_eq!(filter.len(), len, "{what}");
+        assert_eq!(filter.try_clone().unwrap().len(), len, "{what}: a copy");
+    };
+    is_counted(held);
+    let keys = 1 << 40..(1 << 40) + FRESH;
+    for key in keys.clone() {
+        let inserted = filter.insert(&key);
+        assert!(inserted.is_ok(), "{what}: {inserted:?}");
+    }
+    is_counted(held + FRESH as usize);
+    for key in keys {
+        assert!(filter.remove(&key), "{what}");
+    }
+    is_counted(held);
+    true
+}
+
+/// Number of keys that a forged filter has to take: more than it has slots.
+const FRESH: u64 = 300;
+
+/// Each byte of a filter with free slots is replaced by several others.
+#[test]
+fn a_forged_byte_is_refused_or_gives_a_filter_that_behaves() {
+    let bytes = saved(&filter_of(16, 20));
+    let (mut loaded, mut refused) = (0, 0);
+    for at in 0..bytes.len() {
+        let bits = (0..8).map(|bit| bytes[at] ^ 1 << bit);
+        for byte in bits.chain([0, 0xff]) {
+            let mut forged = bytes.clone();
+            forged[at] = byte;
+            repair(&mut forged);
+            let what = format!("byte {at} is {byte:#04x}, not {:#04x}", bytes[at]);
+            match is_loaded_and_behaves(&forged, &what) {
+                true if forged != bytes => loaded += 1,
+                true => {}
+                false => refused += 1,
+            }
+            let is_header = at < 40 && forged != bytes;
+            assert!(!is_header || load(&forged).is_err(), "{what}");
+        }
+    }
+    assert!(loaded > 500 && refused > 400, "{loaded} and {refused}");
+}
+
+/// Of all tables of one generation, only those that a filter has as it grows are loaded.
+#[test]
+fn made_up_tables_are_refused_or_give_a_filter_that_behaves() {
+    let mut rng = StdRng::seed_from_u64(3);
+    let mut loaded = Vec::new();
+    for slice in [1, 3, 4, 16] {
+        for bits in 11..=26 {
+            for slice_bits in 0..=6 {
+                let contents: [&mut dyn FnMut(u32) -> u64; 4] = [
+                    &mut |_| 0,
+                    // All slots are taken by fingerprints without low bits.
+                    &mut |bits| 1 << (bits - 1) | 1 << (2 * bits - 1),
+                    &mut |bits| 1 << 12 | 1 << (bits + 12),
+                    &mut |bits| rng.random::<u64>() >> (64 - 2 * bits),
+                ];
+                for (nth, word) in contents.into_iter().enumerate() {
+                    let bytes = forged(slice, &[[bits, slice_bits]], word);
+                    let what = format!("{slice} × 2^{slice_bits} of {bits} bits, contents {nth}");
+                    if is_loaded_and_behaves(&bytes, &what) {
+                        loaded.push((slice, bits, slice_bits));
+                    }
+                }
+            }
+        }
+    }
+    loaded.dedup();
+    // The first generation begins with 25 bits in each of these sizes, and loses one by each split.
+    let real = [1, 3, 4, 16].map(|slice| (19..=25).map(move |bits| (slice, bits, 25 - bits)));
+    assert_eq!(loaded, real.into_iter().flatten().collect::<Vec<_>>());
+}
+
+/// A second generation must be able to follow the first one: otherwise removes from the loaded filter
+/// could deny other keys.
+#[test]
+fn generations_that_cannot_follow_each_other_are_an_error() {
+    let empty = |formats: &[[u32; 2]]| forged(1, formats, |_| 0);
+    let first = empty(&[[25, 0]]);
+    assert_eq!(first, saved(&filter_of(1, 0)));
+    assert!(load(&first).is_ok());
+    // The second generation is the first table that is twice as large as the last of the first.
+    for formats in [
+        &[[12, 13], [21, 14]][..],
+        &[[12, 13], [18, 17]],
+        &[[21, 14]],
+    ] {
+        assert!(is_loaded_and_behaves(
+            &empty(formats),
+            &format!("{formats:?}")
+        ));
+    }
+    for formats in [
+        // One that could still be split, and one that is no larger.
+        &[[25, 0], [25, 1]][..],
+        &[[13, 12], [21, 14]],
+        &[[12, 0], [25, 0]],
+        &[[12, 13], [12, 13]],
+        // Those that begin where none does.
+        &[[25, 4]],
+        &[[12, 14]],
+        &[[12, 14], [20, 15]],
+        &[[12, 13], [21, 15]],
+        // The newest comes last.
+        &[[21, 14], [12, 13]],
+        // No filter has its last generation so soon: it would have none to go on with.
+        &[[12, 0], [12, 1], [12, 2], [12, 3]],
+        &[[12, 0], [12, 1], [12, 2], [25, 3]],
+    ] {
+        let error = load(&empty(formats)).unwrap_err();
+        assert!(
+            matches!(error, LoadError::Impossible { .. }),
+            "{formats:?}: {error}"
+        );
+    }
+    assert!(matches!(
+        load(&empty(&[])).unwrap_err(),
+        LoadError::Size { buckets: 0 }
+    ));
+}
+
+#[test]
+fn another_hasher_is_an_error() {
+    let bytes = saved(&filter_of(16, 100));
+    let builder = GrowingCuckooFilter::builder().hasher(RandomState::new());
+    assert!(matches!(
+        builder.load_from(&bytes[..]),
+        Err(LoadError::Hasher)
+    ));
+}

@@ -1,0 +1,553 @@
+//! Saved filters that were damaged, cut off, or made up: an error that names the cause, never
+//! another filter, and never more memory than the bytes justify.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher, RandomState};
+use std::io::{self, Read};
+
+use crc::{CRC_64_XZ, Crc};
+use filter::{CuckooFilter, FixedState, GrowingCuckooFilter, LoadError, SaveError};
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+const HEADER: usize = 40;
+
+fn filter_of(keys: u64) -> CuckooFilter {
+    let filter = CuckooFilter::with_capacity(keys.max(1) as usize);
+    for key in 0..keys {
+        filter.insert(&key).unwrap();
+    }
+    filter
+}
+
+fn load(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
+    CuckooFilter::from_bytes(bytes)
+}
+
+/// Loads in both ways, which must agree except about what follows the filter; neither may request
+/// more memory than there are bytes.
+fn load_measured(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
+    let mut read = None;
+    let measured = allocation_counter::measure(|| read = Some(CuckooFilter::read_from(bytes)));
+    let read: Result<CuckooFilter, LoadError> = read.unwrap();
+    // What has arrived is copied to twice the room, and a chunk at first.
+    let most = 3 * bytes.len() as u64 + (16 << 10) + overhead();
+    assert!(
+        measured.bytes_max <= most,
+        "{measured:?}, {} bytes",
+        bytes.len()
+    );
+
+    let mut loaded = None;
+    let measured = allocation_counter::measure(|| loaded = Some(load(bytes)));
+    let loaded = loaded.unwrap();
+    let most = bytes.len() as u64 + if loaded.is_ok() { overhead() } else { 0 };
+    assert!(
+        measured.bytes_max <= most,
+        "{measured:?}, {} bytes",
+        bytes.len()
+    );
+    match (&loaded, &read) {
+        (Err(LoadError::TooLong { .. }), _) => {}
+        (Ok(loaded), Ok(read)) => assert_eq!(loaded.to_bytes(), read.to_bytes()),
+        (Err(loaded), Err(read)) => assert_eq!(loaded.to_string(), read.to_string()),
+        _ => panic!("the one way says {loaded:?}, the other {read:?}"),
+    }
+    loaded
+}
+
+/// Returns what the smallest filter takes besides its table.
+fn overhead() -> u64 {
+    let build = || drop(CuckooFilter::builder().buckets(1).build());
+    allocation_counter::measure(build).bytes_max
+}
+
+/// Makes the checksums right again, as somebody who forges a filter would.
+fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
+    let crc = Crc::<u64>::new(&CRC_64_XZ);
+    let mut digest = crc.digest();
+    digest.update(&bytes[..HEADER - 8]);
+    bytes[HEADER - 8..HEADER].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    let end = bytes.len() - 8;
+    digest.update(&bytes[HEADER..end]);
+    bytes[end..].copy_from_slice(&digest.finalize().to_le_bytes());
+    bytes
+}
+
+/// A filter of 200 numbers and 100 strings, each of which was inserted by itself, in order.
+fn golden() -> CuckooFilter {
+    let filter = CuckooFilter::builder().buckets(97).build().unwrap();
+    (0..200_u64).for_each(|key| filter.insert(&key).unwrap());
+    (0..100).for_each(|key| filter.insert(&format!("key {key}")).unwrap());
+    filter
+}
+
+/// What was saved once can be loaded for ever, on any machine and in any build, and the same keys
+/// give the same bytes there.
+#[test]
+fn a_filter_saved_in_version_3_is_loaded() {
+    let bytes = include_bytes!("../golden/version-3");
+    let loaded = load(bytes).unwrap();
+    assert_eq!(loaded.len(), 300);
+    assert!((0..200_u64).all(|key| loaded.contains(&key)));
+    assert!((0..100).all(|key| loaded.contains(&format!("key {key}"))));
+    let absent = (200..10_000_u64).filter(|key| loaded.contains(key)).count();
+    assert!((1..40).contains(&absent), "{absent} of 9,800 absent keys");
+    assert_eq!(
+        golden().to_bytes().unwrap(),
+        bytes,
+        "other bytes than before"
+    );
+}
+
+/// Reads a filter as the table in the docs of `save` describes it, byte by byte: a machine of any
+/// byte order would find the same.
+#[test]
+fn the_format_is_as_documented() {
+    let bytes = include_bytes!("../golden/version-3");
+    let number = |offset: usize, length: usize| {
+        let bytes = bytes[offset..offset + length].iter().enumerate();
+        bytes.fold(0, |sum, (at, &byte)| {
+            sum + u128::from(byte) * (1 << (8 * at))
+        })
+    };
+    let checksum = |bytes: &[&[u8]]| {
+        let crc = Crc::<u64>::new(&CRC_64_XZ);
+        let mut digest = crc.digest();
+        bytes.iter().for_each(|bytes| digest.update(bytes));
+        u128::from(digest.finalize())
+    };
+    assert_eq!(&bytes[..8], b"cuckoof\n");
+    let (version, slots, bits) = (number(8, 4), number(12, 2), number(14, 2));
+    assert_eq!((version, slots, bits), (3, 4, 12));
+    let buckets = number(16, 8) as usize;
+    assert_eq!((buckets, bytes.len()), (97, 40 + 8 * 97 + 8));
+    assert_eq!(number(32, 8), checksum(&[&bytes[..32]]));
+    let end = 40 + 8 * buckets;
+    assert_eq!(number(end, 8), checksum(&[&bytes[..32], &bytes[40..end]]));
+    let fingerprints = |bucket: usize| {
+        let word = number(40 + 8 * bucket, 8);
+        assert_eq!(word >> (slots * bits), 0);
+        (0..slots).map(move |slot| word >> (slot * bits) & ((1 << bits) - 1))
+    };
+    let held = (0..buckets).flat_map(fingerprints);
+    assert_eq!(held.filter(|&fingerprint| fingerprint != 0).count(), 300);
+    // The hash of a number, of which the lowest bits are its fingerprint.
+    for key in 0..200_u64 {
+        let fingerprint = u128::from(FixedState.hash_one(key) & 0xfff).max(1);
+        assert!(
+            (0..buckets)
+                .flat_map(fingerprints)
+                .any(|held| held == fingerprint)
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_loaded_is_what_was_saved(keys in 0u64..3_000, asked: u64) {
+        let filter = filter_of(keys);
+        let bytes = filter.to_bytes().unwrap();
+        prop_assert_eq!(bytes.len(), HEADER + filter.capacity() / 4 * 8 + 8);
+        let loaded = load_measured(&bytes).unwrap();
+        prop_assert_eq!(loaded.len(), filter.len());
+        prop_assert_eq!(loaded.capacity(), filter.capacity());
+        for key in (0..keys).chain([asked]) {
+            prop_assert_eq!(loaded.count(&key), filter.count(&key));
+        }
+        prop_assert_eq!(loaded.to_bytes().unwrap(), bytes);
+        // It continues as the saved one would have.
+        loaded.insert(&asked).unwrap();
+        prop_assert_eq!(loaded.len(), filter.len() + 1);
+        prop_assert!((0..keys).all(|key| loaded.remove(&key)) && loaded.remove(&asked));
+        prop_assert!(loaded.is_empty());
+    }
+}
+
+/// A hasher that gives the same hashes everywhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plain;
+
+impl BuildHasher for Plain {
+    type Hasher = DefaultHasher;
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
+    }
+}
+
+#[test]
+fn every_length_but_the_right_one_is_an_error() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    assert_eq!(
+        bytes.capacity(),
+        bytes.len(),
+        "no memory is asked for twice"
+    );
+    for length in 0..bytes.len() {
+        match load_measured(&bytes[..length]).unwrap_err() {
+            LoadError::Truncated { bytes: whole } if length >= HEADER => {
+                assert_eq!(whole, bytes.len() as u64);
+            }
+            LoadError::Truncated { .. } if length < HEADER => {}
+            error => panic!("{length} of {} bytes: {error}", bytes.len()),
+        }
+    }
+    let mut longer = bytes.clone();
+    for excess in 1..100 {
+        longer.push(0);
+        match load_measured(&longer).unwrap_err() {
+            LoadError::TooLong { excess: found } => assert_eq!(found, excess),
+            error => panic!("{excess} bytes too many: {error}"),
+        }
+    }
+    println!("{} lengths, all refused", bytes.len() + 99);
+    // A reader may continue with something else.
+    let mut rest = &longer[..];
+    CuckooFilter::read_from(&mut rest).unwrap();
+    assert_eq!(rest.len(), 99);
+}
+
+#[test]
+fn every_flipped_bit_is_an_error() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let error = load_measured(&damaged).unwrap_err();
+        let right = match bit / 8 {
+            // One bit makes it begin like a growing filter.
+            6 if damaged[6] == b'g' => matches!(error, LoadError::OtherType { .. }),
+            0..8 => matches!(error, LoadError::NotAFilter),
+            8..12 => matches!(error, LoadError::Version { .. }),
+            12..HEADER => matches!(error, LoadError::Corrupt { part: "header" }),
+            _ => matches!(error, LoadError::Corrupt { part: "table" }),
+        };
+        assert!(right, "bit {bit}: {error}");
+    }
+    println!("{} flipped bits, all refused", bytes.len() * 8);
+}
+
+#[test]
+fn random_damage_is_an_error() {
+    const MUTATIONS: usize = 40_000;
+    let mut rng = StdRng::seed_from_u64(1);
+    let bytes = filter_of(200).to_bytes().unwrap();
+    let mut unchanged = 0;
+    for _ in 0..MUTATIONS {
+        let mut damaged = bytes.clone();
+        for _ in 0..rng.random_range(1..4) {
+            let at = rng.random_range(0..damaged.len());
+            let few = (at + rng.random_range(1..20)).min(damaged.len());
+            match rng.random_range(0..6) {
+                0 => rng.fill(&mut damaged[at..few]),
+                1 => damaged[at..few].fill(0),
+                2 => damaged.insert(at, rng.random()),
+                3 => drop(damaged.drain(at..few)),
+                4 => damaged.extend_from_within(at..few),
+                _ => {
+                    let other = rng.random_range(0..damaged.len());
+                    damaged.swap(at, other);
+                }
+            }
+        }
+        match load_measured(&damaged) {
+            Ok(_) if damaged == bytes => unchanged += 1,
+            Ok(_) => panic!("damage was not found"),
+            Err(_) => {}
+        }
+    }
+    println!(
+        "{MUTATIONS} random mutations: {unchanged} changed nothing, the others were all refused"
+    );
+}
+
+/// Headers with right checksums that claim anything: their claims are not trusted.
+#[test]
+fn forged_headers_are_errors() {
+    const HEADERS: usize = 40_000;
+    let mut rng = StdRng::seed_from_u64(2);
+    let bytes = filter_of(200).to_bytes().unwrap();
+    let buckets = (bytes.len() - HEADER - 8) as u64 / 8;
+    for _ in 0..HEADERS {
+        let mut forged = bytes.clone();
+        // Most of the claims are huge, and some just wrong.
+        let claimed = match rng.random_range(0..3) {
+            0 => rng.random::<u64>() >> rng.random_range(0..64),
+            1 => 1 << rng.random_range(0..=32),
+            _ => buckets.wrapping_add_signed(rng.random_range(-3..=3)),
+        };
+        forged[16..24].copy_from_slice(&claimed.to_le_bytes());
+        let error = load_measured(&with_right_checksums(forged));
+        match error {
+            Ok(_) => assert_eq!(claimed, buckets),
+            Err(LoadError::Size { buckets }) => assert!(claimed == 0 || buckets > 1 << 32),
+            Err(LoadError::Truncated { bytes: whole }) => assert!(whole > bytes.len() as u64),
+            Err(LoadError::TooLong { .. }) => assert!(claimed < buckets),
+            Err(error) => panic!("{claimed} buckets: {error}"),
+        }
+    }
+    println!("{HEADERS} forged headers, none believed");
+}
+
+/// Impossible contents with right checksums.
+#[test]
+fn forged_contents_are_errors() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    let forged = |offset: usize, change: fn(u8) -> u8| {
+        let mut bytes = bytes.clone();
+        bytes[offset] = change(bytes[offset]);
+        load_measured(&with_right_checksums(bytes)).unwrap_err()
+    };
+    // Bits 48 to 63 of a word belong to the timestamp or to nobody.
+    for bit in 48..64 {
+        let mut bytes = bytes.clone();
+        bytes[HEADER + 8 * 7 + bit / 8] |= 1 << (bit % 8);
+        let error = load_measured(&with_right_checksums(bytes)).unwrap_err();
+        assert!(
+            matches!(error, LoadError::Bucket { bucket: 7, .. }),
+            "{error}"
+        );
+    }
+    let error = forged(12, |_slots| 3);
+    assert!(
+        matches!(error, LoadError::Layout { slots: 3, bits: 12 }),
+        "{error}"
+    );
+    let error = forged(24, |hasher| hasher ^ 1);
+    assert!(matches!(error, LoadError::Hasher), "{error}");
+}
+
+#[test]
+fn another_layout_is_an_error() {
+    let bytes = filter_of(500).to_bytes().unwrap();
+    let builder = CuckooFilter::builder().layout::<4, 13>();
+    let other = builder.load(&bytes).unwrap_err();
+    let advice = "load it with CuckooFilter::builder().layout::<4, 12>()";
+    assert!(other.to_string().contains(advice), "{other}");
+}
+
+/// A saved filter is loaded by a builder with the same hasher, given in the same way, and by no
+/// other.
+#[test]
+fn another_hasher_is_an_error() {
+    let default = CuckooFilter::with_capacity(10);
+    default.insert("key").unwrap();
+    let bytes = default.to_bytes().unwrap();
+    assert!(CuckooFilter::from_bytes(&bytes).unwrap().contains("key"));
+    assert!(CuckooFilter::read_from(&bytes[..]).unwrap().contains("key"));
+    let other = CuckooFilter::builder().hasher(Plain).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
+
+    // The same type of hasher, with other seeds.
+    let seeded = RandomState::new();
+    let (seeded, others) = (|| seeded.clone(), RandomState::new);
+    let mixed = CuckooFilter::builder().capacity(10).hasher(seeded());
+    let filter = mixed.build().unwrap();
+    filter.insert("key").unwrap();
+    let bytes = filter.to_bytes().unwrap();
+    let builder = CuckooFilter::builder;
+    let same = builder().hasher(seeded()).load(&bytes).unwrap();
+    assert!(same.contains("key"));
+    let same = builder().hasher(seeded()).load_from(&bytes[..]).unwrap();
+    assert!(same.contains("key"));
+    let other = builder().hasher(others()).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
+    let other = builder().unmixed_hasher(seeded()).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
+    let other = CuckooFilter::from_bytes(&bytes).unwrap_err();
+    assert!(matches!(other, LoadError::Hasher));
+
+    let unmixed = CuckooFilter::builder()
+        .capacity(10)
+        .unmixed_hasher(seeded());
+    let bytes = unmixed.build().unwrap().to_bytes().unwrap();
+    assert!(builder().unmixed_hasher(seeded()).load(&bytes).is_ok());
+    let other = builder().hasher(seeded()).load(&bytes);
+    assert!(matches!(other, Err(LoadError::Hasher)));
+}
+
+/// Versions that were never released, and a later one.
+#[test]
+fn another_version_is_an_error() {
+    let mut bytes = filter_of(5).to_bytes().unwrap();
+    for version in [1_u32, 2, 4] {
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let error = load_measured(&with_right_checksums(bytes.clone())).unwrap_err();
+        assert!(matches!(error, LoadError::Version { found, known: 3 } if found == version));
+        let text = error.to_string();
+        assert!(text.contains("with the release that saved it"), "{text}");
+    }
+}
+
+/// Hashes like the default hasher, except for what reaches it through this method of `Hasher`.
+struct Differs(&'static str);
+
+struct Hashes {
+    inner: <FixedState as BuildHasher>::Hasher,
+    differs: &'static str,
+}
+
+impl BuildHasher for Differs {
+    type Hasher = Hashes;
+    fn build_hasher(&self) -> Hashes {
+        Hashes {
+            inner: FixedState.build_hasher(),
+            differs: self.0,
+        }
+    }
+}
+
+macro_rules! hashes {
+    ($($method:ident: $type:ty,)+) => {
+        const METHODS: &[&str] = &[$(stringify!($method)),+];
+
+        impl Hasher for Hashes {
+            $(fn $method(&mut self, value: $type) {
+                self.inner.$method(value);
+                if self.differs == stringify!($method) {
+                    self.inner.write_u8(1);
+                }
+            })+
+            fn finish(&self) -> u64 {
+                self.inner.finish()
+            }
+        }
+    };
+}
+
+hashes! {
+    write: &[u8],
+    write_u8: u8,
+    write_u16: u16,
+    write_u32: u32,
+    write_u64: u64,
+    write_u128: u128,
+    write_usize: usize,
+    write_i8: i8,
+    write_i16: i16,
+    write_i32: i32,
+    write_i64: i64,
+    write_i128: i128,
+    write_isize: isize,
+}
+
+/// A hasher that differs only for one kind of keys is another hasher.
+#[test]
+fn a_hasher_that_differs_for_some_keys_is_another_one() {
+    let bytes = filter_of(5).to_bytes().unwrap();
+    let load = |differs| {
+        let builder = CuckooFilter::builder().unmixed_hasher(Differs(differs));
+        builder.load(&bytes)
+    };
+    assert_eq!(load("nowhere").unwrap().len(), 5);
+    let known: Vec<_> = METHODS
+        .iter()
+        .filter(|method| matches!(load(method), Err(LoadError::Hasher)))
+        .collect();
+    assert_eq!(known, Vec::from_iter(METHODS));
+}
+
+/// The hashes that a hasher of the usual kind makes on a 32-bit machine of lengths, of numbers as
+/// wide as its pointers, and of enum variants: with a filter saved on a 64-bit machine, such keys
+/// would all be denied there. (The default hasher makes the same as on any other.)
+#[test]
+fn a_hasher_that_differs_on_a_machine_of_another_width_is_refused() {
+    #[derive(Clone, Default)]
+    struct Narrow(DefaultHasher);
+    impl Hasher for Narrow {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.write(bytes);
+        }
+        fn write_usize(&mut self, number: usize) {
+            self.0.write_u32(number as u32);
+        }
+        fn write_isize(&mut self, number: isize) {
+            self.0.write_i32(number as i32);
+        }
+        fn finish(&self) -> u64 {
+            self.0.finish()
+        }
+    }
+    type There = BuildHasherDefault<Narrow>;
+    let filter = CuckooFilter::builder()
+        .capacity(1_000)
+        .hasher(Plain)
+        .build()
+        .unwrap();
+    (0..1_000_u32).for_each(|key| filter.insert(&key.to_le_bytes()[..]).unwrap());
+    let bytes = filter.to_bytes().unwrap();
+    let there = CuckooFilter::builder()
+        .hasher(There::default())
+        .load(&bytes);
+    if let Ok(there) = &there {
+        let denied = (0..1_000_u32).filter(|key| !there.contains(&key.to_le_bytes()[..]));
+        panic!("of 1,000 keys, {} are denied", denied.count());
+    }
+    assert!(matches!(there, Err(LoadError::Hasher)));
+}
+
+#[test]
+fn a_saved_filter_of_another_type_is_named() {
+    let fixed = filter_of(5).to_bytes().unwrap();
+    let growing = GrowingCuckooFilter::new().to_bytes().unwrap();
+    let fitted = CuckooFilter::builder().false_positive_rate(0.5);
+    for error in [
+        load_measured(&growing).unwrap_err(),
+        fitted.load(&growing).unwrap_err(),
+        fitted.load_from(&growing[..]).unwrap_err(),
+    ] {
+        let advice = "this is a saved growing filter: load it as a GrowingCuckooFilter, with \
+                      GrowingCuckooFilter::builder()";
+        assert_eq!(error.to_string(), advice);
+    }
+    let builder = GrowingCuckooFilter::builder;
+    for result in [builder().load(&fixed), builder().load_from(&fixed[..])] {
+        let advice = "this is a saved filter of a fixed size: load it as a CuckooFilter, with \
+                      CuckooFilter::builder(), or as a DynCuckooFilter";
+        assert_eq!(result.unwrap_err().to_string(), advice);
+    }
+}
+
+/// Bytes that are shorter than the first field and begin differently are not a filter that was cut
+/// off.
+#[test]
+fn what_begins_differently_is_not_a_filter() {
+    let filter = filter_of(5).to_bytes().unwrap();
+    for text in ["h", "hello", "cuckoos", "cuckoof\r", "cuckoo filter"] {
+        let error = load_measured(text.as_bytes()).unwrap_err();
+        assert!(matches!(error, LoadError::NotAFilter), "{text}: {error}");
+    }
+    for length in 0..8 {
+        let error = load_measured(&filter[..length]).unwrap_err();
+        assert!(matches!(error, LoadError::Truncated { .. }), "{length}");
+    }
+}
+
+/// Returns a byte or two at a time, and fails after the last one.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(2).min(self.0.len());
+        if most == 0 {
+            return Err(io::Error::other("the cable is unplugged"));
+        }
+        self.0.read(&mut buffer[..most])
+    }
+}
+
+#[test]
+fn failures_of_readers_and_writers_are_passed_on() {
+    let filter = filter_of(5_000);
+    let bytes = filter.to_bytes().unwrap();
+    for length in [0, 20, HEADER, 5_000, bytes.len() - 1] {
+        let error = CuckooFilter::read_from(Failing(&bytes[..length])).unwrap_err();
+        assert!(error.to_string().contains("unplugged"), "{error}");
+    }
+    let slowly = CuckooFilter::read_from(Failing(&bytes)).unwrap();
+    assert_eq!(slowly.len(), 5_000);
+
+    let mut small = [0; 5_000];
+    let error = filter.write_to(&mut small[..]).unwrap_err();
+    assert!(matches!(error, SaveError::Io(_)), "{error}");
+}

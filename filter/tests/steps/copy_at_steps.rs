@@ -1,0 +1,206 @@
+//! Copying a filter while keys move at chosen steps of the copying: at any of them, and at the
+//! worst ones.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::small::{Small, holding, key};
+use filter::{CuckooFilter, SnapshotError};
+use kcas::steps::with_hook;
+
+/// Copies the filter, with `hook` run before each step.
+fn copy_with(filter: &Small, hook: impl FnMut(u64) + 'static) -> Result<Small, SnapshotError> {
+    with_hook(hook, || filter.try_clone())
+}
+
+/// All ordered pairs of buckets.
+const PAIRS: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)];
+
+/// One copy of each class in `hopping` hops to the class's other bucket before each of some steps,
+/// for every choice of these steps among the first 14. Every copy of the filter has each of them
+/// once, and also the keys that stay.
+fn hop_at_any_steps<const N: usize>(hopping: [[u64; 2]; N], staying: &[u64]) {
+    const STEPS: u32 = 14;
+    let all = Vec::from_iter(hopping.iter().map(|pair| &pair[0]).chain(staying).copied());
+    for choice in 0u32..1 << STEPS {
+        let filter = holding(&all);
+        let others = Arc::clone(&filter);
+        let mut hops = 0;
+        let copy = copy_with(&filter, move |step| {
+            if step < u64::from(STEPS) && choice >> step & 1 == 1 {
+                for keys in hopping {
+                    assert_eq!(others.insert(&keys[(hops + 1) % 2]), Ok(()));
+                    assert!(others.remove(&keys[hops % 2]));
+                }
+                hops += 1;
+            }
+        });
+        let copy = copy.unwrap();
+        for key in &all {
+            assert_eq!(copy.count(key), 1, "{key:#x}, hops {choice:b}");
+        }
+        assert_eq!(copy.len(), all.len());
+    }
+}
+
+/// Two buckets change: both are read at one moment.
+#[test]
+fn a_key_that_hops_at_any_steps_is_copied_once() {
+    for (here, there) in PAIRS {
+        hop_at_any_steps(
+            [[key(here, there, 0), key(there, here, 0)]],
+            &[key(here, there, 1), key(there, there, 0)],
+        );
+    }
+}
+
+/// All three buckets change: they are read again and again.
+#[test]
+fn two_keys_that_hop_at_any_steps_are_copied_once() {
+    for (here, there) in PAIRS {
+        let third = 3 - here - there;
+        hop_at_any_steps(
+            [
+                [key(here, there, 0), key(there, here, 0)],
+                [key(third, here, 0), key(here, third, 0)],
+            ],
+            &[key(there, there, 0)],
+        );
+    }
+}
+
+/// A second copy begins at any step of the first, and at any step of the second the key hops: both
+/// copies have it once.
+#[test]
+fn a_key_that_hops_during_two_copies_is_in_both_once() {
+    // More than a copy takes alone.
+    const STEPS: u64 = 40;
+    for (here, there) in PAIRS {
+        let [key, hopped] = [key(here, there, 0), key(there, here, 0)];
+        for (begins, hops) in (0..STEPS).flat_map(|one| (0..STEPS).map(move |two| (one, two))) {
+            let filter = holding(&[key]);
+            let second = Rc::new(RefCell::new(None));
+            let (others, result) = (Arc::clone(&filter), Rc::clone(&second));
+            let first = copy_with(&filter, move |step| {
+                if step == begins {
+                    let hopping = Arc::clone(&others);
+                    let copy = copy_with(&others, move |step| {
+                        if step == hops {
+                            assert_eq!(hopping.insert(&hopped), Ok(()));
+                            assert!(hopping.remove(&key));
+                        }
+                    });
+                    result.replace(Some(copy.unwrap()));
+                }
+            });
+            for copy in second.take().into_iter().chain([first.unwrap()]) {
+                assert_eq!(copy.count(&key), 1, "begins at {begins}, hops at {hops}");
+                assert_eq!(copy.len(), 1);
+            }
+        }
+    }
+}
+
+fn filter_of(buckets: usize) -> Arc<CuckooFilter> {
+    Arc::new(CuckooFilter::builder().buckets(buckets).build().unwrap())
+}
+
+/// Buckets change all over the table before each step: the copy is finished all the same, after a
+/// limited number of steps.
+#[test]
+fn a_copy_ends_whatever_others_do() {
+    for buckets in [30, 1_000] {
+        let filter = filter_of(buckets);
+        let others = Arc::clone(&filter);
+        // A few loads and one exchange for each bucket; and a dozen to begin and to end.
+        let most = 12 * buckets as u64 + 60;
+        let hook = move |step| {
+            assert!(step < most, "it goes on after {most} steps");
+            for key in 16 * step..16 * (step + 1) {
+                others.insert(&key).unwrap();
+                assert!(others.remove(&key));
+            }
+        };
+        let copy = with_hook(hook, || filter.try_clone()).unwrap();
+        assert!(copy.len() <= 1, "{} of {buckets} buckets", copy.len());
+    }
+}
+
+/// All keys are replaced before the copy, in its midst and at its end: it takes no more than two
+/// tables, and holds what was there at its beginning.
+#[test]
+fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
+    const BUCKETS: u64 = 1 << 14;
+    const KEYS: u64 = 2 * BUCKETS;
+    for (begin, times, kept) in [
+        (0, 0, 0),
+        (0, 1, 1),
+        (100, 1, 0),
+        (100, 3, 0),
+        (BUCKETS, 3, 0),
+    ] {
+        let filter = filter_of(BUCKETS as usize);
+        (0..KEYS).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
+        let others = Arc::clone(&filter);
+        let mut replaced = 0;
+        let hook = move |step| {
+            if step >= begin && replaced < times {
+                for key in 0..KEYS {
+                    assert!(others.remove(&(replaced, key)));
+                    others.insert(&(replaced + 1, key)).unwrap();
+                }
+                replaced += 1;
+            }
+        };
+        let mut copy = None;
+        let measured = allocation_counter::measure(|| {
+            copy = Some(with_hook(hook, || filter.try_clone()));
+        });
+        let tables = measured.bytes_max as f64 / (8 * BUCKETS) as f64;
+        println!("replaced {times} times: {tables:.2} tables");
+        assert!(tables < 2.2, "{measured:?}");
+        let copy = copy.unwrap().unwrap();
+        assert_eq!(copy.len() as u64, KEYS);
+        assert!((0..KEYS).all(|key| copy.contains(&(kept, key))));
+    }
+}
+
+/// The table is so full that a copy of keys of different moments would have no room for them: three
+/// keys turn in a roundabout of two buckets, of which two are there at any time.
+#[test]
+fn a_copy_of_a_full_table_has_room() {
+    let class = |n: usize| n % 3;
+    for first in 0..3 {
+        for turning_at in 0..40 {
+            // All slots are taken; keys of other classes cannot move anywhere.
+            let filter = holding(&[
+                key(0, 1, class(first)),
+                key(0, 0, 0),
+                key(1, 0, class(first + 1)),
+                key(1, 1, 0),
+                key(2, 2, 0),
+                key(2, 2, 1),
+            ]);
+            let others = Arc::clone(&filter);
+            let copy = copy_with(&filter, move |step| {
+                if step == turning_at {
+                    assert!(others.remove(&key(0, 1, class(first))));
+                    assert_eq!(others.insert(&key(0, 1, class(first + 1))), Ok(()));
+                    assert!(others.remove(&key(1, 0, class(first + 1))));
+                    assert_eq!(others.insert(&key(1, 0, class(first + 2))), Ok(()));
+                }
+            });
+            let copy = copy.unwrap();
+            // It was there throughout, and each of the others at one end of the turn.
+            assert!((1..=2).contains(&copy.count(&key(0, 1, class(first + 1)))));
+            assert!(copy.count(&key(0, 1, class(first))) <= 1);
+            assert!(copy.count(&key(0, 1, class(first + 2))) <= 1);
+            assert_eq!(
+                copy.len(),
+                6,
+                "no bucket holds more than it did at one moment"
+            );
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Tests that stop threads at chosen steps.
+
+#[path = "../common/identity.rs"]
+mod identity;
+#[path = "../common/small.rs"]
+mod small;
+#[path = "../common/small_growing.rs"]
+mod small_growing;
+
+mod copy_at_steps;
+mod growing_stalls;
+mod stalls;
+mod timestamp_wrap;

@@ -1,0 +1,219 @@
+//! Threads that come and go: ids are reused, many threads may live at once, and beyond the limit
+//! there is a clear error, which goes away when threads end.
+
+use std::sync::{Barrier, Mutex};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
+use kcas::{Entry, Error, WordArray};
+
+fn my_index() -> usize {
+    thread_id::with(|id| id.index()).unwrap()
+}
+
+fn swap(words: &WordArray, expected: u64, new: u64) -> Result<(), Error> {
+    words.kcas(&[0, 1].map(|index| Entry {
+        index,
+        expected,
+        new,
+    }))
+}
+
+#[test]
+fn an_id_is_reused_after_its_thread_ends() {
+    let _turn = crate::turn();
+    let words = WordArray::new(2);
+    let mut greatest = 0;
+    for round in 0..10_000 {
+        let run = || {
+            swap(&words, round, round + 1).unwrap();
+            my_index()
+        };
+        greatest = greatest.max(thread::scope(|scope| scope.spawn(run).join().unwrap()));
+    }
+    assert_eq!(words.load(0), 10_000);
+    assert!(
+        greatest < 16,
+        "10,000 threads one after another reached id {greatest}"
+    );
+}
+
+#[test]
+fn live_threads_have_different_ids_and_the_limit_is_an_error() {
+    let _turn = crate::turn();
+    let words = WordArray::new(2);
+    let (claimed, tried) = (Barrier::new(MAX_THREADS + 1), Barrier::new(MAX_THREADS + 1));
+    let outcomes: Vec<Option<usize>> = thread::scope(|scope| {
+        let hold = || {
+            let id = thread_id::with(|id| id.index()).ok();
+            claimed.wait();
+            tried.wait();
+            id
+        };
+        let threads: Vec<_> = (0..MAX_THREADS)
+            .map(|_| {
+                let small = thread::Builder::new().stack_size(64 * 1024);
+                small.spawn_scoped(scope, hold).unwrap()
+            })
+            .collect();
+        claimed.wait();
+        // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
+        // loads and single words need none.
+        let newcomer = scope.spawn(|| {
+            assert_eq!(thread_id::with(|_| ()), Err(TooManyThreads));
+            assert_eq!(
+                swap(&words, 0, 1),
+                Err(Error::TooManyThreads(TooManyThreads))
+            );
+            assert_eq!((words.load(0), words.load(1)), (0, 0));
+            assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
+            assert_eq!(words.compare_exchange(0, 5, 0), Ok(5));
+        });
+        newcomer.join().unwrap();
+        tried.wait();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let mut ids: Vec<usize> = outcomes.into_iter().flatten().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    // The test runner's own threads hold no id, since they ran no operation.
+    assert_eq!(ids.len(), MAX_THREADS);
+    assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
+}
+
+/// Spawns a thread for each of `ids` ids, which holds it until all have met at the barrier twice.
+///
+/// Join each: the end of a scope does not wait until its threads have given their ids back, and the
+/// next test would find some of them taken.
+fn hold<'s>(
+    scope: &'s Scope<'s, '_>,
+    ids: usize,
+    barrier: &'s Barrier,
+) -> Vec<ScopedJoinHandle<'s, ()>> {
+    let holder = |_| {
+        let small = thread::Builder::new().stack_size(64 * 1024);
+        let hold = || {
+            assert_eq!(thread_id::register(), Ok(()));
+            barrier.wait();
+            barrier.wait();
+            // A thread keeps its id for as long as it lives.
+            assert_eq!(thread_id::register(), Ok(()));
+        };
+        small.spawn_scoped(scope, hold).unwrap()
+    };
+    (0..ids).map(holder).collect()
+}
+
+/// One thread is stopped in the middle of an operation, and others hold all other ids: one more
+/// thread can load the word, and gets an error when it would have to help.
+#[cfg(feature = "steps")]
+#[test]
+fn who_cannot_help_is_told() {
+    let _turn = crate::turn();
+    let words = std::sync::Arc::new(WordArray::new(2));
+    let stopped = kcas::steps::freeze(16, {
+        let words = std::sync::Arc::clone(&words);
+        move || swap(&words, 0, 1)
+    });
+    let stopped = stopped.expect("it takes more steps");
+    assert!(words.load_raw(0) >> 63 == 1, "it is in the middle");
+    let barrier = Barrier::new(MAX_THREADS);
+    thread::scope(|scope| {
+        let holders = hold(scope, MAX_THREADS - 1, &barrier);
+        barrier.wait();
+        let one_too_many = scope.spawn(|| {
+            assert_eq!(thread_id::register(), Err(TooManyThreads));
+            let single = Entry {
+                index: 0,
+                expected: words.load(0),
+                new: 5,
+            };
+            let told = Err(Error::TooManyThreads(TooManyThreads));
+            assert_eq!(words.kcas(&[single]), told);
+            let panics = |call: &dyn Fn()| {
+                let call = std::panic::AssertUnwindSafe(call);
+                assert!(std::panic::catch_unwind(call).is_err());
+            };
+            panics(&|| assert!(words.compare_exchange(0, single.expected, 5).is_ok()));
+            panics(&|| assert_eq!(words.load_helping(0), 0));
+            assert_eq!(words.load(0), single.expected);
+        });
+        let result = one_too_many.join();
+        barrier.wait();
+        holders.into_iter().for_each(|t| t.join().unwrap());
+        result.unwrap();
+    });
+    assert_eq!(stopped.thaw(), Ok(()));
+    assert_eq!((words.load(0), words.load(1)), (1, 1));
+}
+
+/// A thread that has lost its id because it is being torn down claims one for a call and all calls
+/// inside it.
+#[test]
+fn calls_inside_calls_share_an_id() {
+    let _turn = crate::turn();
+    struct AtExit;
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            for _ in 0..3 {
+                let inside = thread_id::with(|outer| {
+                    // Nobody else gets it meanwhile.
+                    let others = thread::spawn(thread_id::register).join().unwrap();
+                    let is_same = |inner: &ThreadId| outer.index() == inner.index();
+                    (0..3)
+                        .map(|_| Ok(thread_id::with(is_same)? && others == Err(TooManyThreads)))
+                        .collect()
+                });
+                *SHARED.lock().unwrap() = inside;
+            }
+        }
+    }
+    thread_local! {
+        static AT_EXIT: AtExit = const { AtExit };
+    }
+    static SHARED: Mutex<Result<Vec<Result<bool, TooManyThreads>>, TooManyThreads>> =
+        Mutex::new(Err(TooManyThreads));
+    let barrier = Barrier::new(MAX_THREADS);
+    thread::scope(|scope| {
+        let holders = hold(scope, MAX_THREADS - 1, &barrier);
+        barrier.wait();
+        // The id is claimed last, so it is given back first.
+        let ending = scope.spawn(|| {
+            AT_EXIT.with(|_| ());
+            thread_id::register().unwrap();
+        });
+        let result = ending.join();
+        barrier.wait();
+        holders.into_iter().for_each(|t| t.join().unwrap());
+        result.unwrap();
+    });
+    assert_eq!(*SHARED.lock().unwrap(), Ok(vec![Ok(true); 3]));
+}
+
+#[test]
+fn an_operation_in_a_thread_that_is_torn_down_works() {
+    let _turn = crate::turn();
+    static WORDS: std::sync::LazyLock<WordArray> = std::sync::LazyLock::new(|| WordArray::new(2));
+    struct AtExit;
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            swap(&WORDS, 1, 2).unwrap();
+        }
+    }
+    thread_local! {
+        static AT_EXIT: AtExit = const { AtExit };
+    }
+    // Whichever of the two thread-locals is destroyed first, the id is gone in one of the two
+    // orders.
+    for id_first in [true, false] {
+        let ending = thread::spawn(move || {
+            if !id_first {
+                AT_EXIT.with(|_| ());
+            }
+            swap(&WORDS, 0, 1).unwrap();
+            AT_EXIT.with(|_| ());
+        });
+        ending.join().unwrap();
+        swap(&WORDS, 2, 0).expect("the destructor's operation took place");
+    }
+}

@@ -1,0 +1,113 @@
+//! Misuse is reported by a typed error or a documented panic, before any word changes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kcas::{Entry, Error, WordArray};
+
+fn entry(index: usize, expected: u64, new: u64) -> Entry {
+    Entry {
+        index,
+        expected,
+        new,
+    }
+}
+
+const WIDE: u64 = 1 << 63;
+
+#[test]
+fn kcas_misuse_is_an_error_and_changes_nothing() {
+    let words = WordArray::new(10);
+    let too_many: Vec<Entry> = (0..=WordArray::MAX_ENTRIES)
+        .map(|i| entry(i, 0, 1))
+        .collect();
+    for (entries, error) in [
+        (too_many, Error::TooManyEntries { given: 9 }),
+        (
+            vec![entry(4, 0, 1), entry(1, 0, 1), entry(4, 0, 2)],
+            Error::DuplicateIndex { index: 4 },
+        ),
+        (
+            vec![entry(1, 0, 1), entry(10, 0, 1)],
+            Error::IndexOutOfRange { index: 10, len: 10 },
+        ),
+        (
+            vec![entry(usize::MAX, 0, 1)],
+            Error::IndexOutOfRange {
+                index: usize::MAX,
+                len: 10,
+            },
+        ),
+        (
+            vec![entry(1, 0, 1), entry(2, 0, WIDE)],
+            Error::ValueTooWide { value: WIDE },
+        ),
+        (
+            vec![entry(1, WIDE | 5, 1), entry(2, 0, 1)],
+            Error::ValueTooWide { value: WIDE | 5 },
+        ),
+        // The same bit twice.
+        (
+            vec![entry(1, 0, 1), entry(2, WIDE, WIDE)],
+            Error::ValueTooWide { value: WIDE },
+        ),
+        (vec![entry(1, 0, 1), entry(2, 7, 1)], Error::Mismatch),
+    ] {
+        assert_eq!(words.kcas(&entries), Err(error), "{entries:?}");
+        assert!(
+            (0..words.len()).all(|index| words.load(index) == 0),
+            "{entries:?}"
+        );
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let words = WordArray::new(1);
+    let message = |entries: &[Entry]| words.kcas(entries).unwrap_err().to_string();
+    assert_eq!(
+        message(&[entry(3, 0, 1)]),
+        "index 3 is past the end of an array of 1 words"
+    );
+    assert_eq!(
+        message(&[entry(0, 0, WIDE)]),
+        "value 0x8000000000000000 is wider than 63 bits"
+    );
+}
+
+#[test]
+fn compare_exchange_misuse_panics_and_changes_nothing() {
+    let words = WordArray::new(1);
+    for (index, current, new) in [(1, 0, 1), (0, WIDE, 1), (0, 0, WIDE)] {
+        let call = || words.compare_exchange(index, current, new);
+        assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
+        assert_eq!(words.load(0), 0);
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| words.load(1))).is_err());
+}
+
+#[test]
+fn sizes_from_nothing_to_absurd() {
+    let empty = WordArray::new(0);
+    assert!(empty.is_empty());
+    assert_eq!(empty.kcas(&[]), Ok(()));
+    assert_eq!(
+        empty.kcas(&[entry(0, 0, 1)]),
+        Err(Error::IndexOutOfRange { index: 0, len: 0 })
+    );
+    for absurd in [usize::MAX, usize::MAX / 8, 1 << 55] {
+        assert!(WordArray::try_new(absurd).is_err());
+        assert!(catch_unwind(|| WordArray::new(absurd)).is_err());
+    }
+}
+
+#[test]
+fn the_greatest_value_is_a_value() {
+    let words = WordArray::new(2);
+    let greatest = (1 << WordArray::VALUE_BITS) - 1;
+    assert_eq!(
+        words.kcas(&[entry(0, 0, greatest), entry(1, 0, greatest)]),
+        Ok(())
+    );
+    assert_eq!(words.compare_exchange(0, greatest, 1), Ok(greatest));
+    assert_eq!((words.load(0), words.load(1)), (1, greatest));
+}

@@ -1,0 +1,104 @@
+//! One thread against a plain array: results and contents agree after every operation.
+
+use kcas::{Entry, Error, WordArray};
+use proptest::prelude::*;
+
+const LEN: usize = 12;
+
+#[derive(Clone, Debug)]
+enum Call {
+    CompareExchange {
+        index: usize,
+        current: u64,
+        new: u64,
+    },
+    Kcas(Vec<Entry>),
+}
+
+/// Few different values, so that comparisons often succeed; the greatest value is one of them.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0u64..2, 1 => Just(u64::MAX >> 1)]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let compare_exchange =
+        (0..LEN, value(), value()).prop_map(|(index, current, new)| Call::CompareExchange {
+            index,
+            current,
+            new,
+        });
+    let indices = proptest::sample::subsequence((0..LEN).collect::<Vec<_>>(), 0..=9);
+    let kcas = indices
+        .prop_shuffle()
+        .prop_flat_map(|indices| {
+            let values = proptest::collection::vec((value(), value()), indices.len());
+            (Just(indices), values)
+        })
+        .prop_map(|(indices, values)| {
+            let entries = indices.into_iter().zip(values);
+            Call::Kcas(
+                entries
+                    .map(|(index, (expected, new))| Entry {
+                        index,
+                        expected,
+                        new,
+                    })
+                    .collect(),
+            )
+        });
+    prop_oneof![compare_exchange, kcas]
+}
+
+fn plain_kcas(plain: &mut [u64], entries: &[Entry]) -> Result<(), Error> {
+    if entries.len() > WordArray::MAX_ENTRIES {
+        return Err(Error::TooManyEntries {
+            given: entries.len(),
+        });
+    }
+    if entries
+        .iter()
+        .any(|entry| plain[entry.index] != entry.expected)
+    {
+        return Err(Error::Mismatch);
+    }
+    for entry in entries {
+        plain[entry.index] = entry.new;
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_plain_array(calls in proptest::collection::vec(call(), 1..200)) {
+        let words = WordArray::new(LEN);
+        let mut plain = [0u64; LEN];
+        for call in calls {
+            match &call {
+                &Call::CompareExchange { index, current, new } => {
+                    let expected = if plain[index] == current {
+                        plain[index] = new;
+                        Ok(current)
+                    } else {
+                        Err(plain[index])
+                    };
+                    prop_assert_eq!(words.compare_exchange(index, current, new), expected);
+                }
+                Call::Kcas(entries) => {
+                    // Half of the operations are made to match, so that long ones succeed, too.
+                    let fitting: Vec<Entry> = entries
+                        .iter()
+                        .map(|entry| Entry { expected: plain[entry.index], ..*entry })
+                        .collect();
+                    for entries in [entries, &fitting] {
+                        prop_assert_eq!(words.kcas(entries), plain_kcas(&mut plain, entries));
+                    }
+                }
+            }
+            let contents: Vec<u64> = (0..LEN).map(|index| words.load(index)).collect();
+            prop_assert_eq!(&contents[..], &plain[..], "after {:?}", call);
+            // No operation is under way.
+            let peeked: Vec<u64> = (0..LEN).map(|index| words.load_raw(index)).collect();
+            prop_assert_eq!(peeked, contents);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests that stop threads at chosen steps.
+
+mod helpers_in_turns;
+mod helping_readers;
+mod stalls;
