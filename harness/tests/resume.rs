@@ -103,44 +103,6 @@ fn rows_that_a_complete_run_has_lost_are_measured_again() {
         again.stderr(contains("tiny: complete"));
     }
     assert!(!place.path("results/tiny.1.csv").exists());
-
-    // Only the plan reveals it if a description does not say how many rows there were.
-    let sidecar = place.text("results/tiny.machine.toml");
-    let silent: Vec<_> = (sidecar.lines())
-        .filter(|line| !line.starts_with("rows = "))
-        .collect();
-    let path = place.path("results/tiny.machine.toml");
-    fs::write(path, silent.join("\n")).unwrap();
-    place.cut_to(&lines(&whole, 8));
-    let resumed = place.run("sweep tiny.toml --resume").success();
-    resumed.stderr(contains(format!("but {} of its rows", TINY_ROWS - 7)));
-    assert_eq!(measurements(&place.csv()), measurements(&whole));
-}
-
-/// The plan asks for fewer rounds than were made: only the description reveals it.
-#[test]
-fn whole_rounds_that_are_lost_are_measured_again() {
-    let more = "rounds = 2\nmax_rounds = 4\nprecision = 1e-9";
-    let place = Place::with(&TINY.replace("rounds = 2", more));
-    let whole = place.csv();
-    assert_eq!(rows(&whole), TINY_ROWS * 2);
-    place.cut_to(&lines(&whole, 1 + TINY_ROWS * 2 - 4));
-    place
-        .run("sweep tiny.toml --resume")
-        .success()
-        .stderr(contains("4 of its rows are missing"));
-    assert_eq!(measurements(&place.csv()), measurements(&whole));
-    // Rounds of each workload are listed once, with the reason why there were no more.
-    let rounds = place.sidecar()["run"]["rounds"].clone();
-    let rounds = rounds.as_array().unwrap();
-    assert_eq!(rounds.len(), 2, "{rounds:?}");
-    for line in rounds {
-        let line = line.as_str().unwrap();
-        assert!(
-            line.contains("4 rounds, the most that are allowed"),
-            "{line}"
-        );
-    }
 }
 
 #[test]

@@ -24,17 +24,13 @@
 //! ```
 
 mod file;
-pub mod stopping;
 pub mod target;
 pub mod threads;
 mod validation;
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer};
 
-use crate::experiment::stopping::StoppingRule;
 use crate::experiment::target::Target;
 use crate::experiment::threads::Threads;
 use crate::machine::topology::Policy;
@@ -73,21 +69,8 @@ pub struct Experiment {
     /// closed loop. All workloads must then be time-bounded.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// How often everything is measured, 1 to 1,000. If one of the next three fields is set, this
-    /// is the minimum. Medians and their intervals are over rounds.
+    /// How often everything is measured, 1 to 1,000. Medians and their intervals are over rounds.
     pub rounds: usize,
-    /// The most rounds of a workload, `rounds` to 1,000; needs `precision` or `minutes`.
-    #[serde(default)]
-    pub max_rounds: Option<usize>,
-    /// Adds rounds until the interval of every ratio of the first subject to another is this
-    /// narrow: half its width over its median, above 0 and below 1. Needs `max_rounds` or
-    /// `minutes`.
-    #[serde(default)]
-    pub precision: Option<f64>,
-    /// Minutes after which no rounds are added, above 0 and at most 10,080, a week. Workloads share
-    /// them; `rounds` rounds are made even if they take longer.
-    #[serde(default)]
-    pub minutes: Option<f64>,
     /// Duration of one time-bounded measurement in seconds, above 0 and at most 600. Inserts to a
     /// load factor and removes take as long as they take.
     pub seconds: f64,
@@ -136,7 +119,6 @@ pub const MIN_KEYS: usize = 1_000;
 /// them than cores.
 pub const INTERRUPTED_KEYS: usize = 1_000_000;
 const MAX_ROUNDS: usize = 1_000;
-const MAX_MINUTES: f64 = 10_080.0;
 const MAX_SECONDS: f64 = 600.0;
 
 /// The most memory that a sweep needs per key, in bytes: three sets of keys, their shuffled orders,
@@ -228,19 +210,6 @@ impl Experiment {
         );
         Ok(())
     }
-
-    /// Returns the rule that decides when a workload has had enough rounds.
-    pub fn stopping_rule(&self) -> StoppingRule {
-        let open_ended = self.precision.is_some() || self.minutes.is_some();
-        StoppingRule {
-            least: self.rounds,
-            most: self
-                .max_rounds
-                .unwrap_or(if open_ended { MAX_ROUNDS } else { self.rounds }),
-            precision: self.precision,
-            budget: (self.minutes).map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -299,21 +268,6 @@ mod tests {
             let command = "--features steps -- sweep experiments/tiny.toml";
             assert!(error.contains(command), "{error}");
         }
-    }
-
-    #[test]
-    fn rounds_are_as_many_as_told_unless_more_is_asked_for() {
-        let rule = |more: &str| {
-            let text = GOOD.replace("rounds   = 2", &format!("rounds = 2\n{more}"));
-            Experiment::parse(&text).unwrap().stopping_rule()
-        };
-        assert!(!rule("").adapts());
-        let precise = rule("max_rounds = 9\nprecision = 0.05");
-        assert_eq!((precise.least, precise.most), (2, 9));
-        assert_eq!((precise.precision, precise.budget), (Some(0.05), None));
-        let timed = rule("minutes = 1.5");
-        assert_eq!((timed.least, timed.most), (2, MAX_ROUNDS));
-        assert_eq!(timed.budget, Some(Duration::from_secs(90)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use super::threads::MAX_THREADS;
-use super::{Experiment, MAX_MINUTES, MAX_ROUNDS, MAX_SECONDS, MIN_KEYS};
+use super::{Experiment, MAX_ROUNDS, MAX_SECONDS, MIN_KEYS};
 use crate::workload::Workload;
 
 impl Experiment {
@@ -63,54 +63,12 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks the fields that decide how many rounds there are.
     fn validate_rounds(&self) -> Result<()> {
         ensure!(
             (1..=MAX_ROUNDS).contains(&self.rounds),
             "field `rounds`: {} is not between 1 and {MAX_ROUNDS}",
             self.rounds
         );
-        if let Some(most) = self.max_rounds {
-            ensure!(
-                (self.rounds..=MAX_ROUNDS).contains(&most),
-                "field `max_rounds`: {most} is not between {} (`rounds`) and {MAX_ROUNDS}",
-                self.rounds
-            );
-            ensure!(
-                self.precision.is_some() || self.minutes.is_some(),
-                "field `max_rounds`: say with `precision` or `minutes` when fewer suffice"
-            );
-        }
-        if let Some(precision) = self.precision {
-            ensure!(
-                precision > 0.0 && precision < 1.0,
-                "field `precision`: {precision} must be above 0 and below 1"
-            );
-            ensure!(
-                self.max_rounds.is_some() || self.minutes.is_some(),
-                "field `precision`: say with `max_rounds` or `minutes` when to give up"
-            );
-            ensure!(
-                self.subjects.len() > 1,
-                "field `precision`: it is that of ratios, which need two subjects"
-            );
-            ensure!(
-                self.latency.is_none(),
-                "field `precision`: operations that are timed show no ratios of throughputs; leave out `latency`, or \
-                 give `minutes` alone"
-            );
-            ensure!(
-                !self.freezes(),
-                "field `precision`: ratios over subjects that frozen threads may stop are meaningless; leave out \
-                 `frozen`, or give `minutes` alone"
-            );
-        }
-        if let Some(minutes) = self.minutes {
-            ensure!(
-                minutes > 0.0 && minutes <= MAX_MINUTES,
-                "field `minutes`: {minutes} must be above 0 and at most {MAX_MINUTES}"
-            );
-        }
         Ok(())
     }
 
@@ -131,10 +89,8 @@ impl Experiment {
             bail!("field `keys`: {twice} appears twice");
         }
         ensure!(
-            self.keys.len() == 1
-                || (self.max_rounds, self.minutes).eq(&(None, None)) && self.targets.is_empty(),
-            "field `keys`: several sizes have the same number of rounds and no targets; leave out `max_rounds`, \
-             `minutes` and `target`"
+            self.keys.len() == 1 || self.targets.is_empty(),
+            "field `keys`: several sizes have no targets; leave out `target`"
         );
         Ok(())
     }
@@ -251,52 +207,10 @@ mod tests {
             ),
             ("rounds   = 2", "rounds = 0", "`rounds`"),
             (
-                "rounds   = 2",
-                "rounds = 2\nmax_rounds = 1\nminutes = 1",
-                "`max_rounds`: 1 is not between 2",
-            ),
-            (
-                "rounds   = 2",
-                "rounds = 2\nmax_rounds = 9",
-                "`max_rounds`: say with `precision`",
-            ),
-            (
-                "rounds   = 2",
-                "rounds = 2\nprecision = 0.05",
-                "`precision`: say with `max_rounds`",
-            ),
-            (
-                "rounds   = 2",
-                "rounds = 2\nmax_rounds = 9\nprecision = 1.0",
-                "`precision`: 1 must be",
-            ),
-            (
-                "rounds   = 2",
-                "rounds = 2\nmax_rounds = 9\nprecision = nan",
-                "`precision`: NaN must be",
-            ),
-            (
-                "[\"lock-free\", \"roofline\"]",
-                "[\"lock-free\"]\nmax_rounds = 9\nprecision = 0.1",
-                "`precision`: it is that of ratios",
-            ),
-            (
-                "seed ",
-                "frozen = [1]\nminutes = 1\nprecision = 0.1\nseed ",
-                "`precision`: ratios over",
-            ),
-            (
                 "seed ",
                 "pinning = \"spread\"\nseed ",
                 "`pinning`: \"spread\" is none of \"cores\", \"compact\"",
             ),
-            (
-                "seed ",
-                "latency = {}\nminutes = 1\nprecision = 0.1\nseed ",
-                "`precision`: operations that are timed",
-            ),
-            ("rounds   = 2", "rounds = 2\nminutes = 0.0", "`minutes`"),
-            ("rounds   = 2", "rounds = 2\nminutes = 1e9", "`minutes`"),
             ("0.01", "0.0", "`seconds`"),
             ("0.01", "nan", "`seconds`"),
             ("0.01", "-1.0", "`seconds`"),
@@ -305,7 +219,6 @@ mod tests {
             ("1000", "[]", "`keys`: give a number"),
             ("1000", "[1000, 999]", "`keys`: 999"),
             ("1000", "[1000, 1000]", "`keys`: 1000 appears twice"),
-            ("1000", "[1000, 2000]\nminutes = 1", "`keys`: several"),
             ("load = 0.92", "load = 1.5", "`load`"),
             ("load = 0.92", "load = 0.0", "`load`"),
             ("lookup = 90", "lookup = 91", "100"),

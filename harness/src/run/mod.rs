@@ -1,11 +1,9 @@
-//! Runs an experiment. A [`plan`] says what is measured, in which [`order`], and [`estimate`] how long that takes; the
-//! [`runner`] measures until the [stopping rule](crate::experiment::stopping) is satisfied, and
-//! [`resume`] continues after an interruption. The gate lets threads start together, and [`ending`]
-//! is how a command ends.
+//! Runs an experiment. A [`plan`] says what is measured, and in which [`order`]; the [`runner`]
+//! measures, and [`resume`] continues after an interruption. The gate lets threads start together,
+//! and [`ending`] is how a command ends.
 
 mod bench;
 pub mod ending;
-pub mod estimate;
 pub(crate) mod gate;
 pub mod order;
 pub mod plan;

@@ -38,15 +38,11 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Counts the rows that are certainly missing: of the plan for each size, with the fewest rounds
-    /// of the experiment, and of those that the run says it made. Truncating the file does not
-    /// truncate the description.
+    /// Counts the rows of the plan that are missing.
     pub fn missing(&self, plan: &Plan, experiment: &Experiment) -> usize {
-        let made = self.sidecar.run.rows.unwrap_or(0);
         let of_size =
             |size| plan.missing(experiment.rounds, &experiment.rows_of(&size, &self.rows));
-        let missing: usize = experiment.sizes().map(of_size).sum();
-        missing.max(made.saturating_sub(self.rows.len()))
+        experiment.sizes().map(of_size).sum()
     }
 
     /// Returns whether nothing is left to do.

@@ -92,14 +92,15 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub simulated: Vec<String>,
     /// Load average of the system at the start, over 1, 5 and 15 minutes: what the machine was
-    /// doing before, the rehearsal and earlier runs of the same command included. Empty if the
-    /// system does not report it.
+    /// doing before, earlier runs of the same command included. Empty if the system does not report
+    /// it.
     #[serde(default)]
     pub load_average: Vec<f64>,
     /// When the run was resumed after an interruption, each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
-    /// How many rounds each workload had and why no more, if the experiment leaves that open.
+    /// In older files: how many rounds each workload had and why no more, where the experiment left
+    /// that open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
     /// Number of rows the run made; while some are missing, the least number it is to make. Absent

@@ -240,24 +240,6 @@ fn another_experiment_is_not_gone_on_with() {
 }
 
 #[test]
-fn rounds_go_on_for_precision_and_what_stopped_them_is_said() {
-    let place = Place::new();
-    let more = "rounds = 2\nmax_rounds = 3\nprecision = 1e-9";
-    place.write("tiny.toml", &TINY.replace("rounds = 2", more));
-    place
-        .run(&["sweep", "tiny.toml"])
-        .success()
-        .stderr(contains(format!("at least {TINY_ROWS} measurements")))
-        .stderr(contains(
-            "3 rounds, the most that are allowed; the least precise",
-        ));
-    assert_eq!(rows(&place.text("results/tiny.csv")), TINY_ROWS / 2 * 3);
-    let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
-    assert_eq!(sidecar["run"]["rounds"].as_array().unwrap().len(), 2);
-    assert_eq!(sidecar["experiment"]["max_rounds"].as_integer(), Some(3));
-}
-
-#[test]
 fn threads_are_bound_as_told() {
     let place = Place::new();
     place.write(

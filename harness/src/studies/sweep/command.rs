@@ -2,25 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, ensure};
 
 use super::one;
 pub use super::options::Options;
-use super::options::{Prepared, measurements};
+use super::options::{Prepared, duration, measurements};
 use crate::experiment::{self, Experiment};
 use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::results::record::COLUMNS;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
-use crate::run::estimate::{Estimate, estimate};
 use crate::run::plan::Plan;
 use crate::run::resume;
-use crate::run::runner::Sweep;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
+use crate::show::progress::minutes;
 use crate::show::sidecar::{Panel, Run, Sidecar};
 use crate::studies::study::Shown;
 use crate::studies::targets;
@@ -73,13 +71,23 @@ fn run(
         prepared.files.check(&prepared.sidecar)?;
     }
     let stop = stop_on_ctrl_c()?;
-    let estimates = estimates(registry, &experiments, &stop)?;
+    if let [_, _, ..] = &*experiments {
+        let left = experiments
+            .iter()
+            .filter(|prepared| !prepared.is_complete());
+        let times = left.map(|prepared| duration(&prepared.experiment, &prepared.plan));
+        note!(
+            "All {} experiments: about {}",
+            experiments.len(),
+            minutes(times.sum())
+        );
+    }
     let (mut lines, mut ended_by) = (Vec::new(), Ok(()));
-    for (prepared, estimate) in experiments.into_iter().zip(estimates) {
+    for prepared in experiments {
         let experiment = prepared.experiment.clone();
         let mut rows = Vec::new();
         if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
-            ended_by = one::run(registry, prepared, estimate, options, &stop, &mut rows);
+            ended_by = one::run(registry, prepared, options, &stop, &mut rows);
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
@@ -124,48 +132,6 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
         sidecar,
         earlier,
     })
-}
-
-/// Estimates how long the rest of each experiment takes; prints the total if there are several.
-fn estimates(
-    registry: &Registry,
-    experiments: &[Prepared],
-    stop: &AtomicBool,
-) -> Result<Vec<Estimate>> {
-    if experiments.iter().all(Prepared::is_complete) {
-        return Ok(vec![Estimate::default(); experiments.len()]);
-    }
-    note!("Rehearsing each workload for a moment, to estimate the total time ...");
-    let none = KeySource::generated(0, 0);
-    let mut estimates = Vec::new();
-    for prepared in experiments {
-        let mut of_all = Estimate::default();
-        if !prepared.is_complete() {
-            for size in prepared.experiment.sizes() {
-                let sweep = Sweep {
-                    experiment: &size,
-                    registry,
-                    keys: &none,
-                    plan: &prepared.plan,
-                    cores: &prepared.cores,
-                    made: &prepared.experiment.rows_of(&size, prepared.made()),
-                };
-                let of_size = estimate(&sweep, stop)?.unwrap_or_default();
-                of_all.least += of_size.least;
-                of_all.most += of_size.most;
-            }
-        }
-        estimates.push(of_all);
-    }
-    if let [_, _, ..] = experiments {
-        let sum = |time: fn(&Estimate) -> Duration| estimates.iter().map(time).sum();
-        let all = Estimate {
-            least: sum(|of| of.least),
-            most: sum(|of| of.most),
-        };
-        note!("All {} experiments: {}", experiments.len(), one::show(all));
-    }
-    Ok(estimates)
 }
 
 pub(super) fn describe(

@@ -7,14 +7,13 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 
-use super::options::{Options, Prepared, measurements};
+use super::options::{Options, Prepared, duration, measurements};
 use super::{figure, findings};
 use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
 use crate::machine::{self, Source};
 use crate::results::file::Writer;
 use crate::results::record::Row;
-use crate::run::estimate::Estimate;
 use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::Earlier;
 use crate::run::runner::{self, Event, Sweep};
@@ -29,21 +28,11 @@ use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 
-/// Formats an estimate, such as `about 3 min 5 s`, or `about 3 min 5 s to 20 min 0 s`.
-pub(super) fn show(Estimate { least, most }: Estimate) -> String {
-    if least == most {
-        format!("about {}", minutes(least))
-    } else {
-        format!("about {} to {}", minutes(least), minutes(most))
-    }
-}
-
 /// Runs one experiment, fills in its rows and writes its files. Some rows are missing if `stop` was
 /// set, or after an error.
 pub(super) fn run(
     registry: &Registry,
     prepared: Prepared,
-    estimate: Estimate,
     options: &Options,
     stop: &AtomicBool,
     rows: &mut Vec<Row>,
@@ -72,7 +61,7 @@ pub(super) fn run(
     });
     let first = sizes.next().transpose()?;
     if let Some((_, keys)) = &first {
-        announce(&experiment, keys, (&plan, &cores), estimate);
+        announce(&experiment, keys, (&plan, &cores));
     }
     let begun = match earlier {
         Some(earlier) => go_on(earlier, &files, &plan, &experiment),
@@ -101,7 +90,7 @@ pub(super) fn run(
                 cores: &cores,
                 made: &experiment.rows_of(&size, &made),
             };
-            measure(&sweep, stop, &mut writer, &mut sidecar, rows, &mut progress)
+            measure(&sweep, stop, &mut writer, rows, &mut progress)
         });
     let result = measured.find(|result| result.is_err() || stop.load(Ordering::Relaxed));
     let result = result.unwrap_or(Ok(()));
@@ -139,17 +128,15 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Makes the measurements of one size that are still to be made: writes each row at once, adds it to `rows`, and
-/// notes in the sidecar how many rounds each workload had.
+/// Makes the measurements of one size that are still to be made: writes each row at once, and adds it
+/// to `rows`.
 fn measure(
     sweep: &Sweep,
     stop: &AtomicBool,
     writer: &mut Writer<Row>,
-    sidecar: &mut Sidecar,
     rows: &mut Vec<Row>,
     progress: &mut Progress,
 ) -> Result<()> {
-    let experiment = sweep.experiment;
     runner::run(sweep, stop, &mut |event| {
         match event {
             Event::Next(measurement) => progress.show(measurement),
@@ -158,20 +145,6 @@ fn measure(
                 rows.push(row);
                 progress.advance();
             }
-            Event::Ended {
-                workload,
-                rounds,
-                reason,
-            } if experiment.stopping_rule().adapts() => {
-                let of_workload = format!("{}: ", workload.describe());
-                let line = format!("{of_workload}{}, {reason}", counted(rounds, "round"));
-                progress.say(&line);
-                // A resumed run passes workloads again that it has already reported.
-                let told = &mut sidecar.run.rounds;
-                told.retain(|line| !line.starts_with(&of_workload));
-                told.push(line);
-            }
-            Event::Ended { .. } => {}
         }
         Ok(())
     })
@@ -242,12 +215,7 @@ fn go_on(
 }
 
 /// Prints what is about to be done, and how long that takes.
-fn announce(
-    experiment: &Experiment,
-    keys: &KeySource,
-    (plan, cores): (&Plan, &Cores),
-    estimate: Estimate,
-) {
+fn announce(experiment: &Experiment, keys: &KeySource, (plan, cores): (&Plan, &Cores)) {
     note!("{}: {}", experiment.name, experiment.title);
     note!("  keys: {}", keys.describe());
     if let Some(asked) = keys.scaled_down_from() {
@@ -265,23 +233,17 @@ fn announce(
     if let Some(warning) = experiment.warning(cores.count()) {
         note!("  {warning}");
     }
-    let at_least = if experiment.stopping_rule().adapts() {
-        "at least "
-    } else {
-        ""
-    };
     note!(
-        "  {at_least}{} of {} s, with all that they need: {}",
+        "  {} of {} s, with all that they need: about {}",
         counted(measurements(experiment, plan), "measurement"),
         experiment.seconds,
-        show(estimate)
+        minutes(duration(experiment, plan))
     );
 }
 
 /// A bar with the time left; where standard error is not a terminal, one line per workload instead.
 struct Progress {
     bar: ProgressBar,
-    least_rounds: usize,
     last: Option<Workload>,
 }
 
@@ -291,7 +253,6 @@ impl Progress {
         let all = measurements(experiment, plan).max(done);
         Self {
             bar: progress::bar(all as u64).with_position(done as u64),
-            least_rounds: experiment.rounds,
             last: None,
         }
     }
@@ -302,9 +263,6 @@ impl Progress {
 
     /// Shows what is being measured now.
     fn show(&mut self, now: &Measurement) {
-        if now.round > self.least_rounds && Some(self.bar.position()) >= self.bar.length() {
-            self.bar.inc_length(1);
-        }
         if self.bar.is_hidden() {
             if self.last.as_ref() != Some(&now.workload) {
                 let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
@@ -322,11 +280,6 @@ impl Progress {
                 now.subject
             ));
         }
-    }
-
-    /// Prints a line that stays above the bar.
-    fn say(&self, line: &str) {
-        self.bar.suspend(|| note!("  {line}"));
     }
 
     fn finish(&self) {

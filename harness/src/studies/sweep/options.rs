@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -9,8 +10,7 @@ use clap::Args;
 use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
-use crate::results::record::Row;
-use crate::run::plan::Plan;
+use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::Earlier;
 use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
@@ -33,7 +33,7 @@ pub struct Options {
     ///
     /// The experiment, the program and the machine must be the same as then; differences are
     /// reported. Complete experiments are skipped, and those without results start from the
-    /// beginning. A budget of minutes starts anew.
+    /// beginning.
     #[arg(long)]
     pub resume: bool,
     /// Order in which threads are bound to cores: cores, compact, scatter or none; overrides the
@@ -97,13 +97,32 @@ impl Prepared {
         let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, &self.experiment);
         self.earlier.as_ref().is_some_and(is_complete)
     }
-
-    pub(super) fn made(&self) -> &[Row] {
-        self.earlier.as_ref().map_or(&[], |earlier| &earlier.rows)
-    }
 }
 
-/// Counts the measurements of all sizes, with the fewest rounds.
+/// Counts the measurements of all sizes.
 pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
     experiment.keys.len() * plan.measurements(experiment.rounds).count()
+}
+
+/// What a measurement takes beside its `seconds`: warming up and, for each key of a table that it fills
+/// and drains, so many seconds on two cores.
+const WARM_UP: f64 = 0.5;
+const EACH_KEY: f64 = 150e-9;
+
+/// Returns roughly how long all measurements take.
+pub(super) fn duration(experiment: &Experiment, plan: &Plan) -> Duration {
+    let of = |(keys, made): (usize, Measurement)| {
+        let filled = if made.workload.changes_the_table() {
+            keys
+        } else {
+            0
+        };
+        experiment.seconds * (1.0 + WARM_UP) + filled as f64 * EACH_KEY
+    };
+    let sizes = experiment.keys.iter();
+    let all = sizes.flat_map(|&keys| {
+        let made = plan.measurements(experiment.rounds);
+        made.map(move |made| (keys, made))
+    });
+    Duration::from_secs_f64(all.map(of).sum())
 }

@@ -12,8 +12,8 @@ use crate::experiment::Experiment;
 use crate::machine::pinning::Cores;
 use crate::run::plan::Plan;
 use crate::subjects::registry::Registry;
-use crate::workload::Ycsb;
 use crate::workload::keys::KeySource;
+use crate::workload::{Workload, Ycsb};
 
 const SECONDS: f64 = 0.01;
 
@@ -156,67 +156,6 @@ fn what_was_made_is_not_made_again() {
         let names = |rows: &[Row]| -> Vec<_> { rows.iter().map(name).collect() };
         assert_eq!(names(&again), names(&all));
     }
-}
-
-/// Returns how many rounds each workload has, and why no more.
-fn endings(experiment: &Experiment, made: &[Row]) -> Vec<(usize, Reason)> {
-    let mut endings = Vec::new();
-    let (registry, keys) = (Registry::standard(), KeySource::generated(1_000, 1));
-    let stop = AtomicBool::new(false);
-    observe(experiment, &registry, (&keys, made), &stop, &mut |event| {
-        if let Event::Ended { rounds, reason, .. } = event {
-            endings.push((rounds, reason));
-        }
-        Ok(())
-    })
-    .unwrap();
-    endings
-}
-
-#[test]
-fn rounds_are_added_until_they_suffice() {
-    let workloads = vec![mix(), Workload::LookupHit { load: 0.9 }];
-    let plain = experiment(&["global-lock", "segment-lock"], workloads);
-    assert_eq!(endings(&plain, &[]), [(2, Reason::AsPlanned); 2]);
-    let never_precise = Experiment {
-        max_rounds: Some(4),
-        precision: Some(1e-9),
-        ..plain.clone()
-    };
-    for (rounds, reason) in endings(&never_precise, &[]) {
-        assert_eq!(rounds, 4);
-        assert!(matches!(reason, Reason::MostRounds(_)), "{reason:?}");
-    }
-    let no_time = Experiment {
-        minutes: Some(1e-9),
-        ..plain.clone()
-    };
-    for (rounds, reason) in endings(&no_time, &[]) {
-        assert_eq!(rounds, 2);
-        assert!(matches!(reason, Reason::OutOfTime(_)), "{reason:?}");
-    }
-}
-
-#[test]
-fn a_workload_before_one_that_was_measured_is_over() {
-    let workloads = vec![mix(), Workload::LookupHit { load: 0.9 }];
-    let plain = experiment(&["global-lock", "segment-lock"], workloads);
-    let made = rows(
-        &plain,
-        &Registry::standard(),
-        &KeySource::generated(1_000, 1),
-    )
-    .unwrap();
-    let more = Experiment {
-        max_rounds: Some(3),
-        precision: Some(1e-9),
-        ..plain
-    };
-    let rounds: Vec<_> = endings(&more, &made)
-        .iter()
-        .map(|ending| ending.0)
-        .collect();
-    assert_eq!(rounds, [2, 3]);
 }
 
 #[test]
