@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use filter::{Builder, CuckooFilter};
 use indicatif::HumanBytes;
-use programs::{counted, ending, tell};
+use programs::{counted, ending, note};
 
 /// Writes the lines of B that A surely lacks.
 ///
@@ -51,7 +51,7 @@ fn compare(options: Options) -> Result<()> {
     let (a, b) = (read(&options.a)?, read(&options.b)?);
 
     let sent = summary(&a, options.seed)?;
-    tell(format_args!(
+    note(format_args!(
         "A's {} are summarised in {}",
         HumanBytes(a.len() as u64),
         HumanBytes(sent.len() as u64)
@@ -59,7 +59,7 @@ fn compare(options: Options) -> Result<()> {
     let filter = builder(options.seed).load(&sent)?;
 
     let missing: Vec<&[u8]> = lines(&b).filter(|line| !filter.contains(line)).collect();
-    tell(format_args!(
+    note(format_args!(
         "A surely lacks {} of B's {}",
         missing.len(),
         counted(lines(&b).count() as u64, "line")
@@ -67,7 +67,7 @@ fn compare(options: Options) -> Result<()> {
     if options.verify {
         let exact: HashSet<&[u8]> = lines(&a).collect();
         let all = lines(&b).filter(|line| !exact.contains(line)).count();
-        tell(format_args!(
+        note(format_args!(
             "{} that A lacks, too, and that the filter took for lines of A",
             counted((all - missing.len()) as u64, "other")
         ));

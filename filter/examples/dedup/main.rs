@@ -24,7 +24,7 @@ use filter::MAX_THREADS;
 use indicatif::HumanBytes;
 
 use lines::{Chunk, Input};
-use programs::{at_least_1, counted, ending, is_broken_pipe, tell};
+use programs::{at_least_1, counted, ending, is_broken_pipe, note};
 use seen::{Count, ExactSet, Filters, Seen};
 
 /// Number of lines to make room for at first if the size of the input is unknown.
@@ -94,7 +94,7 @@ fn deduplicate(options: Options) -> Result<()> {
         let set = ExactSet::new(seed);
         run(&options, input, &set)?;
         let lines = counted(set.len() as u64, "distinct line");
-        tell(format_args!("{lines} in a hash set"));
+        note(format_args!("{lines} in a hash set"));
         return Ok(());
     }
     let rate = options.false_positive_rate;
@@ -122,14 +122,14 @@ fn filter<const SLOTS: usize, const BITS: usize>(
     let capacity = match (options.capacity, input.estimated_lines()) {
         (Some(capacity), _) => capacity.get(),
         (None, Some(lines)) => {
-            tell(format_args!(
+            note(format_args!(
                 "about {}, from the sizes of the files; --capacity overrides this",
                 counted(lines as u64, "line")
             ));
             lines
         }
         (None, None) => {
-            tell(format_args!(
+            note(format_args!(
                 "room for {ROOM_WITHOUT_A_SIZE} distinct lines at first; --capacity changes this"
             ));
             ROOM_WITHOUT_A_SIZE
@@ -140,15 +140,15 @@ fn filter<const SLOTS: usize, const BITS: usize>(
         let verified = (filters, ExactSet::new(seed));
         let written = run(options, input, &verified)?;
         let (filters, exact) = verified;
-        tell(&filters);
-        tell(format_args!(
+        note(&filters);
+        note(format_args!(
             "{} of {} were dropped wrongly",
             exact.len() as u64 - written,
             counted(exact.len() as u64, "distinct line")
         ));
     } else {
         run(options, input, &filters)?;
-        tell(&filters);
+        note(&filters);
     }
     Ok(())
 }
@@ -187,7 +187,7 @@ fn run(options: &Options, input: Input, seen: &impl Seen) -> Result<u64> {
     }
     let bytes = input.into_inner().expect("no worker panicked").bytes_read();
     let seconds = start.elapsed().as_secs_f64();
-    tell(format_args!(
+    note(format_args!(
         "{} ({}) in {seconds:.2} s with {}: {:.0} lines a second; {} written",
         counted(total.lines, "line"),
         HumanBytes(bytes),

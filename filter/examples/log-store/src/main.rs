@@ -1,277 +1,170 @@
 //! The program: its commands, each of which opens a store.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read};
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use log_store::{Changes, Store};
+use programs::{at_least_1, counted, ending, is_broken_pipe, note, print};
 
-use log_store::log_file::{Access, LogFile};
-use log_store::store::log::{Change, MAX_VALUE};
-use log_store::store::{Store, page};
-use log_store::{compare, lines};
-use programs::{at_least_1, counted, ending, is_broken_pipe, print, tell};
-
-/// A key–value store in a directory: a log of pages, and in memory a filter that knows which keys
-/// are absent.
+/// A key–value store in a file: a log, and in memory a filter that knows which keys are absent.
 ///
-/// A key has 1 to 1,024 bytes, a value up to 1 GiB. Whatever a command has written when it ends, or
+/// A key has 1 to 1,024 bytes, a value up to 4 GiB. Whatever a command has written when it ends, or
 /// has acknowledged, survives a crash. Nothing is ever overwritten, so old values take space; to
 /// get rid of them, export and import.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
+    /// The file of the store; `import` and `set` create it if it does not exist.
+    store: PathBuf,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes STORE hold exactly the lines of FILE: the key of a line is its number (from 1 on), and
-    /// its value is all its bytes, including the line ending. Continues where an earlier import was
-    /// interrupted.
+    /// Sets a value for each line of FILE: the key is its number (from 1 on), and the value is all its
+    /// bytes, including the line ending. Continues where an earlier import was interrupted.
     Import {
-        /// The directory of the store; it is created if it does not exist.
-        store: PathBuf,
-        /// Any file, text or not; `-` is the standard input.
+        /// Any file, text or not.
         file: PathBuf,
-        /// Sync after this many lines, and then acknowledge them (after a MiB in any case). A batch
-        /// takes at least a page of 4 KiB.
+        /// Sync after this many lines, and then acknowledge them.
         #[arg(long, value_name = "N", default_value = "1000", value_parser = at_least_1)]
         sync_every: NonZeroUsize,
         /// Print `acknowledged N` whenever the first N lines are sure to stay.
         #[arg(long)]
         acks: bool,
     },
-    /// Writes all values, ordered by their keys: first by length, then by bytes. After an import,
-    /// that is the file again, byte for byte.
-    Export {
-        /// The directory of the store.
-        store: PathBuf,
-    },
+    /// Writes all values, ordered by their keys: first by length, then by bytes. After an import
+    /// into a new store, that is the file again, byte for byte.
+    Export,
     /// Writes the value of a key; it is an error if there is none.
-    Get {
-        /// The directory of the store.
-        store: PathBuf,
-        /// Any text.
-        key: String,
-    },
+    Get { key: String },
     /// Sets the value of a key, replacing the one that it may have.
-    Set {
-        /// The directory of the store; it is created if it does not exist.
-        store: PathBuf,
-        /// Any text.
-        key: String,
-        /// The value; by default it is read from the standard input.
-        value: Option<String>,
-    },
+    Set { key: String, value: String },
     /// Deletes a key and its value; it is an error if there is none.
-    Delete {
-        /// The directory of the store.
-        store: PathBuf,
-        /// Any text.
-        key: String,
-    },
-    /// Shows the sizes of the store and its index.
-    Stats {
-        /// The directory of the store.
-        store: PathBuf,
-    },
-    /// Reads all pages and looks up every key; it is an error if a page is damaged or a key is not
-    /// found. Changes nothing.
-    Check {
-        /// The directory of the store.
-        store: PathBuf,
-    },
-    /// Counts the pages read to find keys, and to learn that keys are absent: with the filter, with
-    /// the offsets alone, with the key ranges of pages instead of offsets, and with all keys in
-    /// memory.
-    ///
-    /// Absent keys are those of the store with the last byte changed. A store with only key ranges
-    /// reads, newest first, each page whose range includes the key.
-    Compare {
-        /// The directory of the store.
-        store: PathBuf,
-        /// Maximum number of keys of the store to look up, and of absent ones.
-        #[arg(long, value_name = "N", default_value = "100000", value_parser = at_least_1)]
-        keys: NonZeroUsize,
-    },
+    Delete { key: String },
+    /// Shows sizes, and how many records are read to find keys, and to learn that keys are absent,
+    /// with the filter and without.
+    Stats,
 }
 
 fn main() -> ExitCode {
-    ending(run(Options::parse().command))
+    let options = Options::parse();
+    ending(run(&options.store, options.command))
 }
 
-fn run(command: Command) -> Result<()> {
+fn run(path: &Path, command: Command) -> Result<()> {
     match command {
         Command::Import {
-            store,
             file,
             sync_every,
             acks,
-        } => import(&store, &file, NonZeroU64::try_from(sync_every)?, acks),
-        Command::Export { store } => {
-            let store = open(&store, Access::Read)?;
-            lines::export(&store, BufWriter::new(io::stdout().lock()))
-                .context("cannot export all values")
+        } => import(&mut open(path, true)?, &file, sync_every.get(), acks),
+        Command::Export => export(&open(path, false)?),
+        Command::Get { key } => programs::write(&value(&open(path, false)?, &key)?),
+        Command::Set { key, value } => {
+            let changes = Changes::from([(key.into_bytes(), Some(value.into_bytes()))]);
+            open(path, true)?.commit(&changes)
         }
-        Command::Get { store, key } => get(&store, &key),
-        Command::Set { store, key, value } => set(&store, key, value),
-        Command::Delete { store, key } => delete(&store, key),
-        Command::Stats { store } => stats(&store),
-        Command::Check { store } => check(&store),
-        Command::Compare { store, keys } => {
-            let store = open(&store, Access::Read)?;
-            print(compare::compare(&store, keys.get())?)
+        Command::Delete { key } => {
+            value(&open(path, false)?, &key)?;
+            open(path, true)?.commit(&Changes::from([(key.into_bytes(), None)]))
         }
+        Command::Stats => stats(&open(path, false)?),
     }
 }
 
 /// Opens a store, and reports what a crash left at its end.
-fn open(directory: &Path, access: Access) -> Result<Store<LogFile>> {
-    let cannot = || format!("cannot open the store at {}", directory.display());
-    let store = Store::open(LogFile::open(directory, access)?).with_context(cannot)?;
-    if store.torn() > 0 {
-        tell(format_args!(
-            "{} at the end belong to no complete batch and are ignored; the next batch will replace them",
-            counted(store.torn(), "byte")
+fn open(path: &Path, write: bool) -> Result<Store> {
+    let store = Store::open(path, write)?;
+    let (_, torn) = store.log_bytes();
+    if torn > 0 {
+        let torn = counted(torn, "byte");
+        note(format_args!(
+            "{torn} of a torn batch at the end are ignored"
         ));
     }
     Ok(store)
 }
 
-fn import(directory: &Path, path: &Path, sync_every: NonZeroU64, mut acks: bool) -> Result<()> {
-    let (reader, progress) = read(path)?;
-    let mut store = open(directory, Access::Create)?;
-    let imported = lines::import(&mut store, reader, sync_every, |number| {
-        if !acks {
-            return Ok(());
+fn value(store: &Store, key: &str) -> Result<Vec<u8>> {
+    let before = store.reads();
+    let value = store.get(key.as_bytes())?;
+    let reads = counted(store.reads() - before, "record");
+    value.with_context(|| format!("{key:?} has no value ({reads} read for it)"))
+}
+
+fn import(store: &mut Store, file: &Path, sync_every: usize, mut acks: bool) -> Result<()> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let (mut number, mut written) = (0, 0);
+    for batch in lines.chunks(sync_every) {
+        let mut changes = Changes::new();
+        for line in batch {
+            number += 1;
+            let key = number.to_string().into_bytes();
+            if store.get(&key)?.as_deref() != Some(line) {
+                changes.insert(key, Some(line.to_vec()));
+            }
         }
-        match print(format_args!("acknowledged {number}")) {
-            // Nobody reads the acknowledgements any more; the import itself goes on.
-            Err(error) if is_broken_pipe(&error) => acks = false,
-            result => result?,
+        store.commit(&changes)?;
+        written += changes.len();
+        if acks {
+            match print(format_args!("acknowledged {number}")) {
+                // Nobody reads the acknowledgements any more; the import itself goes on.
+                Err(error) if is_broken_pipe(&error) => acks = false,
+                result => result?,
+            }
         }
-        Ok(())
-    })?;
-    progress.finish_and_clear();
-    tell(format_args!(
-        "{}: {} written, {} there already; {} deleted; {} read",
-        counted(imported.lines, "line"),
-        imported.written,
-        imported.lines - imported.written,
-        counted(imported.deleted, "other key"),
-        counted(store.log().pages_read(), "page")
+    }
+    let (lines, there) = (counted(number, "line"), number - written as u64);
+    note(format_args!(
+        "{lines}: {written} written, {there} there already"
     ));
     Ok(())
 }
 
-/// Opens the file to import, with a progress bar if its size is known.
-fn read(path: &Path) -> Result<(BufReader<Box<dyn Read>>, ProgressBar)> {
-    if path == "-" {
-        let reader: Box<dyn Read> = Box::new(io::stdin());
-        return Ok((BufReader::new(reader), ProgressBar::hidden()));
+fn export(store: &Store) -> Result<()> {
+    let mut keys: Vec<Vec<u8>> = store.keys()?.into_iter().collect();
+    // They are sorted by their bytes already.
+    keys.sort_by_key(Vec::len);
+    for key in keys {
+        let value = store.get(&key)?;
+        let value = value.with_context(|| format!("{} is not found", key.escape_ascii()))?;
+        programs::write(&value)?;
     }
-    let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
-    let metadata = file.metadata().with_context(cannot)?;
-    ensure!(
-        !metadata.is_dir(),
-        "{} is a directory: name a file",
-        path.display()
-    );
-    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left")?;
-    let progress = ProgressBar::new(metadata.len()).with_style(style);
-    let reader: Box<dyn Read> = Box::new(progress.wrap_read(file));
-    Ok((BufReader::new(reader), progress))
+    Ok(())
 }
 
-fn get(directory: &Path, key: &str) -> Result<()> {
-    let store = open(directory, Access::Read)?;
-    let Some(value) = store.get(key.as_bytes())? else {
-        bail!("{key:?} has no value ({})", reads(&store));
-    };
-    tell(reads(&store));
-    programs::write(&value)
-}
-
-fn set(directory: &Path, key: String, value: Option<String>) -> Result<()> {
-    let value = match value {
-        Some(value) => value.into_bytes(),
-        None => {
-            let mut value = Vec::new();
-            let mut most = io::stdin().lock().take(MAX_VALUE as u64 + 1);
-            (most.read_to_end(&mut value)).context("cannot read the value")?;
-            value
-        }
-    };
-    let change = Change {
-        key: key.into_bytes(),
-        value: Some(value),
-    };
-    let mut store = open(directory, Access::Create)?;
-    store.commit(&[change])
-}
-
-fn delete(directory: &Path, key: String) -> Result<()> {
-    let mut store = open(directory, Access::Write)?;
-    ensure!(
-        store.find(key.as_bytes())?.is_some(),
-        "{key:?} has no value ({})",
-        reads(&store)
-    );
-    store.commit(&[Change {
-        key: key.into_bytes(),
-        value: None,
-    }])
-}
-
-fn reads(store: &Store<LogFile>) -> String {
-    let pages = counted(store.log().pages_read(), "page");
-    format!("{pages} read for it after opening")
-}
-
-fn stats(directory: &Path) -> Result<()> {
-    let store = open(directory, Access::Read)?;
-    let mut records = 0u64;
-    store.log().each_record(|_, _, _| records += 1)?;
-    let (keys, index) = (store.len(), store.index());
-    let pages = store.log().pages();
-    let size = HumanBytes(pages * page::SIZE as u64);
+fn stats(store: &Store) -> Result<()> {
+    let keys = store.keys()?;
     print(format_args!(
-        "{} with a value; {} in {} ({size})",
-        counted(keys as u64, "key"),
-        counted(records, "record"),
-        counted(pages, "page")
+        "{} in {} of log; memory: filter {}, chains {}",
+        counted(keys.len() as u64, "key"),
+        counted(store.log_bytes().0, "byte"),
+        counted(store.filter().memory_bytes() as u64, "byte"),
+        counted(store.chains_bytes() as u64, "byte"),
     ))?;
-    print(format_args!(
-        "filter: {} for {}, load factor {:.2}; offsets: {}",
-        HumanBytes(index.filter().memory_bytes() as u64),
-        counted(index.filter().len() as u64, "key"),
-        index.filter().load_factor(),
-        HumanBytes(index.offsets_bytes() as u64)
-    ))
-}
-
-fn check(directory: &Path) -> Result<()> {
-    let store = open(directory, Access::Read)?;
-    for (key, offset) in store.live()? {
-        let found = store.find(&key)?;
-        ensure!(
-            found.is_some_and(|record| record.offset() == offset),
-            "{} is in the log, but was not found there",
-            key.escape_ascii()
-        );
+    for (kind, suffix) in [("present", ""), ("absent", "?")] {
+        let mut reads = [0; 2];
+        for key in &keys {
+            let key = [key, suffix.as_bytes()].concat();
+            let start = store.reads();
+            store.get(&key)?;
+            let between = store.reads();
+            store.get_without_filter(&key)?;
+            reads[0] += between - start;
+            reads[1] += store.reads() - between;
+        }
+        let [with, without] = reads;
+        print(format_args!(
+            "records read for {} {kind} keys: {with} with the filter, {without} without",
+            keys.len()
+        ))?;
     }
-    print(format_args!(
-        "whole: all {}; found: all {}, with {}; torn at the end: {}",
-        counted(store.log().pages(), "page"),
-        counted(store.len() as u64, "key"),
-        counted(store.log().pages_read(), "page read"),
-        counted(store.torn(), "byte")
-    ))
+    Ok(())
 }

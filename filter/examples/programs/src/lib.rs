@@ -5,6 +5,7 @@ pub mod testing;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
@@ -13,7 +14,7 @@ use anyhow::{Context, Error, Result};
 pub fn ending(result: Result<()>) -> ExitCode {
     match result {
         Err(error) if !is_broken_pipe(&error) => {
-            tell(format_args!("error: {error:#}"));
+            note(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
         // If nobody reads on, as behind `| head`, that is an end and not an error.
@@ -40,7 +41,7 @@ pub fn print(line: impl Display) -> Result<()> {
 }
 
 /// Writes a line to the standard error, if anybody reads it.
-pub fn tell(line: impl Display) {
+pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -54,4 +55,16 @@ pub fn counted(number: u64, thing: &str) -> String {
 pub fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
     let number: usize = text.parse().map_err(|error| format!("{error}"))?;
     NonZeroUsize::new(number).ok_or_else(|| "it must be at least 1".to_owned())
+}
+
+/// Makes the name of a new file survive a power cut. (Directories cannot be opened on Windows.)
+pub fn sync_directory_of(path: &Path) -> Result<()> {
+    if cfg!(unix) {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let parent = std::fs::File::open(parent.unwrap_or(Path::new(".")))?;
+        parent.sync_all()?;
+    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use clap::Parser;
 use filter::{CuckooFilter, InsertError};
 use percent_encoding::percent_decode_str;
-use programs::{at_least_1, counted, ending, tell};
+use programs::{at_least_1, counted, ending, note};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::block_in_place;
@@ -89,7 +89,7 @@ fn serve(options: Options) -> Result<()> {
         None => wished.map_or_else(|| built(1_000_000), Ok)?,
     };
     let keys = counted(filter.len() as u64, "key");
-    tell(format_args!("{keys} of {}", filter.capacity()));
+    note(format_args!("{keys} of {}", filter.capacity()));
 
     let (stop, stopped) = mpsc::channel();
     ctrlc::set_handler(move || _ = stop.send(())).context("cannot wait for signals")?;
@@ -107,13 +107,13 @@ fn serve(options: Options) -> Result<()> {
     let shared = service.clone();
     let answer = async move |method, uri| shared.answer(&method, &uri);
     runtime.spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
-    tell(format_args!("listening on http://{address}"));
+    note(format_args!("listening on http://{address}"));
 
     stopped.recv()?;
     drop(runtime);
     // Nobody changes the filter any more: everything acknowledged is saved.
     service.file.save(&service.filter)?;
-    tell(format_args!("saved {}", service.file.path().display()));
+    note(format_args!("saved {}", service.file.path().display()));
     Ok(())
 }
 

@@ -1,0 +1,163 @@
+//! The program: its commands, and what kills leave. (Apart from the tests of the store: whoever
+//! starts a process passes on, for a moment, the locks that other tests hold.)
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use log_store::Store;
+use programs::testing::{complaint, report_a_full_disk, run, succeed_unread};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tempfile::TempDir;
+
+/// Returns the program, with its arguments.
+fn program(store: &Path, arguments: &[&str]) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_log-store"));
+    program
+        .env("RUST_BACKTRACE", "0")
+        .arg(store)
+        .args(arguments);
+    program
+}
+
+/// Lines of all kinds: empty ones, with other line endings, with arbitrary bytes, and long ones; the
+/// last has no ending.
+fn odd_lines(number: usize) -> Vec<Vec<u8>> {
+    let line = |n: usize| match n % 5 {
+        0 => b"\n".to_vec(),
+        1 => format!("\tline {n}\r\n").into_bytes(),
+        2 => vec![0, 0xff, b'\r', n as u8 % 10, b'\n'],
+        3 => [&vec![b'x'; n % 150][..], b"\n"].concat(),
+        _ => [&vec![0x80; n % 7 * 3_000][..], b"\n"].concat(),
+    };
+    (1..number).map(line).chain([b"the end".to_vec()]).collect()
+}
+
+/// Kills imports at random moments: what was acknowledged is there, nothing else is, and the next
+/// import goes on, until the store is complete.
+#[test]
+fn a_killed_import_keeps_what_it_acknowledged() {
+    const KILLS: usize = 20;
+    let mut rng = StdRng::seed_from_u64(4);
+    let lines = odd_lines(1_000);
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, lines.concat()).unwrap();
+    let (mut killed, mut complete, mut acknowledged) = (0, 0, 0);
+    while killed < KILLS || complete == 0 {
+        let store = directory.path().join(format!("store {complete}"));
+        let mut import = program(&store, &["import", "--acks", "--sync-every", "10"]);
+        let import = import.arg(&file).stdout(Stdio::piped());
+        let mut child = import.stderr(Stdio::null()).spawn().unwrap();
+        let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut last = None;
+        if killed < KILLS {
+            // Into the middle of a batch, wherever that is.
+            last = acks.by_ref().take(rng.random_range(0..20)).last();
+            sleep(Duration::from_micros(rng.random_range(0..3_000)));
+            child.kill().unwrap();
+        }
+        // What it printed before it was killed counts, too.
+        if let Some(last) = acks.last().or(last) {
+            let last = last.unwrap();
+            let number = last.strip_prefix("acknowledged ").unwrap();
+            acknowledged = number.parse().unwrap();
+        }
+        let status = child.wait().unwrap();
+        let mut kept = Vec::new();
+        if store.exists() {
+            kept = run(&mut program(&store, &["export"]), b"").0;
+        }
+        if status.success() {
+            assert!(kept == lines.concat(), "the export differs");
+            (complete, acknowledged) = (complete + 1, 0);
+        } else {
+            assert_eq!(status.code(), None, "it ended by itself");
+            killed += 1;
+            let count = kept.split_inclusive(|byte| *byte == b'\n').count();
+            assert!(count >= acknowledged, "{count} of {acknowledged} lines");
+            assert!(kept == lines[..count].concat(), "some line differs");
+        }
+    }
+}
+
+#[test]
+fn commands_do_what_they_say() {
+    let directory = TempDir::new().unwrap();
+    let (file, store) = (directory.path().join("file"), directory.path().join("a"));
+    let text = odd_lines(300).concat();
+    fs::write(&file, &text).unwrap();
+    let output = |arguments: &[&str]| run(&mut program(&store, arguments), b"");
+    let error = |arguments: &[&str]| complaint(&mut program(&store, arguments));
+    assert!(error(&["get", "1"]).contains("there is no store at"));
+    assert!(error(&["delete", "1"]).contains("there is no store at"));
+    assert!(error(&["import", &"x".repeat(9)]).contains("cannot read xxxxxxxxx"));
+    let import = [
+        "import",
+        "--acks",
+        "--sync-every",
+        "100",
+        file.to_str().unwrap(),
+    ];
+    let acks = "acknowledged 100\nacknowledged 200\nacknowledged 300\n";
+    assert_eq!(output(&import).0, acks.as_bytes());
+    assert!(output(&["export"]).0 == text);
+    output(&["set", "2", "two"]);
+    assert_eq!(output(&["get", "2"]).0, b"two");
+    output(&["delete", "3"]);
+    assert!(error(&["get", "3"]).contains("\"3\" has no value (0 records read for it)"));
+    assert!(error(&["delete", "3"]).contains("\"3\" has no value"));
+    assert!(error(&["set", "", "x"]).contains("a key of 0 bytes: it must have 1 to 1024"));
+    let stats = String::from_utf8(output(&["stats"]).0).unwrap();
+    assert!(stats.starts_with("299 keys in "), "{stats}");
+    assert!(stats.contains("for 299 absent keys: "), "{stats}");
+    assert_eq!(
+        output(&import).1,
+        "300 lines: 2 written, 298 there already\n"
+    );
+    assert!(output(&["export"]).0 == text);
+
+    fs::write(&store, [&fs::read(&store).unwrap()[..], b"torn"].concat()).unwrap();
+    let message = "4 bytes of a torn batch at the end are ignored\n";
+    assert_eq!(output(&["get", "1"]).1, message);
+}
+
+#[test]
+fn a_writer_has_the_store_alone() {
+    let directory = TempDir::new().unwrap();
+    let store = directory.path().join("store");
+    let refused = |arguments: &[&str]| {
+        let error = complaint(&mut program(&store, arguments));
+        assert!(error.contains("another process uses the store"), "{error}");
+    };
+    run(&mut program(&store, &["set", "1", "one"]), b"");
+    let reader = Store::open(&store, false).unwrap();
+    assert_eq!(run(&mut program(&store, &["get", "1"]), b"").0, b"one");
+    refused(&["set", "1", "x"]);
+    drop(reader);
+    let _writer = Store::open(&store, true).unwrap();
+    refused(&["get", "1"]);
+    refused(&["set", "1", "x"]);
+}
+
+/// An import whose acknowledgements nobody reads goes on; one that cannot write them fails.
+#[test]
+fn closed_output_is_not_an_error() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, b"a\nb\nc\n").unwrap();
+    let file = file.to_str().unwrap();
+    let store = directory.path().join("store");
+    let import = |store: &Path| program(store, &["import", file, "--acks"]);
+    succeed_unread([import(&store)]);
+    let export = || program(&store, &["export"]);
+    assert_eq!(run(&mut export(), b"").0, b"a\nb\nc\n");
+    succeed_unread([export()]);
+    if cfg!(target_os = "linux") {
+        report_a_full_disk([export(), import(&directory.path().join("other"))]);
+    }
+}
