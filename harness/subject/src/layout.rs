@@ -49,6 +49,41 @@ pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
     Ok(zeroed)
 }
 
+/// A word for each bucket of a table, and where keys belong.
+#[derive(Debug)]
+pub struct Table {
+    /// The buckets of each fingerprint.
+    pub geometry: Geometry,
+    /// The buckets.
+    pub words: Box<[AtomicU64]>,
+}
+
+impl Table {
+    /// Creates an empty table.
+    pub fn new(buckets: usize) -> Result<Self> {
+        Ok(Self {
+            geometry: geometry(buckets)?,
+            words: zeroed(buckets)?,
+        })
+    }
+
+    /// Locates a key.
+    #[inline(always)]
+    pub fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
+        locate(&self.geometry, key)
+    }
+
+    /// Returns the number of slots.
+    pub fn slots(&self) -> usize {
+        self.words.len() * SLOTS_PER_BUCKET
+    }
+
+    /// Returns the size of the words in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+}
+
 /// Locates a key, with the hash function that all subjects share.
 pub fn locate<K: Hash + ?Sized>(geometry: &Geometry, key: &K) -> Location {
     geometry.locate(FixedState.hash_one(key))

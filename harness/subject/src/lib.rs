@@ -12,7 +12,6 @@ pub mod layout;
 pub mod one_lock;
 pub mod spin;
 pub mod sync;
-pub mod under_mutex;
 pub mod wording;
 
 /// Slots per bucket; table sizes are requested in buckets.
@@ -77,8 +76,13 @@ pub trait Subject: Send + Sync + Sized + 'static {
         keys.for_each(|key| tell(self.contains(key)));
     }
 
-    /// Removes one copy of a key; returns `false` if there is none.
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool;
+    /// Removes one copy of a key; returns `false` if there is none. Never called where
+    /// [`OPERATIONS`](Self::OPERATIONS) lack `remove`.
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        const { assert!(!Self::OPERATIONS.remove, "`remove` is missing") };
+        let _ = key;
+        false
+    }
 
     /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Not
     /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`.
@@ -173,20 +177,5 @@ impl Operations {
         } else {
             None
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_operation_is_named() {
-        assert_eq!(Operations::LOOKUP.missing(Operations::ALL), Some("insert"));
-        assert_eq!(Operations::INSERT.missing(Operations::ALL), Some("remove"));
-        assert_eq!(Operations::ALL.missing(Operations::ALL), None);
-        let lookup = Operations::INSERT_ONLY.missing(Operations::LOOKUP);
-        assert_eq!(lookup, Some("look keys up"));
-        assert_eq!(Operations::INSERT.missing(Operations::INSERT_ONLY), None);
     }
 }

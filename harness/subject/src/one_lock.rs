@@ -1,17 +1,22 @@
-//! A single-threaded structure under one lock: the simplest way for a program to share it. The
-//! users of this module choose the lock and the structure: `global-lock`, `rwlock`, and the cuckoo
-//! hash tables.
+//! A single-threaded structure under one lock: the simplest way for a program to share it.
 
 use std::hash::Hash;
+use std::sync::PoisonError;
 
 use anyhow::Result;
 use filter::Class;
+use kcas::steps::step;
 
 use crate::Subject;
+use crate::sync::Mutex;
 
 /// A single-threaded structure. A copy of its [`Locator`](Self::Locator) locates keys without
 /// access to the structure.
 pub trait Sequential: Send + Sync + Sized + 'static {
+    /// [`Subject::NAME`] under a mutex.
+    const NAME: &'static str;
+    /// [`Subject::DESCRIPTION`] under a mutex.
+    const DESCRIPTION: &'static str;
     /// [`Subject::STASH`].
     const STASH: usize = 0;
     /// Everything needed to locate keys.
@@ -56,9 +61,9 @@ pub trait Lock: Send + Sync + 'static {
     /// The structure inside.
     type Inside: Sequential;
     /// [`Subject::NAME`].
-    const NAME: &'static str;
+    const NAME: &'static str = Self::Inside::NAME;
     /// [`Subject::DESCRIPTION`].
-    const DESCRIPTION: &'static str;
+    const DESCRIPTION: &'static str = Self::Inside::DESCRIPTION;
 
     /// Creates a lock that no thread holds.
     fn new(inside: Self::Inside) -> Self;
@@ -68,6 +73,29 @@ pub trait Lock: Send + Sync + 'static {
 
     /// Runs `action` with exclusive access to the structure.
     fn change<R>(&self, action: impl FnOnce(&mut Self::Inside) -> R) -> R;
+}
+
+impl<S: Sequential> Lock for Mutex<S> {
+    type Inside = S;
+
+    fn new(inside: S) -> Self {
+        Self::new(inside)
+    }
+
+    #[inline]
+    fn look<R>(&self, action: impl FnOnce(&S) -> R) -> R {
+        self.change(|inside| action(inside))
+    }
+
+    #[inline]
+    fn change<R>(&self, action: impl FnOnce(&mut S) -> R) -> R {
+        step();
+        let mut inside = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = action(&mut inside);
+        // Before the mutex is released.
+        step();
+        result
+    }
 }
 
 /// A sequential structure under a lock. Keys are hashed before the lock is taken.

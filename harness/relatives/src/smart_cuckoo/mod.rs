@@ -51,6 +51,8 @@ use case::Part;
 pub trait CuckooTable: Send + Sync + Sized + 'static {
     /// Its name in experiments, CSV files and figures.
     const NAME: &'static str;
+    /// What it is under a mutex, in one line, where subjects are listed.
+    const DESCRIPTION: &'static str = Self::NAME;
 
     /// Creates an empty table of this many buckets.
     ///
@@ -147,6 +149,7 @@ impl SmartCuckoo {
 
 impl CuckooTable for SmartCuckoo {
     const NAME: &'static str = "smart-cuckoo";
+    const DESCRIPTION: &'static str = "SmartCuckoo: an exact cuckoo hash table, one 64-bit hash a bucket, that refuses before it moves; one mutex";
 
     fn new(buckets: usize) -> Result<Self> {
         Ok(Self {

@@ -49,6 +49,7 @@ impl PlainCuckoo {
 
 impl CuckooTable for PlainCuckoo {
     const NAME: &'static str = "plain-cuckoo";
+    const DESCRIPTION: &'static str = "the rival of smart-cuckoo: the same table, which gives up after 50 kicks and undoes them; one mutex";
 
     fn new(buckets: usize) -> Result<Self> {
         Self::with_limit(buckets, Self::MOST_KICKS)

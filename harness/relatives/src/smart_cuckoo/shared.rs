@@ -9,7 +9,6 @@ use filter::FixedState;
 use subject::SLOTS_PER_BUCKET;
 use subject::one_lock::{OneLock, Sequential};
 use subject::sync::Mutex;
-use subject::under_mutex::UnderMutex;
 
 use super::{CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
@@ -23,17 +22,9 @@ pub type PlainCuckooMutex = OneLock<Mutex<ForOne<PlainCuckoo>>>;
 #[derive(Debug)]
 pub struct ForOne<T>(T);
 
-impl UnderMutex for ForOne<SmartCuckoo> {
-    const NAME: &'static str = SmartCuckoo::NAME;
-    const DESCRIPTION: &'static str = "SmartCuckoo: an exact cuckoo hash table, one 64-bit hash a bucket, that refuses before it moves; one mutex";
-}
-
-impl UnderMutex for ForOne<PlainCuckoo> {
-    const NAME: &'static str = PlainCuckoo::NAME;
-    const DESCRIPTION: &'static str = "the rival of smart-cuckoo: the same table, which gives up after 50 kicks and undoes them; one mutex";
-}
-
 impl<T: CuckooTable> Sequential for ForOne<T> {
+    const NAME: &'static str = T::NAME;
+    const DESCRIPTION: &'static str = T::DESCRIPTION;
     type Locator = ();
     type Location = Key;
 

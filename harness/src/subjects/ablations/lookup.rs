@@ -69,36 +69,24 @@ impl Lookup for Timestamps {
     }
 }
 
-/// The published protocol (Wang et al. 2025): reads both buckets, then both again, and compares
-/// counters, which only relocations advance. It starts again if a relocation might have carried the
-/// key past it: if the first bucket's counter rose by 2 or more between the two reads of that
-/// bucket, and the second's between those of the second.
+/// The published lookup (Wang et al. 2025): reads both buckets, then both again, and compares
+/// counters, which only relocations advance. It starts again if both counters rose by 2 or more
+/// between the two reads of their bucket.
 ///
-/// **The rule, and why it is correct as far as it goes.** Call the buckets A and B, read in the
-/// order A, B, A, B. Suppose that a key is present throughout, moves only by relocation, and is
-/// missed by all four reads. Then it was in B at the first read, in A at the second, in B at the
-/// third and in A at the fourth, so it was relocated at least once between any two consecutive
-/// reads. Both counters count each of these moves. The first two moves fall between the reads of A,
-/// the last two between those of B: so each counter is seen to rise by at least 2.
+/// **Why it is correct as far as it goes.** Call the buckets A and B, read in the order A, B, A, B. A
+/// key that is present throughout, moves only by relocation, and is missed by all four reads was in
+/// B, A, B and A at these moments. So it was relocated at least three times. The first two fall
+/// between the reads of A, the last two between those of B, and both counters count each of them.
+/// (Nguyen and Tsigas, *Lock-Free Cuckoo Hashing*, ICDCS 2014, start again only if B's counter also
+/// exceeds A's first one by 3, which wrapping counters cannot tell. Without that, lookups start
+/// again where they need not, but never fail to where they must.)
 ///
-/// Nguyen and Tsigas (*Lock-Free Cuckoo Hashing*, ICDCS 2014), whose rule this is, require one
-/// thing more before they start again: that B's counter at the last read exceeds A's at the first
-/// by at least 3. That compares counters of different buckets, which is meaningful where a
-/// relocation sets both to the greater of them plus one: three moves then bring both at least 3
-/// above A's earlier value. Wrapping counters of 15 bits cannot be compared like this, and the
-/// condition has no other form: the third move is not between the reads of A, the first not between
-/// those of B. Without it, lookups start again in some cases where they need not, but never fail to
-/// where they must.
-///
-/// An eviction path that is carried out atomically moves a key once, and advances the counter of
-/// each of its buckets once, so the same argument holds.
-///
-/// **What the rule does not cover** is a key that changes buckets without being relocated:
-/// [`two_phase`](super::super::two_phase) shows how.
+/// **What it does not cover** is a key that changes buckets without being relocated:
+/// [`TwoPhase`](super::TwoPhase) shows how.
 #[derive(Debug)]
-pub struct TwoPhase;
+pub struct TwoRounds;
 
-impl Lookup for TwoPhase {
+impl Lookup for TwoRounds {
     /// As in ours, the words of a round are read before either is matched.
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
@@ -231,7 +219,7 @@ fn relocated(before: [u64; 2], after: [u64; 2]) -> bool {
 }
 
 /// Returns by how much the wrapping counter of a word rose.
-pub(in crate::subjects) fn rise(before: u64, after: u64) -> u64 {
+pub(super) fn rise(before: u64, after: u64) -> u64 {
     let turn = (1 << Layout::TIMESTAMP_BITS) - 1;
     Layout::timestamp(after).wrapping_sub(Layout::timestamp(before)) & turn
 }
@@ -246,28 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn counters_rise_across_the_wrap() {
+    fn both_counters_must_rise_by_two_even_across_the_wrap() {
         let last = (1 << Layout::TIMESTAMP_BITS) - 1;
-        let rise = |before, after| rise(word(before), word(after));
-        assert_eq!((rise(last, 1), rise(5, 5), rise(5, 7)), (2, 0, 2));
-    }
-
-    #[test]
-    fn both_counters_must_rise_by_two() {
-        let relocated = |first, second| relocated([word(3); 2], [word(first), word(second)]);
-        assert!(relocated(5, 6));
-        assert!(!relocated(4, 9) && !relocated(9, 4));
-    }
-
-    #[test]
-    fn which_inserts_are_counted() {
-        let empty = word(9);
-        for slot in [0, 3] {
-            let ours = Timestamps::inserted(empty, slot, 77);
-            let published = TwoPhase::inserted(empty, slot, 77);
-            assert_eq!((rise(empty, ours), rise(empty, published)), (1, 0));
-            assert_eq!(Layout::find(ours, 77), Some(slot));
-            assert_eq!(Layout::slots(published), Layout::slots(ours));
+        for before in [3, last - 1, last] {
+            let after = |by: u64| word((before + by) & last);
+            let relocated =
+                |first, second| relocated([word(before); 2], [after(first), after(second)]);
+            assert!(relocated(2, 3));
+            assert!(!relocated(1, 6) && !relocated(6, 1));
         }
     }
 }

@@ -3,50 +3,53 @@
 //!
 //! It is one filter whose decisions are types. The [control](AblationControl) makes all of our
 //! choices, and should be as fast as `lock-free`; every other [variant](variants) differs from it
-//! in one line.
+//! in one of them.
 //!
 //! | Decision | Ours | Instead |
 //! |---|---|---|
-//! | [`lookup`] | timestamps, three loads | two phases as published, four loads; one round, which is wrong |
+//! | [`lookup`] | timestamps, three loads | two rounds as published, four loads; one round, which is wrong |
 //! | [`commit`] | the whole path at once | hop by hop |
 //! | [`search`] | breadth first | random walk |
 //! | [`words`], descriptors | reused | on the heap, reclaimed by epochs |
+//! | [`words`], owners | install by one exchange | install by DCSS |
 //! | [`words`], readers | do not help | help |
-//! | [`length`] | counted by each thread | not known |
+//! | length | counted by each thread | not known |
 //!
-//! The published protocol as a whole is also a variant: [`two_phase`](super::two_phase).
+//! The published protocol as a whole is also a variant: [`two_phase`].
 
 mod commit;
-mod length;
 mod lookup;
 mod search;
+mod two_phase;
 mod variants;
 mod words;
 
 use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
 
 use anyhow::Result;
 use filter::internals::Location;
+use filter::internals::length::Length;
 use filter::{Class, FixedState};
+use kcas::WordArray;
+use subject::layout::{Geometry, Layout, geometry, locate};
+use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-pub(super) use commit::{Commit, HopByHop, WholeChain};
-pub(super) use length::{Count, Uncounted};
-#[cfg(test)]
-pub(super) use lookup::rise;
-pub(super) use lookup::{Found, Lookup, OneRound, Timestamps, TwoPhase};
-pub(super) use search::{BreadthFirst, RandomWalk, Search};
+use super::locks::chain::{CAME, WENT, with_id};
+use commit::{Commit, HopByHop, WholeChain};
+use lookup::{Found, Lookup, OneRound, Timestamps, TwoRounds};
+use search::{BreadthFirst, RandomWalk, Search};
+use words::HelpingReaders;
+
+pub use two_phase::TwoPhase;
 pub use variants::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
 };
-pub(super) use words::HelpingReaders;
 pub(crate) use words::{OwnersByDcss, Words};
 
-use subject::layout::{Geometry, Layout, geometry, locate};
-use subject::{Operations, SLOTS_PER_BUCKET, Subject};
-
-/// A set of decisions, and what they guarantee.
-pub trait Variant: Send + Sync + 'static {
+/// What a set of decisions is called, and guarantees.
+pub trait Variant {
     /// [`Subject::NAME`].
     const NAME: &'static str;
     /// [`Subject::DESCRIPTION`].
@@ -55,64 +58,52 @@ pub trait Variant: Send + Sync + 'static {
     const GUARANTEES: &'static str;
     /// [`Subject::OPERATIONS`].
     const OPERATIONS: Operations = Operations::ALL;
-    /// How a fingerprint is looked up.
-    type Lookup: Lookup;
-    /// How an eviction path is carried out.
-    type Commit: Commit;
-    /// How an eviction path is found.
-    type Search: Search;
-    /// What the buckets are made of.
-    type Words: Words;
-    /// Whether keys are counted.
-    type Length: Count;
 }
 
-/// A cuckoo filter with the decisions of a variant.
+/// A cuckoo filter with these decisions: how a fingerprint is looked up, how an eviction path is
+/// carried out and how it is found, what the buckets are made of, and whether keys are counted.
 #[derive(Debug)]
-pub struct Ablation<V: Variant> {
+pub struct Ablation<
+    L = Timestamps,
+    C = WholeChain,
+    S = BreadthFirst,
+    W = WordArray,
+    const COUNTED: bool = true,
+> {
     geometry: Geometry,
-    words: V::Words,
-    length: V::Length,
+    words: W,
+    length: Length,
+    decisions: PhantomData<fn(L, C, S)>,
 }
 
-impl<V: Variant> Ablation<V> {
-    /// For tests.
-    #[cfg(test)]
-    pub(super) fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// For tests: returns the contents of the buckets.
-    #[cfg(test)]
-    pub(super) fn values(&self) -> Vec<u64> {
-        let buckets = 0..self.words.len();
-        buckets.map(|bucket| self.words.load(bucket)).collect()
-    }
-
+impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L, C, S, W, COUNTED> {
     /// Inserts the key with this hash. Not inlined, and takes the hash, as in our filter: within
     /// its caller's loop, it would be faster.
     #[inline(never)]
     fn insert_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
-        V::Length::with_id(|id| {
-            let inserted = self.insert_at(location);
-            if inserted {
-                self.length.add(id, 1);
-            }
-            inserted
-        })
+        self.counted(CAME, || self.insert_at(location))
     }
 
     /// Like [`insert_hash`](Self::insert_hash).
     #[inline(never)]
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
-        V::Length::with_id(|id| {
-            let removed = self.remove_at(location);
-            if removed {
-                self.length.add(id, 1_u64.wrapping_neg());
+        self.counted(WENT, || self.remove_at(location))
+    }
+
+    /// Runs an action on one key, and counts the key if it succeeds.
+    #[inline]
+    fn counted(&self, change: u64, action: impl FnOnce() -> bool) -> bool {
+        if !COUNTED {
+            return action();
+        }
+        with_id(|id| {
+            let done = action();
+            if done {
+                self.length.counter(id).change(change);
             }
-            removed
+            done
         })
     }
 
@@ -135,8 +126,8 @@ impl<V: Variant> Ablation<V> {
                 None => {}
             }
             let read = |bucket| self.words.load(bucket);
-            match V::Search::search(&self.geometry, location, read) {
-                Some(chain) if V::Commit::commit(&self.words, &chain, fingerprint) => return true,
+            match S::search(&self.geometry, location, read) {
+                Some(chain) if C::commit(&self.words, &chain, fingerprint) => return true,
                 Some(_) => {}
                 // The word is the same: the first bucket was full when the second one was found
                 // full.
@@ -148,7 +139,7 @@ impl<V: Variant> Ablation<V> {
 
     #[inline]
     fn remove_at(&self, location: Location) -> bool {
-        while let Some(Found { bucket, word, slot }) = V::Lookup::find(&self.words, location) {
+        while let Some(Found { bucket, word, slot }) = L::find(&self.words, location) {
             if self.words.replace(bucket, word, Layout::clear(word, slot)) {
                 return true;
             }
@@ -161,22 +152,27 @@ impl<V: Variant> Ablation<V> {
     #[inline]
     fn place(&self, bucket: usize, word: u64, fingerprint: u64) -> Option<bool> {
         let slot = Layout::find_empty(word)?;
-        let filled = V::Lookup::inserted(word, slot, fingerprint);
+        let filled = L::inserted(word, slot, fingerprint);
         Some(self.words.replace(bucket, word, filled))
     }
 }
 
-impl<V: Variant> Subject for Ablation<V> {
-    const NAME: &'static str = V::NAME;
-    const DESCRIPTION: &'static str = V::DESCRIPTION;
-    const GUARANTEES: &'static str = V::GUARANTEES;
-    const OPERATIONS: Operations = V::OPERATIONS;
+impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Subject
+    for Ablation<L, C, S, W, COUNTED>
+where
+    Self: Variant,
+{
+    const NAME: &'static str = <Self as Variant>::NAME;
+    const DESCRIPTION: &'static str = <Self as Variant>::DESCRIPTION;
+    const GUARANTEES: &'static str = <Self as Variant>::GUARANTEES;
+    const OPERATIONS: Operations = <Self as Variant>::OPERATIONS;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         Ok(Self {
             geometry: geometry(buckets)?,
-            words: V::Words::try_new(buckets)?,
-            length: V::Length::new(),
+            words: W::try_new(buckets)?,
+            length: Length::starting_at(0),
+            decisions: PhantomData,
         })
     }
 
@@ -187,7 +183,7 @@ impl<V: Variant> Subject for Ablation<V> {
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        V::Lookup::contains(&self.words, locate(&self.geometry, key))
+        L::contains(&self.words, locate(&self.geometry, key))
     }
 
     #[inline]
@@ -200,24 +196,27 @@ impl<V: Variant> Subject for Ablation<V> {
     }
 
     fn slots(&self) -> usize {
-        self.words.len() * SLOTS_PER_BUCKET
+        self.geometry.buckets() * SLOTS_PER_BUCKET
     }
 
     fn memory_bytes(&self) -> usize {
-        self.words.len() * size_of::<u64>() + self.length.memory_bytes()
+        let counters = if COUNTED {
+            self.length.memory_bytes()
+        } else {
+            0
+        };
+        self.geometry.buckets() * size_of::<u64>() + counters
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use filter::internals::length::Length;
-
     use super::*;
 
     #[test]
     fn what_goes_in_and_comes_out_is_counted() {
         let filter = AblationControl::with_buckets(1).unwrap();
-        let length = |filter: &AblationControl| Length::sum(&filter.length);
+        let length = |filter: &AblationControl| filter.length.sum();
         let inserted = (0..6_u64).filter(|key| filter.insert(key)).count();
         assert_eq!((inserted, length(&filter)), (4, 4));
         assert!((0..4_u64).all(|key| filter.remove(&key)) && !filter.remove(&0_u64));

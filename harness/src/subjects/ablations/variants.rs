@@ -4,148 +4,110 @@
 //! for 20 seconds on each variant that claims to be linearizable and found no violation in 0.3 to
 //! 2.1 million calls (one run).
 
-use filter::internals::length::Length;
 use kcas::WordArray;
 use subject::Operations;
 
 use super::{
     Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, OwnersByDcss, RandomWalk,
-    Timestamps, TwoPhase, Uncounted, Variant, WholeChain,
+    Timestamps, TwoRounds, Variant, WholeChain,
 };
 
 /// The control's guarantees.
 const AS_THE_CONTROL: &str = "linearizable; lock-free inserts and removes; lookups never write";
 
-/// Declares the variant `$name`, and the filter `$filter` made by it. All its decisions are ours but
-/// the one after `but`.
-macro_rules! variants {
-    ($($(#[doc = $doc:literal])+
-    $filter:ident = $name:ident $(but $decision:ident = $other:ty)? { $($constants:tt)+ })+) => {$(
-        $(#[doc = $doc])+
-        pub type $filter = Ablation<$name>;
+/// All decisions as in our filter.
+pub type AblationControl = Ablation;
 
-        #[doc = concat!("See [`", stringify!($filter), "`].")]
-        #[derive(Debug)]
-        pub struct $name;
-
-        impl Variant for $name {
-            $($constants)+
-            type Lookup = decision!(Lookup, Timestamps $(, $decision = $other)?);
-            type Commit = decision!(Commit, WholeChain $(, $decision = $other)?);
-            type Search = decision!(Search, BreadthFirst $(, $decision = $other)?);
-            type Words = decision!(Words, WordArray $(, $decision = $other)?);
-            type Length = decision!(Length, Length $(, $decision = $other)?);
-        }
-
-        // There is such a decision.
-        $(const _: fn(<$name as Variant>::$decision) = |_: $other| {};)?
-    )+};
+impl Variant for AblationControl {
+    const NAME: &'static str = "ablation-control";
+    const DESCRIPTION: &'static str =
+        "our filter, made of the parts that the ablations change one at a time";
+    const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
-/// Returns the type of a decision: ours, unless the variant decides otherwise.
-macro_rules! decision {
-    (Lookup, $ours:ty, Lookup = $other:ty) => {
-        $other
-    };
-    (Commit, $ours:ty, Commit = $other:ty) => {
-        $other
-    };
-    (Search, $ours:ty, Search = $other:ty) => {
-        $other
-    };
-    (Words, $ours:ty, Words = $other:ty) => {
-        $other
-    };
-    (Length, $ours:ty, Length = $other:ty) => {
-        $other
-    };
-    ($decision:ident, $ours:ty $(, $another:ident = $other:ty)?) => {
-        $ours
-    };
+/// The published lookup, with eviction paths carried out atomically. It misses keys as `two-phase`
+/// does: a check found it within 10 seconds, after 0.8 million calls (one run).
+pub type AblationTwoPhaseLookup = Ablation<TwoRounds>;
+
+impl Variant for AblationTwoPhaseLookup {
+    const NAME: &'static str = "ablation-two-phase-lookup";
+    const DESCRIPTION: &'static str =
+        "the control with the published lookup: two rounds, and counters of relocations";
+    const GUARANTEES: &'static str = "lock-free, but not linearizable: a lookup may miss a key that is present throughout, when \
+         others insert and remove keys of its class";
 }
 
-variants! {
-    /// All decisions as in our filter.
-    AblationControl = Control {
-        const NAME: &'static str = "ablation-control";
-        const DESCRIPTION: &'static str =
-            "our filter, made of the parts that the ablations change one at a time";
-        const GUARANTEES: &'static str = AS_THE_CONTROL;
-    }
+/// A lookup that reads both buckets once, and is wrong now and then. Not measured where keys are
+/// removed, as the harness does not accept wrong answers, and therefore not checked either;
+/// `harness/tests/counterexample.rs` misleads it.
+pub type AblationOneRound = Ablation<OneRound>;
 
-    /// The published lookup, with eviction paths carried out atomically.
-    ///
-    /// It misses keys as `two-phase` does: a check found it within 10 seconds, after 0.8 million calls
-    /// (one run).
-    AblationTwoPhaseLookup = TwoPhaseLookup but Lookup = TwoPhase {
-        const NAME: &'static str = "ablation-two-phase-lookup";
-        const DESCRIPTION: &'static str =
-            "the control with the published lookup: two rounds, and counters of relocations";
-        const GUARANTEES: &'static str = "lock-free, but not linearizable: a lookup may miss a key that is present throughout, when \
-             others insert and remove keys of its class";
-    }
+impl Variant for AblationOneRound {
+    const NAME: &'static str = "ablation-one-round-lookup";
+    const DESCRIPTION: &'static str =
+        "the control with lookups that read both buckets once: a lower bound of their cost";
+    const GUARANTEES: &'static str =
+        "none for lookups, which miss keys that are moved meanwhile; inserts are lock-free";
+    const OPERATIONS: Operations = Operations::INSERT;
+}
 
-    /// A lookup that reads both buckets once, and is wrong now and then.
-    ///
-    /// Not measured where keys are removed, as the harness does not accept wrong answers, and
-    /// therefore not checked either; `harness/tests/counterexample.rs` misleads it.
-    AblationOneRound = OneRoundLookup but Lookup = OneRound {
-        const NAME: &'static str = "ablation-one-round-lookup";
-        const DESCRIPTION: &'static str =
-            "the control with lookups that read both buckets once: a lower bound of their cost";
-        const GUARANTEES: &'static str =
-            "none for lookups, which miss keys that are moved meanwhile; inserts are lock-free";
-        const OPERATIONS: Operations = Operations::INSERT;
-    }
+/// Eviction paths carried out one hop at a time, as published.
+pub type AblationHopByHop = Ablation<Timestamps, HopByHop>;
 
-    /// Eviction paths carried out one hop at a time, as published.
-    AblationHopByHop = Hops but Commit = HopByHop {
-        const NAME: &'static str = "ablation-hop-by-hop";
-        const DESCRIPTION: &'static str =
-            "the control with chains shifted one hop at a time, each a K-CAS of two words";
-        const GUARANTEES: &'static str = "linearizable; each hop is lock-free, but two inserts may take each other's room for ever; \
-             lookups never write";
-    }
+impl Variant for AblationHopByHop {
+    const NAME: &'static str = "ablation-hop-by-hop";
+    const DESCRIPTION: &'static str =
+        "the control with chains shifted one hop at a time, each a K-CAS of two words";
+    const GUARANTEES: &'static str = "linearizable; each hop is lock-free, but two inserts may take each other's room for ever; \
+         lookups never write";
+}
 
-    /// Eviction paths found by random walks, which are cut to the length of a K-CAS;
-    /// `RandomWalk` says how they differ from the published ones.
-    AblationRandomWalk = Walks but Search = RandomWalk {
-        const NAME: &'static str = "ablation-random-walk";
-        const DESCRIPTION: &'static str =
-            "the control with chains found by random walks, no longer than a K-CAS, instead of the shortest";
-        const GUARANTEES: &'static str = AS_THE_CONTROL;
-    }
+/// Eviction paths found by random walks, which are cut to the length of a K-CAS.
+pub type AblationRandomWalk = Ablation<Timestamps, WholeChain, RandomWalk>;
 
-    /// Descriptors on the heap.
-    AblationEpoch = Epoch but Words = kcas_epoch::WordArray {
-        const NAME: &'static str = "ablation-epoch";
-        const DESCRIPTION: &'static str =
-            "the control with K-CAS descriptors on the heap, reclaimed by epochs";
-        const GUARANTEES: &'static str = "linearizable; lock-free but for the allocator; lookups write their epoch at most; memory \
-             unbounded while a thread stops inside an operation";
-    }
+impl Variant for AblationRandomWalk {
+    const NAME: &'static str = "ablation-random-walk";
+    const DESCRIPTION: &'static str = "the control with chains found by random walks, no longer than a K-CAS, instead of the shortest";
+    const GUARANTEES: &'static str = AS_THE_CONTROL;
+}
 
-    /// Readers that help.
-    AblationHelpingReaders = Helping but Words = HelpingReaders {
-        const NAME: &'static str = "ablation-helping-readers";
-        const DESCRIPTION: &'static str =
-            "the control with readers that help an operation under way to its end before they read";
-        const GUARANTEES: &'static str =
-            "linearizable; lock-free; lookups write where they meet an operation";
-    }
+/// Descriptors on the heap.
+pub type AblationEpoch = Ablation<Timestamps, WholeChain, BreadthFirst, kcas_epoch::WordArray>;
 
-    /// K-CAS as published by Harris, Fraser and Pratt.
-    AblationDcss = Dcss but Words = OwnersByDcss {
-        const NAME: &'static str = "ablation-dcss";
-        const DESCRIPTION: &'static str =
-            "the control with K-CAS in 3k + 1 exchanges: its owner installs by DCSS, as helpers do";
-        const GUARANTEES: &'static str = AS_THE_CONTROL;
-    }
+impl Variant for AblationEpoch {
+    const NAME: &'static str = "ablation-epoch";
+    const DESCRIPTION: &'static str =
+        "the control with K-CAS descriptors on the heap, reclaimed by epochs";
+    const GUARANTEES: &'static str = "linearizable; lock-free but for the allocator; lookups write their epoch at most; memory \
+         unbounded while a thread stops inside an operation";
+}
 
-    /// No count of the keys.
-    AblationUncounted = NotCounting but Length = Uncounted {
-        const NAME: &'static str = "ablation-uncounted";
-        const DESCRIPTION: &'static str = "the control without knowing how many keys there are, which each thread counts in the others";
-        const GUARANTEES: &'static str = AS_THE_CONTROL;
-    }
+/// Readers that help.
+pub type AblationHelpingReaders = Ablation<Timestamps, WholeChain, BreadthFirst, HelpingReaders>;
+
+impl Variant for AblationHelpingReaders {
+    const NAME: &'static str = "ablation-helping-readers";
+    const DESCRIPTION: &'static str =
+        "the control with readers that help an operation under way to its end before they read";
+    const GUARANTEES: &'static str =
+        "linearizable; lock-free; lookups write where they meet an operation";
+}
+
+/// K-CAS as published by Harris, Fraser and Pratt.
+pub type AblationDcss = Ablation<Timestamps, WholeChain, BreadthFirst, OwnersByDcss>;
+
+impl Variant for AblationDcss {
+    const NAME: &'static str = "ablation-dcss";
+    const DESCRIPTION: &'static str =
+        "the control with K-CAS in 3k + 1 exchanges: its owner installs by DCSS, as helpers do";
+    const GUARANTEES: &'static str = AS_THE_CONTROL;
+}
+
+/// No count of the keys.
+pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, WordArray, false>;
+
+impl Variant for AblationUncounted {
+    const NAME: &'static str = "ablation-uncounted";
+    const DESCRIPTION: &'static str = "the control without knowing how many keys there are, which each thread counts in the others";
+    const GUARANTEES: &'static str = AS_THE_CONTROL;
 }

@@ -12,9 +12,6 @@ pub trait Words: Sized + Send + Sync + 'static {
     /// If there is not enough memory for them.
     fn try_new(len: usize) -> Result<Self, OutOfMemory>;
 
-    /// Returns the number of words.
-    fn len(&self) -> usize;
-
     /// Returns the value of a word.
     fn load(&self, index: usize) -> u64;
 
@@ -44,10 +41,6 @@ macro_rules! words {
         impl Words for $array {
             fn try_new(len: usize) -> Result<Self, OutOfMemory> {
                 Self::try_new(len)
-            }
-
-            fn len(&self) -> usize {
-                self.len()
             }
 
             #[inline]
@@ -88,17 +81,13 @@ words! {
 pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
 
 /// Readers help.
-pub(in super::super) type HelpingReaders = Otherwise<true, false>;
+pub(super) type HelpingReaders = Otherwise<true, false>;
 /// Owners install by DCSS.
 pub(crate) type OwnersByDcss = Otherwise<false, true>;
 
 impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_READERS, DCSS> {
     fn try_new(len: usize) -> Result<Self, OutOfMemory> {
         WordArray::try_new(len).map(Self)
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
     }
 
     #[inline]
@@ -127,32 +116,5 @@ impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_
         } else {
             self.0.replace_all(entries)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn replaces_all_or_nothing<W: Words>() {
-        let entry = |index, expected| Entry {
-            index,
-            expected,
-            new: 7,
-        };
-        let words = W::try_new(3).unwrap();
-        assert!(words.replace(2, 0, 5) && !words.replace(2, 0, 6));
-        assert!(!words.replace_all(&[entry(0, 0), entry(2, 0)]));
-        assert_eq!((words.load(0), words.load(2)), (0, 5));
-        assert!(words.replace_all(&[entry(0, 0), entry(2, 5)]));
-        assert_eq!([0, 1, 2].map(|index| words.load(index)), [7, 0, 7]);
-        assert_eq!([0, 1, 2].map(|index| words.load_raw(index)), [7, 0, 7]);
-    }
-
-    #[test]
-    fn all_kinds_of_words_replace_all_or_nothing() {
-        replaces_all_or_nothing::<WordArray>();
-        replaces_all_or_nothing::<kcas_epoch::WordArray>();
-        replaces_all_or_nothing::<HelpingReaders>();
     }
 }

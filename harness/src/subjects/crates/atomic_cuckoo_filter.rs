@@ -19,9 +19,10 @@
 
 use std::hash::Hash;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use atomic_cuckoo_filter::{CuckooFilter, CuckooFilterBuilder};
-use filter::hashing::{FixedHasher, MAX_BUCKETS};
+use filter::hashing::FixedHasher;
+use subject::layout::slots;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 const FINGERPRINT_BITS: usize = 16;
@@ -37,12 +38,8 @@ impl Subject for AtomicCuckooFilter {
         "not linearizable: may miss a key that is there; chains and removes block";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        ensure!(
-            (1..=MAX_BUCKETS).contains(&buckets),
-            "a table has 1 to {MAX_BUCKETS} buckets"
-        );
         let builder = CuckooFilterBuilder::default()
-            .capacity(buckets * SLOTS_PER_BUCKET)
+            .capacity(slots(buckets)?)
             .bucket_size(SLOTS_PER_BUCKET)
             .fingerprint_size(FINGERPRINT_BITS);
         builder
@@ -65,19 +62,4 @@ impl Subject for AtomicCuckooFilter {
     }
 
     subject::delegate! { self.0: contains remove }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_rounded_up_to_a_power_of_two() {
-        let slots = |buckets| AtomicCuckooFilter::with_buckets(buckets).unwrap().slots();
-        assert_eq!((slots(512), slots(513)), (4 * 512, 4 * 1024));
-        let bytes = AtomicCuckooFilter::with_buckets(512)
-            .unwrap()
-            .memory_bytes();
-        assert!((4_096..4_300).contains(&bytes), "{bytes}");
-    }
 }

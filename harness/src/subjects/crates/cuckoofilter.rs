@@ -17,10 +17,11 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
 use ::cuckoofilter::CuckooFilter;
-use anyhow::{Result, ensure};
-use filter::hashing::{FixedHasher, MAX_BUCKETS};
+use anyhow::Result;
+use filter::hashing::FixedHasher;
 use kcas::steps::step;
-use subject::{SLOTS_PER_BUCKET, Subject};
+use subject::Subject;
+use subject::layout::slots;
 
 /// [`CuckooFilter`] behind a mutex.
 pub struct CuckoofilterMutex {
@@ -47,11 +48,7 @@ impl Subject for CuckoofilterMutex {
         "linearizable until an insert is refused, which loses another key; blocking";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        ensure!(
-            (1..=MAX_BUCKETS).contains(&buckets),
-            "a table has 1 to {MAX_BUCKETS} buckets"
-        );
-        let slots = (buckets * SLOTS_PER_BUCKET).next_power_of_two();
+        let slots = slots(buckets)?.next_power_of_two();
         Ok(Self {
             filter: Mutex::new(CuckooFilter::with_capacity(slots)),
             slots,
@@ -81,41 +78,5 @@ impl Subject for CuckoofilterMutex {
         // `memory_usage` counts the filter's own fields.
         self.with(|filter| filter.memory_usage()) + size_of::<Self>()
             - size_of::<CuckooFilter<FixedHasher>>()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_rounded_up_to_a_power_of_two() {
-        let subject = |buckets| CuckoofilterMutex::with_buckets(buckets).unwrap();
-        assert_eq!(subject(512).slots(), 4 * 512);
-        assert_eq!(subject(513).slots(), 4 * 1024);
-        let bytes = subject(512).memory_bytes();
-        assert!((2_048..2_200).contains(&bytes), "{bytes}");
-    }
-
-    #[test]
-    fn of_absent_keys_one_in_32_is_found_when_full() {
-        let subject = CuckoofilterMutex::with_buckets(1 << 14).unwrap();
-        let keys = 0..subject.slots() as u64 * 95 / 100;
-        assert!(keys.clone().all(|key| subject.insert(&key)));
-        let absent = keys.end..keys.end + 1_000_000;
-        let found = absent.filter(|key| subject.contains(key)).count();
-        // 0.95 × 8 / 255 = 0.0298, and keys with the same fingerprint do not add up.
-        assert!((28_000..30_500).contains(&found), "{found} of a million");
-    }
-
-    /// A property of the crate, which is not ours to fix: the docs above describe it.
-    #[test]
-    fn a_refused_insert_loses_another_key() {
-        let subject = CuckoofilterMutex::with_buckets(500).unwrap();
-        let keys = 0..subject.slots() as u64 * 11 / 10;
-        let (accepted, refused): (Vec<u64>, Vec<u64>) = keys.partition(|key| subject.insert(key));
-        assert!(!refused.is_empty());
-        let lost = accepted.iter().filter(|key| !subject.contains(*key));
-        assert!(lost.count() > 0);
     }
 }

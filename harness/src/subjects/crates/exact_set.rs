@@ -18,12 +18,12 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use filter::FixedState;
-use filter::hashing::MAX_BUCKETS;
 use nohash_hasher::BuildNoHashHasher;
 use papaya::{Compute, HashMap, Operation};
-use subject::{SLOTS_PER_BUCKET, Subject};
+use subject::Subject;
+use subject::layout::slots;
 
 /// The number of copies of each key, by its hash.
 type Copies = HashMap<u64, u64, BuildNoHashHasher<u64>>;
@@ -48,11 +48,7 @@ impl Subject for ExactSet {
         "linearizable; lookups never block; inserts and removes block only while the map grows";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        ensure!(
-            (1..=MAX_BUCKETS).contains(&buckets),
-            "a table has 1 to {MAX_BUCKETS} buckets"
-        );
-        let slots = buckets * SLOTS_PER_BUCKET;
+        let slots = slots(buckets)?;
         let copies = HashMap::builder()
             .capacity(slots)
             .hasher(BuildNoHashHasher::default())
@@ -77,10 +73,10 @@ impl Subject for ExactSet {
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
         keys: impl ExactSizeIterator<Item = &'k K>,
-        mut tell: impl FnMut(bool),
+        mut report: impl FnMut(bool),
     ) {
         let copies = self.copies.pin();
-        keys.for_each(|key| tell(copies.contains_key(&FixedState.hash_one(key))));
+        keys.for_each(|key| report(copies.contains_key(&FixedState.hash_one(key))));
     }
 
     #[inline]

@@ -10,12 +10,11 @@
 use std::hash::Hash;
 
 use ::fastbloom::AtomicBloomFilter;
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use filter::FixedState;
-use filter::hashing::MAX_BUCKETS;
 use relatives::double_hashing::DoubleHashing;
-use subject::layout::FALSE_POSITIVE_RATE;
-use subject::{Operations, SLOTS_PER_BUCKET, Subject};
+use subject::layout::{FALSE_POSITIVE_RATE, slots};
+use subject::{Operations, Subject};
 
 /// [`AtomicBloomFilter`] at the false positive rate of the default layout.
 #[derive(Debug)]
@@ -38,11 +37,7 @@ impl Subject for Fastbloom {
     const OPERATIONS: Operations = Operations::INSERT;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        ensure!(
-            (1..=MAX_BUCKETS).contains(&buckets),
-            "a table has 1 to {MAX_BUCKETS} buckets"
-        );
-        let slots = buckets * SLOTS_PER_BUCKET;
+        let slots = slots(buckets)?;
         let bloom = AtomicBloomFilter::with_false_pos(FALSE_POSITIVE_RATE)
             .hasher(FixedState)
             .expected_items(slots);
@@ -60,11 +55,6 @@ impl Subject for Fastbloom {
         self.bloom.contains(key)
     }
 
-    /// Always refuses: other keys may share the bits.
-    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     /// Returns the number of keys it is sized for.
     fn slots(&self) -> usize {
         self.slots
@@ -72,22 +62,5 @@ impl Subject for Fastbloom {
 
     fn memory_bytes(&self) -> usize {
         self.bloom.num_bits() / 8 + size_of::<Self>()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// With as many keys as it is sized for.
-    #[test]
-    fn it_is_as_precise_as_our_layout_when_full() {
-        let subject = Fastbloom::with_buckets(25_000).unwrap();
-        (0..100_000_u64).for_each(|key| assert!(subject.insert(&key)));
-        assert!((0..100_000_u64).all(|key| subject.contains(&key)));
-        let absent = 100_000..1_100_000_u64;
-        let found = absent.filter(|key| subject.contains(key)).count();
-        assert!((1_700..2_200).contains(&found), "{found} of a million");
-        assert_eq!(subject.memory_bytes() / (100_000 / 8), 13 - 1);
     }
 }

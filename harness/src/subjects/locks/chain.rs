@@ -3,25 +3,33 @@
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::{self, Chain, MAX_CHAIN, Step};
+use kcas::thread_id::{self, ThreadId};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout};
 
-use crate::subjects::ablations::Count;
-
 /// What a thread adds to its counter for an inserted or a removed key.
-pub(super) const CAME: u64 = 1;
-pub(super) const WENT: u64 = CAME.wrapping_neg();
+pub(in crate::subjects) const CAME: u64 = 1;
+pub(in crate::subjects) const WENT: u64 = CAME.wrapping_neg();
 
 /// Runs an action on one key and counts the key if it succeeds, each thread in a counter of its
 /// own, as in our filter.
 #[inline]
 pub(super) fn counted(length: &Length, change: u64, action: impl FnOnce() -> bool) -> bool {
-    <Length as Count>::with_id(|id| {
+    with_id(|id| {
         let counter = length.counter(id);
         let done = action();
         counter.change(change.wrapping_mul(u64::from(done)));
         done
     })
+}
+
+/// Runs an action with the id of the current thread.
+#[inline]
+pub(in crate::subjects) fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
+    match thread_id::with(action) {
+        Ok(result) => result,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// Returns the shortest eviction path that makes room for a key, reading the words one by one with

@@ -1,5 +1,5 @@
-//! A cuckoo filter under striped locks, generic over the lock: the table of `segment-lock`, of
-//! `striped-timestamps` and of `optimistic`.
+//! A cuckoo filter under striped locks, generic over the lock and the lookup: `segment-lock`,
+//! `striped-timestamps` and `optimistic`.
 //!
 //! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
 //!
@@ -31,10 +31,10 @@ use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::Step;
 use kcas::steps::step;
-use subject::layout::{Geometry, Layout, geometry, locate, zeroed};
-use subject::spin::{Held, Spin};
-use subject::sync::{AtomicU64, name};
-use subject::{SLOTS_PER_BUCKET, Subject};
+use subject::Subject;
+use subject::layout::{Layout, Table};
+use subject::spin::{Held, Spin, SpinLock};
+use subject::sync::name;
 
 use super::chain::{CAME, WENT, counted, find_chain};
 
@@ -43,47 +43,78 @@ use super::chain::{CAME, WENT, counted, find_chain};
 /// nearest caches.
 const STRIPES: usize = 1 << 10;
 
-/// A cuckoo filter whose buckets are under striped locks.
+/// The locks and the lookups of a subject, in which it differs from others with the same table.
+pub trait Lookup: Sized + Send + Sync + 'static {
+    /// [`Subject::NAME`].
+    const NAME: &'static str;
+    /// [`Subject::DESCRIPTION`].
+    const DESCRIPTION: &'static str;
+    /// [`Subject::GUARANTEES`].
+    const GUARANTEES: &'static str;
+    /// A stripe.
+    type Lock: Spin + Default + Send + Sync;
+
+    /// Returns whether the table has the key.
+    fn contains(table: &Striped<Self>, location: Location) -> bool;
+}
+
+/// A cuckoo filter whose buckets are under striped locks, with lookups of this kind.
 #[derive(Debug)]
-pub struct Striped<S> {
-    pub(super) geometry: Geometry,
+pub struct Striped<L: Lookup> {
     /// The stripes order all accesses except those made without a lock. Reads that choose where to
     /// insert are repeated under the stripe. What lookups without a lock rely on is explained where
     /// they are.
-    words: Box<[AtomicU64]>,
-    stripes: Box<[CachePadded<S>]>,
+    pub(super) table: Table,
+    stripes: Box<[CachePadded<L::Lock>]>,
     /// As in our filter.
     length: Length,
 }
 
-impl<S: Spin + Default> Striped<S> {
-    /// Creates an empty table.
-    pub(super) fn new(buckets: usize) -> Result<Self> {
-        let geometry = geometry(buckets)?;
+/// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
+/// A lookup takes the stripe of one bucket and looks there; only if it finds nothing does it also
+/// take the stripe of the other bucket, still holding the first.
+///
+/// It is linearizable, as every operation takes effect while it holds what it read. It is blocking:
+/// a thread that loses its core while it holds a stripe delays every thread that needs that stripe.
+pub type SegmentLock = Striped<ByLock>;
+
+/// Lookups that take locks.
+#[derive(Debug)]
+pub struct ByLock;
+
+impl Lookup for ByLock {
+    const NAME: &'static str = "segment-lock";
+    const DESCRIPTION: &'static str =
+        "cuckoo filter under striped spin locks; chains are searched without locks";
+    const GUARANTEES: &'static str = "linearizable; blocking";
+    type Lock = SpinLock;
+
+    #[inline(always)]
+    fn contains(table: &Striped<Self>, location: Location) -> bool {
+        table.find(location, |_, _| ()).is_some()
+    }
+}
+
+impl<L: Lookup> Subject for Striped<L> {
+    const NAME: &'static str = L::NAME;
+    const DESCRIPTION: &'static str = L::DESCRIPTION;
+    const GUARANTEES: &'static str = L::GUARANTEES;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let table = Table::new(buckets)?;
         let stripes = STRIPES.min(buckets.next_power_of_two());
         let stripes: Box<[_]> = (0..stripes).map(|_| CachePadded::default()).collect();
         name("stripe", &stripes, 0);
         Ok(Self {
-            geometry,
-            words: zeroed(buckets)?,
+            table,
             stripes,
             length: Length::starting_at(0),
         })
     }
 
-    /// Returns the number of slots.
-    pub(super) fn slots(&self) -> usize {
-        self.words.len() * SLOTS_PER_BUCKET
-    }
-
-    /// Returns the size of the table and its stripes in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.words) + size_of_val(&*self.stripes) + self.length.memory_bytes()
-    }
-
-    /// Adds a fingerprint; returns `false` if there is no room.
     #[inline]
-    pub(super) fn insert(&self, location: Location) -> bool {
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let location = self.table.locate(key);
         counted(&self.length, CAME, || {
             self.place(location.first, location.fingerprint)
                 || self.place(location.second, location.fingerprint)
@@ -91,13 +122,32 @@ impl<S: Spin + Default> Striped<S> {
         })
     }
 
-    /// Removes a copy of a fingerprint; returns `false` if there is none.
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        L::contains(self, self.table.locate(key))
+    }
+
     #[inline]
-    pub(super) fn remove(&self, location: Location) -> bool {
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let location = self.table.locate(key);
         let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
         counted(&self.length, WENT, || self.find(location, clear).is_some())
     }
 
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.table.locate(key).into())
+    }
+
+    fn slots(&self) -> usize {
+        self.table.slots()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + size_of_val(&*self.stripes) + self.length.memory_bytes()
+    }
+}
+
+impl<L: Lookup> Striped<L> {
     /// Finds a copy of a fingerprint, and passes its bucket and slot to `then` while the bucket's
     /// stripe is held.
     #[inline]
@@ -127,7 +177,7 @@ impl<S: Spin + Default> Striped<S> {
 
     /// Returns the stripe of a bucket.
     #[inline]
-    pub(super) fn stripe(&self, bucket: usize) -> &S {
+    pub(super) fn stripe(&self, bucket: usize) -> &L::Lock {
         &self.stripes[self.number(bucket)]
     }
 
@@ -137,12 +187,16 @@ impl<S: Spin + Default> Striped<S> {
     }
 
     #[inline]
-    fn lock(&self, bucket: usize) -> Held<'_, S> {
+    fn lock(&self, bucket: usize) -> Held<'_, L::Lock> {
         Held::take(self.stripe(bucket))
     }
 
     /// Takes the stripes of two buckets in ascending order, or their common stripe once.
-    fn lock_both(&self, one: usize, other: usize) -> (Held<'_, S>, Option<Held<'_, S>>) {
+    fn lock_both(
+        &self,
+        one: usize,
+        other: usize,
+    ) -> (Held<'_, L::Lock>, Option<Held<'_, L::Lock>>) {
         let (one, other) = (self.number(one), self.number(other));
         let lower = Held::take(&*self.stripes[one.min(other)]);
         let higher = (one != other).then(|| Held::take(&*self.stripes[one.max(other)]));
@@ -154,7 +208,7 @@ impl<S: Spin + Default> Striped<S> {
     pub(super) fn read(&self, bucket: usize) -> u64 {
         step();
         // Acquire: pairs with the release in `write`, for lookups without a lock.
-        self.words[bucket].load(Ordering::Acquire)
+        self.table.words[bucket].load(Ordering::Acquire)
     }
 
     /// Writes a bucket's word. The caller holds the bucket's stripe.
@@ -163,7 +217,7 @@ impl<S: Spin + Default> Striped<S> {
         step();
         // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a
         // slot sees the other bucket filled.
-        self.words[bucket].store(word, Ordering::Release);
+        self.table.words[bucket].store(word, Ordering::Release);
     }
 
     /// Places a fingerprint into a bucket if it has room.
@@ -186,7 +240,7 @@ impl<S: Spin + Default> Striped<S> {
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
         loop {
-            let found = find_chain(&self.geometry, location, |bucket| self.read(bucket));
+            let found = find_chain(&self.table.geometry, location, |bucket| self.read(bucket));
             let Some(chain) = found else {
                 // The search has seen one bucket after the other full, perhaps never both at once.
                 if self.are_full(first, second) {
@@ -238,97 +292,36 @@ impl<S: Spin + Default> Striped<S> {
     }
 }
 
-/// The locks and the lookups of a subject, in which it differs from others with the same table.
-pub trait Lookup: Sized + Send + Sync + 'static {
-    /// [`Subject::NAME`].
-    const NAME: &'static str;
-    /// [`Subject::DESCRIPTION`].
-    const DESCRIPTION: &'static str;
-    /// [`Subject::GUARANTEES`].
-    const GUARANTEES: &'static str;
-    /// A stripe.
-    type Lock: Spin + Default + Send + Sync;
-
-    /// Returns whether the table has the key.
-    fn contains(table: &Striped<Self::Lock>, location: Location) -> bool;
-}
-
-/// A cuckoo filter under striped locks, with lookups of this kind.
-#[derive(Debug)]
-pub struct StripedFilter<L: Lookup>(pub(super) Striped<L::Lock>);
-
-impl<L: Lookup> StripedFilter<L> {
-    #[inline(always)]
-    fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
-        locate(&self.0.geometry, key)
-    }
-}
-
-impl<L: Lookup> Subject for StripedFilter<L> {
-    const NAME: &'static str = L::NAME;
-    const DESCRIPTION: &'static str = L::DESCRIPTION;
-    const GUARANTEES: &'static str = L::GUARANTEES;
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Striped::new(buckets).map(Self)
-    }
-
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(self.locate(key))
-    }
-
-    #[inline(always)]
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        L::contains(&self.0, self.locate(key))
-    }
-
-    #[inline]
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.remove(self.locate(key))
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(self.locate(key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.0.slots()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
-}
-
 #[cfg(all(test, feature = "steps"))]
 mod tests {
     use std::rc::Rc;
 
     use kcas::steps::with_hook;
-    use subject::spin::SpinLock;
 
     use super::*;
+    use crate::subjects::locks::optimistic::ByVersions;
+    use crate::subjects::locks::striped_timestamps::ByTimestamps;
 
-    /// Returns the locations of keys in two buckets that prefer this one, the other being second.
-    fn preferring(filter: &Striped<SpinLock>, bucket: usize) -> impl Iterator<Item = Location> {
-        let geometry = filter.geometry;
-        (0..)
-            .map(move |key: u64| locate(&geometry, &key))
-            .filter(move |location| location.first == bucket && location.second != bucket)
+    /// Returns the keys whose buckets these are, of two.
+    fn keys<L: Lookup>(filter: &Striped<L>, buckets: [usize; 2]) -> impl Iterator<Item = u64> {
+        let geometry = filter.table.geometry;
+        (0..).filter(move |key: &u64| {
+            let location = subject::layout::locate(&geometry, key);
+            [location.first, location.second] == buckets
+        })
     }
 
     /// While an insert reads one bucket after the other, the empty slot is always in the one that
     /// it does not read.
     #[test]
     fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
-        let filter = Rc::new(Striped::<SpinLock>::new(2).unwrap());
-        let mut firsts = preferring(&filter, 0);
+        let filter = Rc::new(SegmentLock::with_buckets(2).unwrap());
+        let mut firsts = keys(&filter, [0, 1]);
         let (leaves, refused) = (firsts.next().unwrap(), firsts.next().unwrap());
-        let mut seconds = preferring(&filter, 1);
+        let mut seconds = keys(&filter, [1, 0]);
         let comes = seconds.next().unwrap();
         for key in firsts.take(3).chain([leaves]).chain(seconds.take(3)) {
-            assert!(filter.insert(key));
+            assert!(filter.insert(&key));
         }
 
         let other = Rc::clone(&filter);
@@ -340,8 +333,38 @@ mod tests {
                 3 | 9 => (comes, leaves),
                 _ => return,
             };
-            assert!(other.remove(goes) && other.insert(comes));
+            assert!(other.remove(&goes) && other.insert(&comes));
         };
-        assert!(with_hook(hook, || filter.insert(refused)));
+        assert!(with_hook(hook, || filter.insert(&refused)));
+    }
+
+    /// The only copy is always in the bucket that the lookup is not reading: it is in the second
+    /// while the first is read, and moves before the step `hops`.
+    fn finds_a_copy_that_hops<L: Lookup>(hops: u64) {
+        let filter = Rc::new(Striped::<L>::with_buckets(2).unwrap());
+        let class = |key: &u64| filter.class(key);
+        let (zero, one) = keys(&filter, [0, 1])
+            .find_map(|zero| {
+                let mut others = keys(&filter, [1, 0]).take(10_000);
+                Some((zero, others.find(|one| class(one) == class(&zero))?))
+            })
+            .unwrap();
+        assert!(filter.insert(&zero));
+        let other = Rc::clone(&filter);
+        let hook = move |step| {
+            if step == hops {
+                // Removes look into the lower stripe first.
+                assert!(other.insert(&one) && other.remove(&one));
+            }
+        };
+        assert!(with_hook(hook, || filter.contains(&one)), "{}", L::NAME);
+    }
+
+    #[test]
+    fn a_copy_that_hops_behind_a_lookup_is_found() {
+        // The steps: word of bucket 1, word of bucket 0, word of bucket 1 again.
+        finds_a_copy_that_hops::<ByTimestamps>(1);
+        // The steps: version, word of bucket 1, word of bucket 0, version.
+        finds_a_copy_that_hops::<ByVersions>(2);
     }
 }

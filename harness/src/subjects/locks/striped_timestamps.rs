@@ -28,10 +28,10 @@ use subject::layout::Layout;
 use subject::spin::SpinLock;
 use subject::sync::Backoff;
 
-use super::striped::{Lookup, Striped, StripedFilter};
+use super::striped::{Lookup, Striped};
 
 /// A cuckoo filter under striped locks, with lookups by timestamps.
-pub type StripedTimestamps = StripedFilter<ByTimestamps>;
+pub type StripedTimestamps = Striped<ByTimestamps>;
 
 /// Lookups by timestamps.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Lookup for ByTimestamps {
     type Lock = SpinLock;
 
     #[inline(always)]
-    fn contains(table: &Striped<SpinLock>, location: Location) -> bool {
+    fn contains(table: &Striped<Self>, location: Location) -> bool {
         let Location {
             fingerprint,
             first,
@@ -64,44 +64,5 @@ impl Lookup for ByTimestamps {
             }
             backoff.spin();
         }
-    }
-}
-
-#[cfg(all(test, feature = "steps"))]
-mod tests {
-    use filter::Class;
-    use subject::Subject;
-    use subject::layout::locate;
-
-    use super::*;
-
-    /// The only copy is always in the bucket that the lookup is not reading: it is in the second
-    /// while the first is read, and then moves.
-    #[test]
-    fn a_copy_that_hops_behind_a_lookup_is_found() {
-        let filter = std::rc::Rc::new(StripedTimestamps::with_buckets(2).unwrap());
-        let geometry = filter.0.geometry;
-        let location = |key: &u64| locate(&geometry, key);
-        // Two keys of one class, each of which prefers a different bucket.
-        let (zero, one) = (0..20_000_u64)
-            .filter(|key| (location(key).first, location(key).second) == (0, 1))
-            .find_map(|zero| {
-                let like = |key: &u64| {
-                    location(key).first == 1 && Class::from(location(key)) == location(&zero).into()
-                };
-                Some((zero, (0..20_000).find(like)?))
-            })
-            .unwrap();
-        assert!(filter.insert(&zero));
-
-        let other = std::rc::Rc::clone(&filter);
-        // The steps: word of bucket 1, word of bucket 0, word of bucket 1 again.
-        let hook = move |step| {
-            if step == 1 {
-                // Removes look into the lower stripe first.
-                assert!(other.insert(&one) && other.remove(&one));
-            }
-        };
-        assert!(kcas::steps::with_hook(hook, || filter.contains(&one)));
     }
 }

@@ -1,6 +1,6 @@
 //! The classic cuckoo filter for one thread: random-walk eviction and a victim slot, after Fan,
 //! Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (2014), and
-//! their implementation. The subjects `global-lock` and `rwlock` are this filter under a lock.
+//! their implementation; and this filter under a lock.
 //!
 //! An insert that finds both buckets full kicks a fingerprint out of one of them, which goes to its
 //! other bucket and may kick out another. After [`MAX_KICKS`] the one in hand is kept in the
@@ -8,6 +8,7 @@
 //! a remove that makes room tries to place the victim again.
 
 use std::hash::Hash;
+use std::sync::{self, PoisonError};
 
 use anyhow::Result;
 use filter::Class;
@@ -17,8 +18,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout, geometry, locate};
-use subject::one_lock::Sequential;
-use subject::sync::{Access, name, touch};
+use subject::one_lock::{Lock, OneLock, Sequential};
+use subject::sync::{Access, Mutex, name, touch};
 
 /// Fingerprints kicked out in a row before an insert gives up.
 pub(crate) const MAX_KICKS: usize = 500;
@@ -34,7 +35,52 @@ pub struct VictimCuckoo {
     random: SmallRng,
 }
 
+/// A sequential filter behind a mutex of the standard library: the simplest way to share it.
+pub type GlobalLock = OneLock<Mutex<VictimCuckoo>>;
+
+/// A sequential filter behind a reader–writer lock of the standard library: it differs from
+/// [`GlobalLock`] only in that readers share. A lookup still writes twice to a line that all threads
+/// need, once to lock and once to unlock.
+pub type RwLock = OneLock<Shared>;
+
+/// The lock of [`RwLock`].
+#[derive(Debug)]
+pub struct Shared(sync::RwLock<VictimCuckoo>);
+
+impl Lock for Shared {
+    type Inside = VictimCuckoo;
+    const NAME: &'static str = "rwlock";
+    const DESCRIPTION: &'static str =
+        "the classic filter of global-lock, under one reader-writer lock: lookups run side by side";
+
+    fn new(filter: VictimCuckoo) -> Self {
+        Self(sync::RwLock::new(filter))
+    }
+
+    #[inline]
+    fn look<R>(&self, action: impl FnOnce(&VictimCuckoo) -> R) -> R {
+        step();
+        let filter = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let result = action(&filter);
+        // Before the lock is released.
+        step();
+        result
+    }
+
+    #[inline]
+    fn change<R>(&self, action: impl FnOnce(&mut VictimCuckoo) -> R) -> R {
+        step();
+        let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let result = action(&mut filter);
+        step();
+        result
+    }
+}
+
 impl Sequential for VictimCuckoo {
+    const NAME: &'static str = "global-lock";
+    const DESCRIPTION: &'static str =
+        "classic random-walk cuckoo filter with a victim slot, under one mutex";
     const STASH: usize = 1;
     type Locator = Geometry;
     type Location = Location;
@@ -162,74 +208,5 @@ impl VictimCuckoo {
             fingerprint == location.fingerprint
                 && (bucket == location.first || bucket == location.second)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns a filter filled until an insert left a victim, with the keys it holds.
-    fn with_victim() -> (VictimCuckoo, Vec<u64>) {
-        let mut filter = VictimCuckoo::with_buckets(64).unwrap();
-        let mut keys = Vec::new();
-        while filter.victim.is_none() {
-            let key = keys.len() as u64;
-            assert!(filter.insert(locate(&filter.geometry, &key)));
-            keys.push(key);
-        }
-        (filter, keys)
-    }
-
-    #[test]
-    fn the_victim_is_found_and_nothing_more_goes_in() {
-        let (mut filter, keys) = with_victim();
-        assert!(
-            keys.len() > 64 * 4 * 9 / 10,
-            "gave up after {} keys",
-            keys.len()
-        );
-        for key in &keys {
-            assert!(filter.contains(locate(&filter.geometry, key)), "{key}");
-        }
-        let before = (filter.words.clone(), filter.victim);
-        assert!(!filter.insert(locate(&filter.geometry, &u64::MAX)));
-        assert_eq!(before, (filter.words.clone(), filter.victim));
-    }
-
-    #[test]
-    fn the_victim_is_placed_again_after_removes() {
-        let (mut filter, mut keys) = with_victim();
-        while filter.victim.is_some() {
-            let key = keys
-                .pop()
-                .expect("an almost empty filter has room for the victim");
-            assert!(filter.remove(locate(&filter.geometry, &key)));
-        }
-        assert!(
-            keys.len() > 64 * 4 / 2,
-            "room was found only after {} keys were left",
-            keys.len()
-        );
-        for key in &keys {
-            assert!(filter.contains(locate(&filter.geometry, key)), "{key}");
-        }
-        assert!(filter.insert(locate(&filter.geometry, &u64::MAX)));
-    }
-
-    #[test]
-    fn the_victim_itself_can_be_removed() {
-        let (mut filter, mut keys) = with_victim();
-        let is_victim = |key: &u64| filter.victim_is(locate(&filter.geometry, key));
-        let victim = keys.swap_remove(keys.iter().position(is_victim).unwrap());
-        let slots_before = filter.words.clone();
-        assert!(filter.remove(locate(&filter.geometry, &victim)));
-        assert_eq!((filter.victim, filter.words.clone()), (None, slots_before));
-        for key in &keys {
-            assert!(filter.remove(locate(&filter.geometry, key)), "{key}");
-        }
-        let occupied =
-            |word: &u64| (0..SLOTS_PER_BUCKET).any(|slot| Layout::fingerprint(*word, slot) != 0);
-        assert!(!filter.words.iter().any(occupied));
     }
 }

@@ -61,11 +61,11 @@ use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::Step;
 use kcas::steps::step;
-use subject::layout::{FINGERPRINT_BITS, Geometry, Layout, geometry, locate, zeroed};
-use subject::sync::{AtomicU64, Backoff};
+use subject::layout::{FINGERPRINT_BITS, Layout, Table};
+use subject::sync::Backoff;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-use crate::subjects::locks::chain::{CAME, WENT, counted, find_chain};
+use super::chain::{CAME, WENT, counted, find_chain};
 
 /// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
@@ -73,18 +73,12 @@ const LOCK: u64 = 1 << 63;
 /// A cuckoo filter with a lock in every bucket's word.
 #[derive(Debug)]
 pub struct WordLock {
-    geometry: Geometry,
-    words: Box<[AtomicU64]>,
+    table: Table,
     /// As in our filter.
     length: Length,
 }
 
 impl WordLock {
-    /// Returns the number of keys when no operation is in progress.
-    pub fn keys(&self) -> usize {
-        self.length.sum()
-    }
-
     /// The placement policy: returns the bucket for a new fingerprint, with its word. It is the
     /// first bucket while at most half of its slots are taken, so that most inserts touch one cache
     /// line; then the emptier of both. Returns `None` if neither has room; a locked bucket counts
@@ -133,7 +127,7 @@ impl WordLock {
         loop {
             // What a locked bucket will hold, unless its path fails.
             let read = |bucket| self.read(bucket) & !LOCK;
-            match find_chain(&self.geometry, location, read) {
+            match find_chain(&self.table.geometry, location, read) {
                 Some(chain) if self.shift(&chain, location.fingerprint) => return true,
                 // A bucket of the path has changed, or is locked.
                 Some(_) => {}
@@ -254,7 +248,7 @@ impl WordLock {
         // SeqCst: see the module's docs. As an acquire it pairs with the exchange in `replace` and
         // the store in `free`: a thread that sees that a fingerprint has left a bucket sees it in
         // the other one.
-        self.words[bucket].load(Ordering::SeqCst)
+        self.table.words[bucket].load(Ordering::SeqCst)
     }
 
     /// Replaces a bucket's word if it still is `current`.
@@ -263,7 +257,7 @@ impl WordLock {
         step();
         // SeqCst: see the module's docs. As a release it pairs with the load in `read`; as an
         // acquire, with the store in `free`. Relaxed on failure: the value read is not used.
-        self.words[bucket]
+        self.table.words[bucket]
             .compare_exchange(current, new, Ordering::SeqCst, Ordering::Relaxed)
             .is_ok()
     }
@@ -275,7 +269,7 @@ impl WordLock {
         // Release: pairs with the load in `read`, and with the exchange of the next thread that
         // locks the bucket. A thread that sees this store also sees what was written before to
         // other buckets of the path.
-        self.words[bucket].store(word, Ordering::Release);
+        self.table.words[bucket].store(word, Ordering::Release);
     }
 }
 
@@ -315,15 +309,14 @@ impl Subject for WordLock {
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         Ok(Self {
-            geometry: geometry(buckets)?,
-            words: zeroed(buckets)?,
+            table: Table::new(buckets)?,
             length: Length::starting_at(0),
         })
     }
 
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let location = locate(&self.geometry, key);
+        let location = self.table.locate(key);
         counted(&self.length, CAME, || self.place(location))
     }
 
@@ -333,7 +326,7 @@ impl Subject for WordLock {
             fingerprint,
             first,
             second,
-        } = locate(&self.geometry, key);
+        } = self.table.locate(key);
         let words = [self.read(first), self.read(second)];
         let change = words[0] ^ self.read(first);
         let found =
@@ -350,20 +343,20 @@ impl Subject for WordLock {
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let location = locate(&self.geometry, key);
+        let location = self.table.locate(key);
         counted(&self.length, WENT, || self.take_out(location))
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(locate(&self.geometry, key).into())
+        Some(self.table.locate(key).into())
     }
 
     fn slots(&self) -> usize {
-        self.words.len() * SLOTS_PER_BUCKET
+        self.table.slots()
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.words) + self.length.memory_bytes()
+        self.table.memory_bytes() + self.length.memory_bytes()
     }
 }
 

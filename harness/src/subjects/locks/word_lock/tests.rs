@@ -35,7 +35,7 @@ fn slots_that_are_taken_are_counted() {
 fn two_buckets(words: [u64; 2]) -> (WordLock, u64) {
     let filter = WordLock::with_buckets(2).unwrap();
     let prefers_the_first = |key: &u64| {
-        let location = locate(&filter.geometry, key);
+        let location = filter.table.locate(key);
         [location.first, location.second] == [0, 1]
     };
     let key = (0..).find(prefers_the_first).unwrap();
@@ -49,7 +49,7 @@ fn two_buckets(words: [u64; 2]) -> (WordLock, u64) {
 fn a_fingerprint_goes_into_the_emptier_bucket_when_the_first_is_more_than_half_full() {
     let chosen = |first, second| {
         let (filter, key) = two_buckets([first, second]);
-        let location = locate(&filter.geometry, &key);
+        let location = filter.table.locate(&key);
         filter.choose(location).map(|(bucket, _)| bucket)
     };
     let [none, two, three, full] = [[0; 4], [1, 0, 1, 0], [1, 1, 0, 1], [1; 4]].map(word);
@@ -67,7 +67,7 @@ fn a_fingerprint_goes_into_the_emptier_bucket_when_the_first_is_more_than_half_f
 fn a_lookup_trusts_no_locked_word_that_has_the_fingerprint() {
     let look = |first: bool, second: bool, locks: [u64; 2]| {
         let (filter, key) = two_buckets([0; 2]);
-        let location = locate(&filter.geometry, &key);
+        let location = filter.table.locate(&key);
         for (bucket, holds) in [first, second].into_iter().enumerate() {
             let fingerprint = if holds { location.fingerprint } else { 0 };
             filter.free(bucket, word([fingerprint, 0, 0, 0]) | locks[bucket]);
@@ -88,24 +88,6 @@ fn a_lookup_trusts_no_locked_word_that_has_the_fingerprint() {
     assert_eq!(look(false, false, [LOCK; 2]), Some(false));
 }
 
-#[test]
-fn keys_are_counted() {
-    let filter = WordLock::with_buckets(1_000).unwrap();
-    std::thread::scope(|scope| {
-        for start in [0, 10_000] {
-            let filter = &filter;
-            scope.spawn(move || {
-                (start..start + 1_800).for_each(|key: u64| assert!(filter.insert(&key)));
-                (start..start + 300).for_each(|key: u64| assert!(filter.remove(&key)));
-            });
-        }
-    });
-    assert_eq!(filter.keys(), 3_000);
-    let absent = (20_000_u64..).find(|key| !filter.contains(key)).unwrap();
-    assert!(!filter.remove(&absent));
-    assert_eq!(filter.keys(), 3_000);
-}
-
 #[cfg(feature = "steps")]
 mod in_the_middle {
     use std::cell::Cell;
@@ -124,9 +106,9 @@ mod in_the_middle {
     fn with_a_long_chain() -> (WordLock, u64, Chain) {
         let filter = WordLock::with_buckets(BUCKETS).unwrap();
         for key in 0_u64.. {
-            let location = locate(&filter.geometry, &key);
+            let location = filter.table.locate(&key);
             let read = |bucket| filter.read(bucket);
-            let chain = find_chain(&filter.geometry, location, read);
+            let chain = find_chain(&filter.table.geometry, location, read);
             let chain = chain.expect("a chain of three comes before the table is full");
             if chain.len() >= 3 {
                 return (filter, key, chain);
@@ -145,14 +127,14 @@ mod in_the_middle {
         let (waits, finds) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let (other, waiting, finding) = (Rc::clone(&filter), Rc::clone(&waits), Rc::clone(&finds));
         let hook = move |_| {
-            let look = |key: u64| other.look(locate(&other.geometry, &key));
+            let look = |key: u64| other.look(other.table.locate(&key));
             for found in (0..new).map(look) {
                 assert_ne!(found, Some(false));
                 waiting.set(waiting.get() + usize::from(found.is_none()));
             }
             finding.set(finding.get() + usize::from(look(new) == Some(true)));
         };
-        let location = locate(&filter.geometry, &new);
+        let location = filter.table.locate(&new);
         assert!(with_hook(hook, || filter.place(location)));
         assert!(waits.get() > 0, "there is a moment at which one must wait");
         // The steps after the path took effect, which clear the locks.
@@ -165,7 +147,7 @@ mod in_the_middle {
     /// fingerprint or without. Checks the call's answer and what is left in the bucket.
     fn waits_for(bucket: usize, with: bool, call: impl Fn(&WordLock, u64) -> bool) -> (bool, u64) {
         let (filter, key) = two_buckets([0; 2]);
-        let held = word([locate(&filter.geometry, &key).fingerprint, 0, 0, 0]);
+        let held = word([filter.table.locate(&key).fingerprint, 0, 0, 0]);
         filter.free(bucket, held | LOCK);
         let filter = Rc::new(filter);
         let other = Rc::clone(&filter);
@@ -197,7 +179,7 @@ mod in_the_middle {
         for after in [1, 0] {
             let (filter, new, chain) = with_a_long_chain();
             let filter = Arc::new(filter);
-            let location = |key: u64| locate(&filter.geometry, &key);
+            let location = |key: u64| filter.table.locate(&key);
             let held: Vec<_> = chain[1..].iter().map(|step| step.bucket).collect();
             let needs_one = |key| {
                 let Location { first, second, .. } = location(key);

@@ -1,17 +1,16 @@
 //! The published protocol (Wang et al., *Lock-free Concurrent Cuckoo Filter*, Journal of Software
 //! 36(7), 2025), on the K-CAS and the layout of the lock-free filter: a rival to measure, and a
-//! demonstration of the sequence of steps that it does not handle. It is a variant of the filter of
-//! the [`ablation`](super::ablation)s, which change its decisions one at a time.
+//! demonstration of the sequence of steps that it does not handle.
 //!
 //! - **A lookup** reads both buckets twice: A, B, A, B. A match in any read is an answer. Otherwise
 //!   it compares *relocation counters* (the timestamp bits of a bucket's word, which here only a
 //!   relocation advances, in both of its buckets). It starts again if a relocation might have
 //!   carried the key past it: if A's counter rose by 2 or more between the two reads of A, and B's
-//!   between those of B. [`lookup::TwoPhase`](super::ablation::TwoPhase) explains why that is
+//!   between those of B. [`TwoRounds`] explains why that is
 //!   correct as far as it goes.
 //! - **An insert** into a bucket with an empty slot is one compare-and-swap, and advances no
 //!   counter. Otherwise it searches for an eviction path and carries it out one hop at a time
-//!   ([`commit::HopByHop`](super::ablation::HopByHop)); then the insert starts again.
+//!   ([`HopByHop`]); then the insert starts again.
 //! - **A remove** finds its key in the same way, and clears the slot by one compare-and-swap, which
 //!   advances no counter.
 //!
@@ -39,27 +38,16 @@
 
 use kcas::WordArray;
 
-use crate::subjects::ablations::{
-    self as ablation, Ablation, BreadthFirst, HopByHop, Uncounted, Variant,
-};
+use super::{Ablation, BreadthFirst, HopByHop, TwoRounds, Variant};
 
 /// A cuckoo filter with the published protocol.
-pub type TwoPhase = Ablation<Published>;
+pub type TwoPhase = Ablation<TwoRounds, HopByHop, BreadthFirst, WordArray, false>;
 
-/// See [`TwoPhase`].
-#[derive(Debug)]
-pub struct Published;
-
-impl Variant for Published {
+impl Variant for TwoPhase {
     const NAME: &'static str = "two-phase";
     const DESCRIPTION: &'static str = "the published protocol on the same K-CAS: lookups in two rounds, chains shifted hop by hop";
     const GUARANTEES: &'static str = "not linearizable: a lookup may miss a key that is present throughout, when others insert and \
          remove keys of its class; each hop is lock-free, but two inserts may take each other's room for ever";
-    type Lookup = ablation::TwoPhase;
-    type Commit = HopByHop;
-    type Search = BreadthFirst;
-    type Words = WordArray;
-    type Length = Uncounted;
 }
 
 #[cfg(test)]
@@ -68,35 +56,31 @@ mod tests {
     use subject::Subject;
     use subject::layout::{Layout, locate};
 
-    use super::ablation::rise;
+    use super::super::lookup::rise;
     use super::*;
 
     #[test]
     fn only_relocations_advance_counters_and_those_of_both_buckets() {
         let filter = TwoPhase::with_buckets(48).unwrap();
+        let values = || -> Vec<u64> { (0..48).map(|bucket| filter.words.load(bucket)).collect() };
+        let risen = |before: &[u64]| -> u64 {
+            let pairs = before.iter().zip(values());
+            pairs.map(|(&before, after)| rise(before, after)).sum()
+        };
         let mut relocations = 0;
         for key in 0..180_u64 {
-            let before = filter.values();
-            let Location { first, second, .. } = locate(filter.geometry(), &key);
-            let room = [first, second]
-                .iter()
-                .any(|&bucket| Layout::find_empty(before[bucket]).is_some());
+            let before = values();
+            let Location { first, second, .. } = locate(&filter.geometry, &key);
+            let has_room = |&bucket: &usize| Layout::find_empty(before[bucket]).is_some();
             assert!(filter.insert(&key));
-            let risen: u64 = (before.into_iter().zip(filter.values()))
-                .map(|(before, after)| rise(before, after))
-                .sum();
-            assert_eq!(risen == 0, room, "{key}");
+            let risen = risen(&before);
+            assert_eq!(risen == 0, [first, second].iter().any(has_room), "{key}");
             assert_eq!(risen % 2, 0, "{key}");
             relocations += risen / 2;
         }
         assert!(relocations > 10, "{relocations}");
-        let before = filter.values();
+        let before = values();
         assert!((0..180_u64).all(|key| filter.remove(&key)));
-        let risen = before.into_iter().zip(filter.values());
-        assert!(
-            risen
-                .into_iter()
-                .all(|(before, after)| rise(before, after) == 0)
-        );
+        assert_eq!(risen(&before), 0);
     }
 }

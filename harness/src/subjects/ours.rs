@@ -1,0 +1,269 @@
+//! Our filter, through each of its interfaces.
+
+use std::hash::Hash;
+
+use anyhow::Result;
+use arrayvec::ArrayVec;
+use filter::{BuildError, Class, CuckooFilter, DynCuckooFilter, GrowingCuckooFilter, InsertError};
+use subject::layout::{Layout, slots};
+use subject::{Operations, Subject};
+
+/// With all that `check` can ask for.
+const UNIQUE: Operations = Operations {
+    unique: true,
+    ..Operations::ALL
+};
+
+/// [`CuckooFilter`] in its default layout: the crate `filter`, unchanged.
+#[derive(Debug)]
+pub struct LockFree(CuckooFilter);
+
+impl LockFree {
+    /// Creates a filter with room for this many keys.
+    ///
+    /// # Errors
+    ///
+    /// If no table has room for this many keys.
+    pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
+        Ok(Self(CuckooFilter::builder().capacity(keys).build()?))
+    }
+}
+
+impl Subject for LockFree {
+    const NAME: &'static str = "lock-free";
+    const DESCRIPTION: &'static str =
+        "cuckoo filter on multi-word compare-and-swap; a lookup is three loads";
+    const GUARANTEES: &'static str =
+        "linearizable; lock-free inserts and removes; lookups never write";
+    const OPERATIONS: Operations = UNIQUE;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(CuckooFilter::builder().buckets(buckets).build()?))
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key).is_ok()
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        self.0.insert_unique(key)
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.0.count(key) as u64
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.0.class(key))
+    }
+
+    fn slots(&self) -> usize {
+        self.0.capacity()
+    }
+
+    subject::delegate! { self.0: contains remove memory_bytes }
+}
+
+/// Keys per batch.
+const BATCH: usize = 32;
+
+/// [`LockFree`] with its lookups made by [`contains_batch`](filter::CuckooFilter::contains_batch).
+/// In mixes of operations, which have no batches, it is the same as [`LockFree`].
+#[derive(Debug)]
+pub struct LockFreeBatch(LockFree);
+
+impl Subject for LockFreeBatch {
+    const NAME: &'static str = "lock-free-batch";
+    const DESCRIPTION: &'static str = "lock-free, with lookups in batches of 32 keys";
+    const GUARANTEES: &'static str = "as lock-free, for each key of a batch";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        LockFree::with_buckets(buckets).map(Self)
+    }
+
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        mut keys: impl ExactSizeIterator<Item = &'k K>,
+        mut report: impl FnMut(bool),
+    ) {
+        let filter = &self.0.0;
+        let mut found = [false; BATCH];
+        while keys.len() >= BATCH {
+            let hash = |_| filter.hash(keys.next().expect("there are more"));
+            let hashes: [u64; BATCH] = std::array::from_fn(hash);
+            filter.contains_hash_batch(&hashes, &mut found);
+            found.iter().for_each(|&found| report(found));
+        }
+        let rest: ArrayVec<u64, BATCH> = keys.map(|key| filter.hash(key)).collect();
+        let found = &mut found[..rest.len()];
+        filter.contains_hash_batch(&rest, found);
+        found.iter().for_each(|&found| report(found));
+    }
+
+    subject::delegate! { self.0: insert contains remove class slots memory_bytes }
+}
+
+/// [`LockFree`] with each lookup and each count answered by a snapshot of the filter that is made
+/// for it ([`try_clone`](CuckooFilter::try_clone)): not to be fast, but so that `harness check` looks
+/// for answers of snapshots that no order of the calls explains.
+#[derive(Debug)]
+pub struct LockFreeCopies(LockFree);
+
+impl LockFreeCopies {
+    fn copy(&self) -> CuckooFilter {
+        let copy = self.0.0.try_clone();
+        copy.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Subject for LockFreeCopies {
+    const NAME: &'static str = "lock-free-copies";
+    const DESCRIPTION: &'static str =
+        "lock-free, with each lookup answered by a copy of the filter: for checks, not for speed";
+    const GUARANTEES: &'static str = "as lock-free, for each key; copies are lock-free";
+    const OPERATIONS: Operations = UNIQUE;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        LockFree::with_buckets(buckets).map(Self)
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.copy().contains(key)
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        self.0.insert_unique(key)
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.copy().count(key) as u64
+    }
+
+    subject::delegate! { self.0: insert remove class slots memory_bytes }
+}
+
+/// [`DynCuckooFilter`] for the false positive rate of the layout that all subjects share, and so in
+/// that layout: what the choice at run time costs.
+#[derive(Debug)]
+pub struct LockFreeFitted(DynCuckooFilter);
+
+impl Subject for LockFreeFitted {
+    const NAME: &'static str = "lock-free-fitted";
+    const DESCRIPTION: &'static str = "lock-free, with its layout chosen at run time";
+    const GUARANTEES: &'static str = "as lock-free";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let builder = CuckooFilter::builder().buckets(buckets);
+        let builder = builder.false_positive_rate(Layout::FALSE_POSITIVE_RATE);
+        Ok(Self(builder.build()?))
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key).is_ok()
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.0.class(key))
+    }
+
+    fn slots(&self) -> usize {
+        self.0.capacity()
+    }
+
+    subject::delegate! { self.0: contains remove memory_bytes }
+}
+
+/// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets asked for.
+#[derive(Debug)]
+pub struct Growing {
+    filter: GrowingCuckooFilter,
+    slots: usize,
+}
+
+impl Growing {
+    /// Creates a filter whose first table has room for this many keys, and which reports `slots`
+    /// slots.
+    ///
+    /// # Errors
+    ///
+    /// If no table has room for this many keys.
+    pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
+        let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
+        Ok(Self { filter, slots })
+    }
+
+    pub(crate) fn filter(&self) -> &GrowingCuckooFilter {
+        &self.filter
+    }
+}
+
+impl Subject for Growing {
+    const NAME: &'static str = "growing";
+    const DESCRIPTION: &'static str =
+        "the lock-free filter that grows, from a hundredth of the size; each call pins an epoch";
+    const GUARANTEES: &'static str = "linearizable; lock-free, also while it grows";
+    const OPERATIONS: Operations = UNIQUE;
+    const GROWS: bool = true;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let slots = slots(buckets)?;
+        let builder = GrowingCuckooFilter::builder().buckets((buckets / 100).max(2));
+        let filter = builder.build()?;
+        Ok(Self { filter, slots })
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.filter.insert(key).is_ok()
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        (self.filter.insert_unique(key)).map_err(|_| InsertError::Full)
+    }
+
+    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.filter.count(key) as u64
+    }
+
+    /// Returns the class in the first generation: later ones only distinguish more keys.
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.filter.class(key))
+    }
+
+    /// Returns as many as were asked for: the filter has fewer at first, and more in the end.
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    subject::delegate! { self.filter: contains remove memory_bytes }
+}
+
+/// [`Growing`], with many lookups in a row made by a [`Reader`](filter::growing::Reader).
+#[derive(Debug)]
+pub struct GrowingReader(Growing);
+
+impl Subject for GrowingReader {
+    const NAME: &'static str = "growing-reader";
+    const DESCRIPTION: &'static str = "growing, with many lookups in a row by one reader";
+    const GUARANTEES: &'static str = Growing::GUARANTEES;
+    const GROWS: bool = true;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Growing::with_buckets(buckets).map(Self)
+    }
+
+    #[inline]
+    fn look_up<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl ExactSizeIterator<Item = &'k K>,
+        mut report: impl FnMut(bool),
+    ) {
+        let reader = self.0.filter.reader();
+        keys.for_each(|key| report(reader.contains(key)));
+    }
+
+    subject::delegate! { self.0: insert contains remove slots memory_bytes }
+}

@@ -1,0 +1,230 @@
+//! One body of tests for all subjects of the registry: what is inserted is found, and comes out
+//! again, in one thread and in several.
+
+use std::ops::Range;
+use std::sync::Barrier;
+use std::thread;
+
+use filter::hashing::MAX_BUCKETS;
+use filter::internals::specification::Event;
+use subject::SLOTS_PER_BUCKET;
+use subject::calls::Operation::{self, Contains, Insert, Remove};
+
+use super::registry::{Registry, SubjectInfo};
+use super::*;
+use crate::workload::keys::Keys;
+use crate::workload::phase::Measured;
+
+/// Enough that eviction paths are long at [`LOAD`], few enough that threads collide.
+const BUCKETS: usize = 500;
+const LOAD: f64 = 0.92;
+const THREADS: u64 = 4;
+
+/// A subject under test.
+struct Tested {
+    info: SubjectInfo,
+    /// Keys that surely have room.
+    keys: u64,
+    /// How often threads fill and empty their part of a table.
+    laps: u64,
+    /// Whether several threads never miss a key.
+    shared: bool,
+    /// Whether a refused insert leaves all others as they are.
+    refuses: bool,
+}
+
+impl Tested {
+    /// Returns all that hold keys and find them.
+    fn all() -> Vec<Self> {
+        let registry = Registry::standard();
+        let tested = |info: &SubjectInfo| {
+            let name = info.name;
+            // One key per bucket: there is room for half of the keys.
+            let halved = [SmartCuckooMutex::NAME, PlainCuckooMutex::NAME].contains(&name);
+            let laps = match name {
+                LockFreeCopies::NAME => 2,
+                ExactSet::NAME | CountMinSet::NAME => 10,
+                _ => 50,
+            };
+            Self {
+                info: *info,
+                keys: (LOAD * (BUCKETS * SLOTS_PER_BUCKET) as f64) as u64 * 2
+                    / if halved { 5 } else { 2 },
+                laps,
+                shared: ![AblationOneRound::NAME, AtomicCuckooFilter::NAME].contains(&name),
+                refuses: name != CuckoofilterMutex::NAME,
+            }
+        };
+        let finds = |info: &&SubjectInfo| info.holds_keys && info.operations.lookup;
+        registry
+            .entries()
+            .iter()
+            .filter(finds)
+            .map(tested)
+            .collect()
+    }
+
+    fn empty(&self) -> Box<dyn Measured> {
+        self.info.build(BUCKETS).unwrap()
+    }
+
+    fn removes(&self) -> bool {
+        self.info.operations.remove
+    }
+
+    /// Makes a call for each of these keys, all of which must answer this.
+    fn each(&self, table: &dyn Measured, operation: Operation, keys: Range<u64>, expected: bool) {
+        for key in keys {
+            let answer = does(table, operation, key);
+            assert_eq!(answer, expected, "{}: {operation:?} {key}", self.info.name);
+        }
+    }
+
+    /// Inserts keys, half of them twice over, finds them, and leaves nothing.
+    fn lap(&self, table: &dyn Measured, keys: Range<u64>) {
+        let half = keys.start..keys.start.midpoint(keys.end);
+        let all = |operation| self.each(table, operation, keys.clone(), true);
+        all(Insert);
+        all(Contains);
+        if self.removes() {
+            self.each(table, Remove, half.clone(), true);
+            self.each(table, Contains, half.end..keys.end, true);
+            self.each(table, Insert, half, true);
+            all(Contains);
+            all(Remove);
+        }
+    }
+
+    fn is_empty(&self, table: &dyn Measured) {
+        if self.removes() {
+            self.each(table, Contains, 0..self.keys, false);
+            self.each(table, Remove, 0..self.keys, false);
+        }
+    }
+}
+
+fn does(table: &dyn Measured, operation: Operation, key: u64) -> bool {
+    match table.call(operation, key) {
+        Event::Insert(done) => done.is_ok(),
+        Event::Contains(answer) | Event::Remove(answer) => answer,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn keys_go_in_are_found_and_come_out_again() {
+    for tested in Tested::all() {
+        let table = tested.empty();
+        for _ in 0..if tested.removes() { 3 } else { 1 } {
+            tested.lap(&*table, 0..tested.keys);
+            tested.is_empty(&*table);
+        }
+    }
+}
+
+#[test]
+fn many_lookups_at_once_answer_as_single_ones() {
+    for tested in Tested::all() {
+        let table = tested.empty();
+        tested.each(&*table, Insert, 0..tested.keys / 2, true);
+        let keys = Keys::Numbers((0..tested.keys).collect());
+        for end in [1, 31, 32, 100, tested.keys as usize] {
+            let singly = (0..end as u64).filter(|&key| does(&*table, Contains, key));
+            let found = table.count_found(&keys, 0..end);
+            assert_eq!(found, singly.count(), "{}: {end}", tested.info.name);
+        }
+    }
+}
+
+#[test]
+fn a_key_inserted_twice_is_there_until_it_is_removed_twice() {
+    for tested in Tested::all().iter().filter(|tested| tested.removes()) {
+        let table = tested.empty();
+        let answers = [Insert, Insert, Remove, Contains, Remove, Contains, Remove]
+            .map(|operation| does(&*table, operation, 7));
+        let expected = [true, true, true, true, true, false, false];
+        assert_eq!(answers, expected, "{}", tested.info.name);
+    }
+}
+
+/// A full filter refuses keys and keeps all that it accepted, if it is not one that loses another.
+#[test]
+fn a_refused_key_costs_no_other() {
+    for tested in Tested::all() {
+        let (name, table) = (tested.info.name, tested.empty());
+        let (mut accepted, mut refused) = (Vec::new(), 0);
+        for key in 0..table.slots() as u64 * 2 {
+            match does(&*table, Insert, key) {
+                true => accepted.push(key),
+                false => refused += 1,
+            }
+            if refused == 10 {
+                break;
+            }
+        }
+        let lost = |&&key: &&u64| !does(&*table, Contains, key);
+        let lost = accepted.iter().filter(lost).count();
+        assert_eq!(lost == 0, tested.refuses, "{name} loses {lost}");
+        if tested.removes() && tested.refuses {
+            let removed = |&key: &u64| does(&*table, Remove, key);
+            assert!(accepted.iter().all(removed), "{name}");
+            tested.is_empty(&*table);
+            tested.lap(&*table, 0..tested.keys);
+        }
+    }
+}
+
+/// No thread ever misses a key of its own while the eviction paths of all of them move it around.
+#[test]
+fn threads_never_miss_their_keys() {
+    for tested in Tested::all().into_iter().filter(|tested| tested.shared) {
+        let table = tested.empty();
+        let (tested, table) = (&tested, &*table);
+        let barrier = Barrier::new(THREADS as usize);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (barrier, share) = (&barrier, tested.keys / THREADS);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for _ in 0..if tested.removes() { tested.laps } else { 1 } {
+                        tested.lap(table, thread * share..(thread + 1) * share);
+                    }
+                });
+            }
+        });
+        tested.is_empty(table);
+    }
+}
+
+#[test]
+fn an_impossible_number_of_buckets_is_an_error() {
+    for entry in Registry::standard().entries() {
+        for buckets in [0, MAX_BUCKETS + 1] {
+            assert!(entry.build(buckets).is_err(), "{}: {buckets}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn the_bounds_are_those_that_hold_no_keys_but_for_words() {
+    let registry = Registry::standard();
+    let without_keys = (registry.entries().iter().filter(|entry| !entry.holds_keys))
+        .map(|entry| entry.name)
+        .filter(|name| !words::NAMES.contains(name));
+    assert!(without_keys.eq(BOUNDS));
+}
+
+#[test]
+fn all_have_the_table_they_are_asked_for() {
+    let registry = Registry::standard();
+    let others = registry.entries().iter().filter(|entry| {
+        let slots = entry.build(BUCKETS).unwrap().slots();
+        slots != BUCKETS * SLOTS_PER_BUCKET
+    });
+    // Their sizes go by powers of two or by blocks.
+    let others: Vec<&str> = (others.map(|entry| entry.name))
+        .filter(|name| !words::NAMES.contains(name))
+        .collect();
+    let by_powers = [AtomicCuckooFilter::NAME, CuckoofilterMutex::NAME];
+    assert_eq!(others, [&[VectorQuotient::NAME], &by_powers[..]].concat());
+}
