@@ -12,7 +12,7 @@ use crate::results::rows::{Record, columns};
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and
     /// frozen, in one round.
-    Row in rounds of subject:
+    Row:
     /// Name of the experiment the row belongs to.
     experiment: String,
     /// Name of the structure that was measured.

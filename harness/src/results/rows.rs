@@ -10,10 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Declares `Row` and `COLUMNS` from one list, so that the description written beside every CSV
-/// file is the documentation of the fields. `Row in rounds of COLUMN` are [`InRounds`], and name
-/// what was measured in that column.
-///
-/// [`InRounds`]: crate::results::series::InRounds
+/// file is the documentation of the fields.
 macro_rules! columns {
     ($(#[doc = $what:literal])+ Row:
      $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
@@ -26,23 +23,6 @@ macro_rules! columns {
 
         /// Name and meaning of every column, in the order of the file.
         pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
-    };
-    ($(#[doc = $what:literal])+ Row in rounds of $subject:ident: $($columns:tt)+) => {
-        $crate::results::rows::columns! {
-            $(#[doc = $what])+
-            Row:
-            $($columns)+
-        }
-
-        impl $crate::results::series::InRounds for Row {
-            fn subject(&self) -> &str {
-                &self.$subject
-            }
-
-            fn round(&self) -> usize {
-                self.round
-            }
-        }
     };
 }
 pub(crate) use columns;

@@ -4,16 +4,8 @@
 //! each other, so a ratio taken within a round is disturbed far less than a ratio of two medians;
 //! the median of those ratios is what is reported.
 
+use crate::results::statistics::InRounds;
 use crate::results::summary::Summary;
-
-/// Rows of subjects that take turns in rounds.
-pub trait InRounds {
-    /// Returns the name of what was measured.
-    fn subject(&self) -> &str;
-
-    /// Returns the round, from 1.
-    fn round(&self) -> usize;
-}
 
 /// Values of one subject at one place, each with its round.
 #[derive(Clone, Debug, Default, PartialEq)]

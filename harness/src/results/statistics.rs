@@ -1,5 +1,8 @@
-//! Statistics of the rows of an experiment: medians, spreads, and ratios that are paired within
-//! rounds.
+//! Statistics of rows: medians, spreads, and ratios that are paired within rounds. One mechanism for
+//! the rows of all studies.
+//!
+//! Rows name their subject, their round, a *case*, which is all that is held fixed when subjects are
+//! compared (one panel of a figure), and a *place* on the axis of that panel.
 
 use crate::results::record::Row;
 use crate::results::series::Series;
@@ -8,8 +11,218 @@ use crate::results::verdict::Comparison;
 use crate::subjects::{BOUNDS, words};
 use crate::wording::counted;
 
-/// A quantity that may differ between measurements of the same subject and workload. One of them is
-/// the horizontal axis of a figure, and the others are constant within a panel.
+/// Rows of subjects that take turns in rounds.
+pub trait InRounds {
+    /// Which quantity is the horizontal axis; `()` if it is always the same one.
+    type Axis: Copy;
+
+    /// What is held fixed when subjects are compared.
+    type Case: Clone + PartialEq;
+
+    /// Returns the name of what was measured.
+    fn subject(&self) -> &str;
+
+    /// Returns the round, from 1.
+    fn round(&self) -> usize;
+
+    /// Returns what is held fixed.
+    fn case(&self, axis: Self::Axis) -> Self::Case;
+
+    /// Returns whether the row is of this case.
+    fn is_of(&self, case: &Self::Case, axis: Self::Axis) -> bool {
+        self.case(axis) == *case
+    }
+
+    /// Returns the place on the axis.
+    fn place(&self, axis: Self::Axis) -> f64;
+
+    /// Returns the throughput, in million operations per second; `None` if no ratio can be taken of it.
+    fn throughput(&self) -> Option<f64>;
+
+    /// Returns whether there were more threads than cores.
+    fn oversubscribed(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it is certain beforehand how these subjects compare.
+    fn is_foregone(_case: &Self::Case, _subjects: [&str; 2]) -> bool {
+        false
+    }
+}
+
+/// A measured quantity of rows of this type: a function of a row, `None` where it was not measured.
+pub trait Value<R> {
+    /// Returns it.
+    fn of(&self, row: &R) -> Option<f64>;
+}
+
+impl<R, F: Fn(&R) -> Option<f64>> Value<R> for F {
+    fn of(&self, row: &R) -> Option<f64> {
+        self(row)
+    }
+}
+
+/// The rows of one experiment, with the queries that figures and tables need.
+#[derive(Debug)]
+pub struct Results<'a, R: InRounds = Row> {
+    rows: &'a [R],
+    axis: R::Axis,
+}
+
+impl<R: InRounds> Clone for Results<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: InRounds> Copy for Results<'_, R> {}
+
+impl<'a, R: InRounds> Results<'a, R> {
+    /// Puts these rows along an axis.
+    pub fn along(axis: R::Axis, rows: &'a [R]) -> Self {
+        Self { rows, axis }
+    }
+
+    /// Returns what differs between the points of a case.
+    pub fn axis(&self) -> R::Axis {
+        self.axis
+    }
+
+    /// Returns all rows.
+    pub fn all(&self) -> &'a [R] {
+        self.rows
+    }
+
+    /// Returns all cases, in the order in which they first appear.
+    pub fn cases(&self) -> Vec<R::Case> {
+        distinct(self.rows.iter().map(|row| row.case(self.axis)))
+    }
+
+    /// Returns all subjects, in the order of round 1 as far as it goes.
+    pub fn subjects(&self) -> Vec<&'a str> {
+        distinct(self.rows.iter().map(R::subject))
+    }
+
+    /// Returns the last round, complete or not; 0 if there is none.
+    pub fn last_round(&self) -> usize {
+        self.rows.iter().map(R::round).max().unwrap_or_default()
+    }
+
+    /// Returns the places on the axis at which a case was measured, ascending.
+    pub fn places(&self, case: &R::Case) -> Vec<f64> {
+        let rows = self.rows.iter().filter(|row| row.is_of(case, self.axis));
+        let mut places = distinct(rows.map(|row| row.place(self.axis)));
+        places.sort_unstable_by(f64::total_cmp);
+        places
+    }
+
+    /// Returns whether more threads ran there than the machine has cores.
+    pub fn oversubscribed(&self, case: &R::Case, place: f64) -> bool {
+        let there = |row: &&R| row.is_of(case, self.axis) && row.place(self.axis) == place;
+        self.rows.iter().filter(there).any(R::oversubscribed)
+    }
+
+    /// Returns all rows of a subject under a case, at any place on the axis.
+    pub fn rows(&self, case: &R::Case, subject: &str) -> impl Iterator<Item = &'a R> {
+        let axis = self.axis;
+        let of = move |row: &&R| row.is_of(case, axis) && row.subject() == subject;
+        self.rows.iter().filter(of)
+    }
+
+    /// Returns all rows of a subject at one place on the axis, one per round.
+    pub fn rounds(&self, case: &R::Case, place: f64, subject: &str) -> impl Iterator<Item = &'a R> {
+        let axis = self.axis;
+        let of = move |row: &&R| row.place(axis) == place;
+        self.rows(case, subject).filter(of)
+    }
+
+    /// Returns a quantity of a subject, round by round, where it was measured.
+    pub fn series(
+        &self,
+        case: &R::Case,
+        place: f64,
+        subject: &str,
+        quantity: impl Value<R>,
+    ) -> Series {
+        let rounds = self.rounds(case, place, subject);
+        let value = |row: &R| Some((row.round(), quantity.of(row)?));
+        rounds.filter_map(value).collect()
+    }
+
+    /// Summarises a quantity over the rounds; `None` if nothing was measured.
+    pub fn summary(
+        &self,
+        case: &R::Case,
+        place: f64,
+        subject: &str,
+        quantity: impl Value<R>,
+    ) -> Option<Summary> {
+        self.series(case, place, subject, quantity).summary()
+    }
+
+    /// Summarises a quantity at each place where it was measured: the points of a line.
+    pub fn points(
+        &self,
+        case: &R::Case,
+        subject: &str,
+        quantity: impl Value<R> + Copy,
+    ) -> Vec<(f64, Summary)> {
+        let point = |place| Some((place, self.summary(case, place, subject, quantity)?));
+        self.places(case).into_iter().filter_map(point).collect()
+    }
+
+    /// Returns the throughputs of a subject, round by round, where ratios can be taken of them.
+    pub fn throughputs(&self, case: &R::Case, place: f64, subject: &str) -> Series {
+        self.series(case, place, subject, R::throughput)
+    }
+
+    /// Summarises the throughput of subject `a` over that of subject `b`, taken within each round
+    /// that has both.
+    pub fn ratio(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Summary> {
+        self.ratio_across(case, (place, a), (place, b))
+    }
+
+    /// The same of subjects at two places, or of one subject at two places.
+    pub fn ratio_across(&self, case: &R::Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
+        let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
+        a.over(&b).summary()
+    }
+
+    /// Compares the same throughputs, and says which claim the ratio allows.
+    pub fn comparison(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
+        self.comparison_across(case, (place, a), (place, b))
+    }
+
+    /// The same of subjects at two places, or of one subject at two places.
+    pub fn comparison_across(
+        &self,
+        case: &R::Case,
+        a: (f64, &str),
+        b: (f64, &str),
+    ) -> Option<Comparison> {
+        self.comparison_of(case, a, b, R::throughput)
+    }
+
+    /// Compares any quantity.
+    pub fn comparison_of(
+        &self,
+        case: &R::Case,
+        a: (f64, &str),
+        b: (f64, &str),
+        quantity: impl Value<R> + Copy,
+    ) -> Option<Comparison> {
+        let series = |(place, subject): (f64, &str)| self.series(case, place, subject, quantity);
+        let comparison = Comparison::between(&series(a), &series(b))?;
+        Some(if R::is_foregone(case, [a.1, b.1]) {
+            comparison.foregone()
+        } else {
+            comparison
+        })
+    }
+}
+
+/// A quantity that may differ between measurements of the same subject and workload of a sweep. One of
+/// them is the horizontal axis of a figure, and the others are constant within a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// The keys that fill a table to its load factor, and so its size.
@@ -61,7 +274,7 @@ impl Axis {
     }
 }
 
-/// A measured quantity.
+/// A measured quantity of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Million operations per second.
@@ -72,27 +285,21 @@ pub enum Quantity {
     P99,
     /// Latency in ns that 999 of 1,000 operations stayed within.
     P999,
-    /// Longest latency in ns.
-    Longest,
 }
 
-impl Quantity {
-    /// The quantities of latency.
-    pub const LATENCIES: [Self; 4] = [Self::P50, Self::P99, Self::P999, Self::Longest];
-
-    /// Returns this quantity of a row.
-    pub fn of(self, row: &Row) -> f64 {
+impl Value<Row> for Quantity {
+    fn of(&self, row: &Row) -> Option<f64> {
+        let latency = |ns: u64| (row.max_ns > 0).then_some(ns as f64);
         match self {
-            Self::Throughput => row.mops,
-            Self::P50 => row.p50_ns as f64,
-            Self::P99 => row.p99_ns as f64,
-            Self::P999 => row.p999_ns as f64,
-            Self::Longest => row.max_ns as f64,
+            Self::Throughput => Some(row.mops),
+            Self::P50 => latency(row.p50_ns),
+            Self::P99 => latency(row.p99_ns),
+            Self::P999 => latency(row.p999_ns),
         }
     }
 }
 
-/// What is held fixed when subjects are compared, apart from the axis: one panel of the figure.
+/// What is held fixed when subjects of a sweep are compared, apart from the axis: one panel of the figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Label of the workload.
@@ -132,11 +339,50 @@ impl Case {
     }
 }
 
-/// The rows of one experiment, with the queries that figures and tables need.
-#[derive(Clone, Copy, Debug)]
-pub struct Results<'a> {
-    rows: &'a [Row],
-    axis: Axis,
+impl InRounds for Row {
+    type Axis = Axis;
+    type Case = Case;
+
+    fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn case(&self, axis: Axis) -> Case {
+        let others = Axis::ALL.into_iter().filter(|&other| other != axis);
+        Case {
+            workload: self.workload.clone(),
+            simulated: self.simulated.clone(),
+            fixed: others.map(|axis| (axis, axis.place(self))).collect(),
+        }
+    }
+
+    fn is_of(&self, case: &Case, _: Axis) -> bool {
+        let stands = |&(axis, value): &(Axis, f64)| axis.place(self) == value;
+        (&self.workload, &self.simulated) == (&case.workload, &case.simulated)
+            && case.fixed.iter().all(stands)
+    }
+
+    fn place(&self, axis: Axis) -> f64 {
+        axis.place(self)
+    }
+
+    /// Rounds in which a subject [stood still](Row::stood_still) are left out.
+    fn throughput(&self) -> Option<f64> {
+        (!self.stood_still()).then_some(self.mops)
+    }
+
+    fn oversubscribed(&self) -> bool {
+        self.oversubscribed
+    }
+
+    /// Bounds are faster by nature, and simulations do not vary.
+    fn is_foregone(case: &Case, subjects: [&str; 2]) -> bool {
+        subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
+    }
 }
 
 impl<'a> Results<'a> {
@@ -152,62 +398,12 @@ impl<'a> Results<'a> {
             })
         };
         let axis = Axis::ALL.into_iter().find(differs);
-        let axis = axis.unwrap_or(Axis::Threads);
-        Self { rows, axis }
-    }
-
-    /// Uses this axis, whatever differs.
-    pub fn along(axis: Axis, rows: &'a [Row]) -> Self {
-        Self { rows, axis }
-    }
-
-    /// Returns what differs between the points of a case.
-    pub fn axis(&self) -> Axis {
-        self.axis
+        Self::along(axis.unwrap_or(Axis::Threads), rows)
     }
 
     /// Returns whether operations were timed one by one.
     pub fn timed(&self) -> bool {
         self.rows.iter().any(|row| row.max_ns > 0)
-    }
-
-    /// Returns all cases, in the order in which they first appear.
-    pub fn cases(&self) -> Vec<Case> {
-        distinct(self.rows.iter().map(|row| self.case(row)))
-    }
-
-    fn case(&self, row: &Row) -> Case {
-        let others = Axis::ALL.into_iter().filter(|&axis| axis != self.axis);
-        Case {
-            workload: row.workload.clone(),
-            simulated: row.simulated.clone(),
-            fixed: others.map(|axis| (axis, axis.place(row))).collect(),
-        }
-    }
-
-    fn holds(&self, case: &Case, row: &Row) -> bool {
-        let stands = |&(axis, value): &(Axis, f64)| axis.place(row) == value;
-        (&row.workload, &row.simulated) == (&case.workload, &case.simulated)
-            && case.fixed.iter().all(stands)
-    }
-
-    /// Returns all subjects, in the order of round 1 as far as it goes.
-    pub fn subjects(&self) -> Vec<&'a str> {
-        distinct(self.rows.iter().map(|row| row.subject.as_str()))
-    }
-
-    /// Returns the places on the axis at which a case was measured, ascending.
-    pub fn places(&self, case: &Case) -> Vec<f64> {
-        let rows = self.rows.iter().filter(|row| self.holds(case, row));
-        let mut places = distinct(rows.map(|row| self.axis.place(row)));
-        places.sort_unstable_by(f64::total_cmp);
-        places
-    }
-
-    /// Returns whether more threads ran there than the machine has cores.
-    pub fn oversubscribed(&self, case: &Case, place: f64) -> bool {
-        let there = |row: &&Row| self.holds(case, row) && self.axis.place(row) == place;
-        self.rows.iter().filter(there).any(|row| row.oversubscribed)
     }
 
     /// Returns the least number of threads of a case, and the greatest without more threads than
@@ -225,26 +421,6 @@ impl<'a> Results<'a> {
         self.summary(case, place, subject, Quantity::Throughput)
     }
 
-    /// Summarises a quantity over the rounds; `None` if nothing was measured.
-    pub fn summary(
-        &self,
-        case: &Case,
-        place: f64,
-        subject: &str,
-        quantity: Quantity,
-    ) -> Option<Summary> {
-        let rounds = self.rounds(case, place, subject);
-        let has = |row: &Row| quantity == Quantity::Throughput || row.max_ns > 0;
-        Series::of(rounds, |row| has(row).then(|| quantity.of(row))).summary()
-    }
-
-    /// Returns the throughputs of a subject, round by round, but for rounds in which it [stood
-    /// still](Row::stood_still): no ratio is taken of these.
-    pub fn throughputs(&self, case: &Case, place: f64, subject: &str) -> Series {
-        let rounds = self.rounds(case, place, subject);
-        Series::of(rounds, |row| (!row.stood_still()).then_some(row.mops))
-    }
-
     /// Says how many measurements are left out of ratios, if any.
     pub fn left_out(&self) -> Option<String> {
         let count = self.rows.iter().filter(|row| row.stood_still()).count();
@@ -254,62 +430,10 @@ impl<'a> Results<'a> {
         })
     }
 
-    /// Summarises the throughput of subject `a` over that of subject `b`, taken within each round
-    /// that has both.
-    pub fn ratio(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Summary> {
-        self.ratio_across(case, (place, a), (place, b))
-    }
-
-    /// Compares the same throughputs, and says which claim the ratio allows.
-    pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
-        self.comparison_across(case, (place, a), (place, b))
-    }
-
-    /// The same of subjects at two places, or of one subject at two places.
-    pub fn comparison_across(
-        &self,
-        case: &Case,
-        a: (f64, &str),
-        b: (f64, &str),
-    ) -> Option<Comparison> {
-        let foregone = [a, b].iter().any(|of| BOUNDS.contains(&of.1)) || !case.simulated.is_empty();
-        let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
-        let comparison = Comparison::between(&a, &b)?;
-        Some(if foregone {
-            comparison.foregone()
-        } else {
-            comparison
-        })
-    }
-
-    /// Summarises the throughput of one subject at one place over that of another subject, or the
-    /// same one, at another place, taken within each round that has both.
-    pub fn ratio_across(&self, case: &Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
-        let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
-        a.over(&b).summary()
-    }
-
-    /// Returns all rows.
-    pub fn all(&self) -> &'a [Row] {
-        self.rows
-    }
-
     /// True if all rows are of subjects that add to words and hold no keys.
     pub fn are_of_words(&self) -> bool {
         let is_of_words = |row: &Row| words::NAMES.contains(&&*row.subject);
         self.rows.iter().all(is_of_words)
-    }
-
-    /// Returns all rows of a subject under a case, at any place on the axis.
-    pub fn rows(&self, case: &Case, subject: &str) -> impl Iterator<Item = &'a Row> {
-        let of = move |row: &&Row| self.holds(case, row) && row.subject == subject;
-        self.rows.iter().filter(of)
-    }
-
-    /// Returns all rows of a subject at one place on the axis, one per round.
-    pub fn rounds(&self, case: &Case, place: f64, subject: &str) -> impl Iterator<Item = &'a Row> {
-        let of = move |row: &&Row| self.axis.place(row) == place;
-        self.rows(case, subject).filter(of)
     }
 }
 

@@ -3,8 +3,9 @@
 //! and [`ending`] is how a command ends.
 
 mod bench;
+pub(crate) mod crew;
 pub mod ending;
-pub(crate) mod gate;
+mod gate;
 pub mod order;
 pub mod plan;
 pub mod resume;

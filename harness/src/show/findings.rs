@@ -41,6 +41,7 @@ impl Finding {
 }
 
 /// The words for a ratio.
+#[derive(Clone, Copy)]
 pub(crate) struct Words {
     /// Whether more is better.
     pub(crate) is_good: bool,

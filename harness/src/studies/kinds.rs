@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::KINDS;
 use super::study::Shown;
@@ -79,6 +79,7 @@ impl<R: Shown> Rows for Vec<R> {
     }
 
     fn figure(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        ensure!(!self.is_empty(), "there are no rows to draw");
         R::figure(self, sidecar)
     }
 

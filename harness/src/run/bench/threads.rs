@@ -1,17 +1,18 @@
 //! Runs a workload on all threads at once, and adds up what they did.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use filter::FixedState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::{Bench, Table, WARM_UP, complaint};
-use crate::run::gate::{Arrival, Gate};
+use crate::run::crew::{Crew, Member};
+use crate::run::gate::Arrival;
 use crate::run::plan::Measurement;
 use crate::run::stall::{self, Observed, Site};
 use crate::workload::arrivals::Arrivals;
@@ -61,42 +62,29 @@ impl Bench<'_> {
     ) -> Result<(Outcome, u64)> {
         let observed = (self.experiment.freezes()).then(|| Observed::new(measurement.threads));
         let observed = observed.as_ref();
-        let gate = Gate::new(measurement.threads + usize::from(observed.is_some()));
         let pools = &pools(measurement.threads);
-        let over = &AtomicBool::new(false);
-        let (results, seen) = thread::scope(|scope| {
-            let idle = measurement.threads..self.cores.count();
-            for core in idle.filter(|_| self.experiment.busy) {
-                scope.spawn(move || self.keep_busy(core, over));
-            }
-            let threads: Vec<_> = (0..measurement.threads)
-                .map(|thread| {
-                    let arrival = Arrival(&gate);
-                    scope.spawn(move || {
-                        self.run_thread(thread, (table, pools), measurement, arrival, observed)
-                    })
-                })
-                .collect();
-            let seen = observed.map(|observed| {
-                let seen = self.observe(scope, table, measurement, Arrival(&gate), observed);
-                observed.end();
-                seen
-            });
-            let results: Vec<_> = threads
-                .into_iter()
-                .map(thread::ScopedJoinHandle::join)
-                .collect();
-            over.store(true, Ordering::Relaxed);
-            (results, seen)
-        });
-        let seen = (seen.transpose()).with_context(|| complaint(measurement))?;
+        let crew = Crew::new(self.cores, measurement.threads);
+        let work = |member: Member| self.run_thread(member, (table, pools), measurement, observed);
+        let (results, seen) = crew
+            .run(&work, |scope, arrival| {
+                let idle = measurement.threads..self.cores.count();
+                for core in idle.filter(|_| self.experiment.busy) {
+                    let crew = &crew;
+                    scope.spawn(move || self.keep_busy(core, crew));
+                }
+                let seen = observed.map(|observed| {
+                    let seen = self.observe(scope, table, measurement, arrival, observed);
+                    observed.end();
+                    seen
+                });
+                seen.transpose()
+            })
+            .and_then(|(results, seen)| Ok((results, seen?)))
+            .with_context(|| complaint(measurement))?;
 
         let mut together: Option<Outcome> = None;
         let mut refused = table.refused;
-        for result in results {
-            let (outcome, refused_by_thread) = result
-                .map_err(|_| anyhow!("a thread panicked"))
-                .with_context(|| complaint(measurement))?;
+        for (outcome, refused_by_thread) in results {
             refused += refused_by_thread;
             match &mut together {
                 None => together = Some(outcome),
@@ -116,10 +104,9 @@ impl Bench<'_> {
 
     /// Keeps a core busy until the others are done. It executes no pause instruction, for which a
     /// hypervisor might give the core to someone else.
-    fn keep_busy(&self, core: usize, over: &AtomicBool) {
+    fn keep_busy(&self, core: usize, crew: &Crew) {
         self.cores.pin(core);
-        // Relaxed, as where it is set: nothing is published with it.
-        while !over.load(Ordering::Relaxed) {}
+        while !crew.is_over() {}
     }
 
     /// Freezes threads once all others are ready, lets the others run, and counts what they did in
@@ -160,13 +147,16 @@ impl Bench<'_> {
 
     fn run_thread(
         &self,
-        thread: usize,
+        member: Member,
         (table, pools): (&Table, &Pools),
         measurement: &Measurement,
-        arrival: Arrival,
         observed: Option<&Observed>,
     ) -> (Outcome, u64) {
-        let pinned = self.cores.pin(thread);
+        let Member {
+            thread,
+            pinned,
+            arrival,
+        } = member;
         let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 

@@ -21,12 +21,9 @@
 //! delete walks the whole subgraph: on average 3 buckets at load 0.2, 10 at 0.4 and 22 at 0.45, but
 //! 130,000 at 0.9, which makes a mix with 5 % updates useless beyond load 0.5.
 
-mod figure;
-mod findings;
 mod mix;
-mod results;
 mod run;
-mod sheet;
+mod shown;
 
 use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
@@ -34,19 +31,14 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 pub use mix::Mix;
-pub use results::CuckooHashingRows;
 
 use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::verdict::Judge;
-use crate::show::chart::Figure;
-use crate::show::findings::Story;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::studies::study::{About, Progress, Shown, Study, within};
+use crate::results::statistics::InRounds;
+use crate::studies::study::{About, Progress, Study, within};
 use crate::subjects::registry::Registry;
 
 use run::{CuckooHashingRun, Part};
@@ -93,7 +85,7 @@ pub struct CuckooHashing {
 columns! {
     /// One measurement: one table under one mix, from the load before (at first from an empty
     /// table) to this one, in one round.
-    Row in rounds of table:
+    Row:
     /// Name of the table that was measured.
     table: String,
     /// Percentages of inserts, lookups and updates.
@@ -327,20 +319,47 @@ impl Record for Row {
     }
 }
 
-impl Shown for Row {
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        sheet::of(rows, judge)
+impl InRounds for Row {
+    type Axis = ();
+    /// The mix.
+    type Case = String;
+
+    fn subject(&self) -> &str {
+        &self.table
     }
 
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        figure::of(rows, sidecar).map(Some)
+    fn round(&self) -> usize {
+        self.round
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
-        Story {
-            sentences: findings::findings(rows, judge),
-            ..Story::default()
-        }
+    fn case(&self, (): ()) -> String {
+        self.mix.clone()
+    }
+
+    fn place(&self, (): ()) -> f64 {
+        self.load
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        Some(self.mops)
+    }
+}
+
+impl Row {
+    /// Returns the kicks per key offered, placed or refused, without the moves that undid them.
+    pub fn kicks_per_insert(&self) -> Option<f64> {
+        Some((self.kicks + self.wasted_kicks) as f64 / self.inserts.max(1) as f64)
+    }
+
+    /// Returns the share of the offered keys that were refused.
+    pub fn refused_share(&self) -> Option<f64> {
+        Some(self.refused as f64 / self.inserts.max(1) as f64)
+    }
+
+    /// Returns the number of buckets whose subgraph an update renews; `None` if there are no
+    /// updates.
+    pub fn renewed_per_update(&self) -> Option<f64> {
+        (self.updates > 0).then(|| self.renewed as f64 / self.updates as f64)
     }
 }
 

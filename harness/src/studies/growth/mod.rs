@@ -20,13 +20,10 @@
 //! clock starts.
 
 mod contenders;
-mod figure;
-mod findings;
-mod quantity;
-mod results;
 mod run;
-mod sheet;
+mod shown;
 mod slices;
+mod worker;
 
 use std::path::Path;
 
@@ -34,8 +31,6 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use contenders::{OURS, RIVALS};
-pub use quantity::Quantity;
-pub use results::GrowthRows;
 
 use clap::{Args, value_parser};
 
@@ -43,13 +38,10 @@ use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible, read};
-use crate::results::verdict::Judge;
+use crate::results::statistics::InRounds;
 use crate::run::order;
-use crate::show::chart::Figure;
-use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::studies::study::{About, Progress, Shown, Study, within};
+use crate::studies::study::{About, Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::workload::latency::Cost;
 
@@ -62,7 +54,7 @@ use run::GrowthRun;
 ///
 /// A file that cannot be read, or is not one of `growth`.
 pub fn bits_by_size(csv: &Path) -> Result<Option<Sheet>> {
-    Ok(sheet::bits_by_size(&read::<Row>(csv)?))
+    Ok(shown::bits_by_size(&read::<Row>(csv)?))
 }
 
 /// The fewest keys that can be measured: the first slice has ten of them.
@@ -120,7 +112,7 @@ pub struct Growth {
 columns! {
     /// One measurement: one subject on its way from the slice before (at first from the empty set)
     /// to this number of keys, in one round.
-    Row in rounds of subject:
+    Row:
     /// Name of the structure that was measured.
     subject: String,
     /// Round the measurement was taken in, from 1; the subjects of one round ran one right after
@@ -184,30 +176,12 @@ impl Growth {
     }
 
     fn validate(&self) -> Result<()> {
-        let Self {
-            keys,
-            threads: _,
-            lookups,
-            slices,
-            rounds,
-            seed: _,
-        } = *self;
-        let between = |field: &str, value: u64, least: u64, most: u64| {
-            ensure!(
-                (least..=most).contains(&value),
-                "--{field}: {value} is not between {least} and {most}"
-            );
-            Ok(())
-        };
-        between("keys", keys, FEWEST_KEYS, MOST_KEYS)?;
-        between("threads", self.threads() as u64, 1, MAX_THREADS as u64)?;
-        between("lookups", lookups.into(), 1, MOST_LOOKUPS.into())?;
-        between("slices", slices as u64, 1, MOST_SLICES as u64)?;
-        between("rounds", rounds as u64, 1, u32::MAX.into())?;
-        let ends = slices::ends(keys, slices);
+        let ends = slices::ends(self.keys, self.slices);
         ensure!(
             ends.is_sorted_by(|a, b| a < b),
-            "--slices: {keys} keys are too few to tell {slices} slices apart"
+            "--slices: {} keys are too few to tell {} slices apart",
+            self.keys,
+            self.slices
         );
         Ok(())
     }
@@ -307,21 +281,26 @@ impl Record for Row {
     }
 }
 
-impl Shown for Row {
-    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        sheet::of(rows, sidecar, judge)
+impl InRounds for Row {
+    type Axis = ();
+    type Case = ();
+
+    fn subject(&self) -> &str {
+        &self.subject
     }
 
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        figure::of(rows, sidecar).map(Some)
+    fn round(&self) -> usize {
+        self.round
     }
 
-    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
-        Story {
-            is_of_ours: true,
-            findings: findings::of(rows, sidecar, judge),
-            ..Story::default()
-        }
+    fn case(&self, (): ()) {}
+
+    fn place(&self, (): ()) -> f64 {
+        self.keys as f64
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        Some(self.mops)
     }
 }
 
@@ -384,11 +363,11 @@ mod tests {
 
     #[test]
     fn every_contender_goes_the_whole_way_in_every_round() {
-        let (rows, mut told) = measure(&growth());
+        let (rows, mut steps) = measure(&growth());
         assert_eq!(rows.len() as u64, growth().steps());
-        told.dedup();
+        steps.dedup();
         // A different contender goes first in each round.
-        let first = [&told[0], &told[3]];
+        let first = [&steps[0], &steps[3]];
         assert_eq!(first, ["round 1, growing", "round 2, lock-free"]);
         for run in rows.chunks(7) {
             let sum = |count: fn(&Row) -> u64| run.iter().map(count).sum::<u64>();
@@ -426,33 +405,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_off_keeps_what_was_done() {
+    fn an_interrupted_run_keeps_its_rows() {
         let rows = measure_some(&growth(), 9);
         assert_eq!(rows.len(), 9);
         assert_eq!((&*rows[8].subject, rows[8].keys), (RIVALS[0], 63));
     }
 
     #[test]
-    fn what_cannot_be_measured_is_named() {
-        let refused = |change: fn(&mut Growth)| {
-            let mut growth = growth();
-            change(&mut growth);
-            growth.validate().unwrap_err().to_string()
+    fn impossible_options_are_named() {
+        let slices = Growth {
+            slices: 300,
+            ..growth()
         };
-        for (error, expected) in [
-            (
-                refused(|growth| growth.keys = 9_999),
-                "keys: 9999 is not between 10000",
-            ),
-            (refused(|growth| growth.keys = 1 << 31), "keys: "),
-            (refused(|growth| growth.threads = Some(0)), "threads: 0"),
-            (refused(|growth| growth.lookups = 0), "lookups: 0"),
-            (refused(|growth| growth.slices = 0), "slices: 0"),
-            (refused(|growth| growth.slices = 300), "too few to tell 300"),
-            (refused(|growth| growth.rounds = 0), "rounds: 0"),
-        ] {
-            assert!(error.contains(expected), "{error}");
-        }
+        let error = slices.validate().unwrap_err().to_string();
+        assert!(error.contains("too few to tell 300"), "{error}");
         assert!(growth().check_memory(160_000).is_ok());
         let error = growth().check_memory(159_999).unwrap_err().to_string();
         assert!(error.contains("at most 19999"), "{error}");

@@ -35,3 +35,20 @@ pub(super) fn table() -> String {
         "{table}\n\nCompare-and-swaps of one operation on k words that nobody disturbs, counted. One word takes one.\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_cost_2k_plus_1_exchanges_or_3k_plus_1_by_dcss() {
+        for (at, entry) in ENGINES.iter().filter(|entry| entry.counted).enumerate() {
+            let of_an_entry = if at == 0 { 2 } else { 3 };
+            let expected: Vec<u64> = (2..=MAX_ENTRIES as u64)
+                .map(|k| of_an_entry * k + 1)
+                .collect();
+            assert_eq!(exchanges(entry)[1..], expected, "{}", entry.name);
+        }
+        assert_eq!(exchanges(&ENGINES[0])[0], 1, "one word takes one exchange");
+    }
+}

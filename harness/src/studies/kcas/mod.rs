@@ -2,40 +2,30 @@
 //! every [engine](crate::studies::kcas::engines) for k = 1 … 8, and the compare-and-swaps of one
 //! operation.
 
-mod check;
 pub mod contest;
 pub mod engines;
 #[cfg(feature = "steps")]
 mod exchanges;
-mod figure;
-mod results;
-mod sheet;
+mod shown;
 
+use std::process;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize};
-
-pub use check::{EngineVerdict, check};
-pub use results::{Case, KcasRows};
-
-use clap::Args;
-use serde::Serializer;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns, possible};
-use crate::results::verdict::Judge;
+use crate::results::statistics::InRounds;
 use crate::run::order;
-use crate::show::chart::Figure;
-use crate::show::findings::Story;
-use crate::show::print::{note, say};
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
+use crate::show::print::{self, note, say};
+use crate::show::sheet::markdown;
 use crate::studies::apart;
-use crate::studies::kcas::contest::{Changes, Contest, Outcome, Stuck, Workload};
-use crate::studies::kcas::engines::{ENGINES, EngineInfo, MAX_ENTRIES, MAX_THREADS};
-use crate::studies::study::{About, Progress, Shown, Study, seconds, within};
+use crate::studies::kcas::contest::{Changes, Contest, Outcome, Workload};
+use crate::studies::kcas::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS, Tally};
+use crate::studies::study::{About, Progress, Study, seconds, within};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 
@@ -51,8 +41,8 @@ use crate::wording::counted;
 /// Prints one table, and writes kcas.csv, kcas.machine.toml and kcas.svg. Takes about 5 minutes on
 /// two cores, and needs the cores to itself.
 ///
-/// Crates whose operations may never end run in processes of their own. If one is stuck, its row says
-/// so, and the others go on.
+/// Each measurement has a process of its own: operations of some crates may never end. If threads are
+/// stuck, the row says so, and the others go on.
 ///
 /// Before trusting an engine, run `harness kcas --check`: there, threads also reduce words, so that
 /// values return, which not every engine survives.
@@ -89,10 +79,6 @@ pub struct Kcas {
     #[arg(long)]
     #[serde(skip)]
     pub check: bool,
-    /// The engines to measure.
-    #[arg(skip = ENGINES.to_vec())]
-    #[serde(skip)]
-    pub engines: Vec<EngineInfo>,
 }
 
 fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -101,7 +87,7 @@ fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 
 columns! {
     /// One measurement: one engine, one workload, one k, one number of threads, in one round.
-    Row in rounds of engine:
+    Row:
     /// Name of the engine that was measured.
     engine: String,
     /// `disjoint`: each thread has 64 words of its own; `contended`: all have the same 16 words.
@@ -149,6 +135,47 @@ impl Record for Row {
     }
 }
 
+/// What is held fixed when engines are compared; k is the axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Label of the workload.
+    pub workload: String,
+    /// Number of threads.
+    pub threads: usize,
+}
+
+impl InRounds for Row {
+    type Axis = ();
+    type Case = Case;
+
+    fn subject(&self) -> &str {
+        &self.engine
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn case(&self, (): ()) -> Case {
+        Case {
+            workload: self.workload.clone(),
+            threads: self.threads,
+        }
+    }
+
+    fn place(&self, (): ()) -> f64 {
+        self.entries as f64
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        (self.stuck == 0).then_some(self.mops)
+    }
+
+    fn oversubscribed(&self) -> bool {
+        self.oversubscribed
+    }
+}
+
 impl Kcas {
     /// Returns the numbers of threads, ascending, without duplicates.
     fn threads(&self) -> Vec<usize> {
@@ -168,8 +195,9 @@ pub struct One {
     /// Name of the engine.
     pub engine: String,
     /// Which words are changed.
-    #[arg(value_parser = Workload::labelled)]
     pub workload: Workload,
+    /// What is added to them.
+    pub changes: Changes,
     /// Words that an operation changes.
     #[arg(value_parser = within(1..=MAX_ENTRIES as u64))]
     pub entries: usize,
@@ -191,10 +219,14 @@ pub const ONE: &str = "kcas-of-one";
 impl One {
     /// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
     fn measure_apart(&self) -> Result<Row> {
+        let named = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+            value().map_or_else(String::new, |value| value.get_name().to_owned())
+        };
         apart::measure(&[
-            ONE.into(),
+            ONE.to_owned(),
             self.engine.clone(),
-            self.workload.label().into(),
+            named(&|| self.workload.to_possible_value()),
+            named(&|| self.changes.to_possible_value()),
             self.entries.to_string(),
             self.threads.to_string(),
             self.round.to_string(),
@@ -203,23 +235,42 @@ impl One {
         ])
     }
 
-    /// Measures in this process. Threads that are stuck are left behind.
-    fn measure_here(&self, engine: &EngineInfo, cores: &Cores) -> Result<Row> {
+    /// Measures in this process, which ends then, and prints the row. If threads are stuck, the row
+    /// says so.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such engine, or a thread panics.
+    pub fn run(&self) -> Result<()> {
+        let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
+        let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
         let contest = Contest {
             workload: self.workload,
-            changes: Changes::Increments,
+            changes: self.changes,
             entries: self.entries,
             threads: self.threads,
             time: self.seconds,
             seed: self.seed,
         };
-        let outcome = contest.run(engine, cores)?;
-        Ok(self.row((engine, cores), &outcome, 0))
+        let cores = Cores::detect();
+        let given_up = |stuck| {
+            let nothing = Outcome {
+                tally: Tally::default(),
+                seconds: self.seconds.as_secs_f64(),
+                pinned: false,
+                wrong_words: 0,
+            };
+            // The threads that are stuck end with the process.
+            let printed = apart::print(&[self.row(&cores, &nothing, stuck)]);
+            process::exit(i32::from(printed.is_err()));
+        };
+        let outcome = contest.run(engine, &cores, given_up)?;
+        apart::print(&[self.row(&cores, &outcome, 0)])
     }
 
-    fn row(&self, (engine, cores): (&EngineInfo, &Cores), outcome: &Outcome, stuck: usize) -> Row {
+    fn row(&self, cores: &Cores, outcome: &Outcome, stuck: usize) -> Row {
         Row {
-            engine: engine.name.into(),
+            engine: self.engine.clone(),
             workload: self.workload.label().into(),
             entries: self.entries,
             threads: self.threads,
@@ -234,28 +285,72 @@ impl One {
             mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
         }
     }
+}
 
-    /// Measures in this process, which ends then, and prints the row.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such engine, or a thread panics.
-    pub fn run(&self) -> Result<()> {
-        let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
-        let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
-        apart::print(&[self.row_or_stuck(engine, &Cores::detect())?])
+impl Kcas {
+    /// Returns a measurement of the first engine in round 1.
+    fn one(&self, workload: Workload, entries: usize, threads: usize) -> One {
+        One {
+            engine: ENGINES[0].name.into(),
+            workload,
+            changes: Changes::Increments,
+            entries,
+            threads,
+            round: 1,
+            seconds: self.seconds,
+            seed: self.seed,
+        }
     }
 
-    /// Measures in this process; if threads are stuck, the row says so.
-    fn row_or_stuck(&self, engine: &EngineInfo, cores: &Cores) -> Result<Row> {
-        self.measure_here(engine, cores).or_else(|error| {
-            let stuck = error.downcast::<Stuck>()?;
-            let nothing = Outcome {
-                seconds: self.seconds.as_secs_f64(),
-                ..Outcome::default()
-            };
-            Ok(self.row((engine, cores), &nothing, stuck.threads))
-        })
+    /// Checks each engine against the sums of what it did, with the greatest number of threads: once
+    /// where words only grow, and once where values return. Returns a table of what was found.
+    fn check_engines(&self) -> Result<String> {
+        const SIZES: [usize; 4] = [1, 2, 4, 8];
+        let threads = self.threads().last().copied().unwrap_or(1);
+        let longer = self.seconds * 10;
+        let mut lines = Vec::new();
+        for engine in ENGINES {
+            for entries in SIZES {
+                let mut line = vec![engine.name.to_owned(), entries.to_string()];
+                for changes in [Changes::Increments, Changes::Returning] {
+                    print::err(format_args!(
+                        "  {}, k = {entries}, {changes:?}: ",
+                        engine.name
+                    ));
+                    let one = One {
+                        engine: engine.name.into(),
+                        changes,
+                        seconds: longer,
+                        ..self.one(Workload::Contended, entries, threads)
+                    };
+                    let verdict = match one.measure_apart() {
+                        // A wrong engine may also end the process.
+                        Err(error) => format!("{error:#}"),
+                        Ok(row) if row.stuck > 0 => {
+                            format!("{} STUCK", counted(row.stuck, "thread"))
+                        }
+                        Ok(row) if row.wrong_words > 0 => {
+                            format!("{} WRONG", counted(row.wrong_words, "word"))
+                        }
+                        Ok(_) => "right".into(),
+                    };
+                    note!("{verdict}");
+                    line.push(verdict);
+                }
+                lines.push(line);
+            }
+        }
+        Ok(format!(
+            "{}\n\n{} on the same 16 words, {} each; words held against the sums of the \
+             operations that took effect.\n",
+            markdown(
+                ["engine", "k", "words only grow", "values return"],
+                lines,
+                []
+            ),
+            counted(threads, "thread"),
+            counted(longer.as_secs_f64(), "second")
+        ))
     }
 }
 
@@ -265,17 +360,17 @@ impl Study for Kcas {
     const NAME: &'static str = "kcas";
 
     fn about(&self, _: &Registry) -> Result<About> {
-        let subject = |entry: &EngineInfo| {
-            let meaning = format!("{}; {}", entry.description, entry.guarantees);
-            (entry.name.to_owned(), meaning)
-        };
+        let subjects = ENGINES.iter().map(|engine| {
+            let meaning = format!("{}; {}", engine.description, engine.guarantees);
+            (engine.name.to_owned(), meaning)
+        });
         Ok(About {
             title: "Changing k words at one moment",
             question: "What does changing k words at one moment cost, and who does it best?",
             seed: self.seed,
             drawn: Some("words"),
             pinning: Cores::detect().describe(),
-            subjects: self.engines.iter().map(subject).collect(),
+            subjects: subjects.collect(),
             ..About::default()
         })
     }
@@ -285,7 +380,7 @@ impl Study for Kcas {
             note!("note: this build is not optimised; measure with `cargo run --release`");
         }
         if self.check {
-            say!("{}", check::verdicts(self)?);
+            say!("{}", self.check_engines()?);
         }
         Ok(self.check)
     }
@@ -301,18 +396,16 @@ impl Study for Kcas {
 
     fn steps(&self) -> u64 {
         let cases = Workload::ALL.len() * MAX_ENTRIES * self.threads().len();
-        (self.rounds * cases * self.engines.len()) as u64
+        (self.rounds * cases * ENGINES.len()) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        let cores = Cores::detect();
-        let engines = self.engines.clone();
         for round in 1..=self.rounds {
             let mut turn = 0;
             for workload in Workload::ALL {
                 for entries in 1..=MAX_ENTRIES {
                     for threads in self.threads() {
-                        let mut engines = engines.clone();
+                        let mut engines = ENGINES.to_vec();
                         order::shuffle(&mut engines, self.seed, round, turn);
                         turn += 1;
                         for engine in engines {
@@ -322,19 +415,10 @@ impl Study for Kcas {
                             }
                             let one = One {
                                 engine: engine.name.into(),
-                                workload,
-                                entries,
-                                threads,
                                 round,
-                                seconds: self.seconds,
-                                seed: self.seed,
+                                ..self.one(workload, entries, threads)
                             };
-                            let row = if engine.is_sound() {
-                                one.measure_here(&engine, &cores)
-                            } else {
-                                one.measure_apart()
-                            };
-                            rows.push(row.with_context(|| {
+                            rows.push(one.measure_apart().with_context(|| {
                                 let threads = counted(threads, "thread");
                                 format!("{}, {now}, {threads}", engine.name)
                             })?);
@@ -347,23 +431,6 @@ impl Study for Kcas {
     }
 }
 
-impl Shown for Row {
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        sheet::of(rows, judge)
-    }
-
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        figure::of(rows, sidecar).map(Some)
-    }
-
-    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
-        Story {
-            sentences: results::findings(rows, judge),
-            ..Story::default()
-        }
-    }
-}
-
 /// Returns a row of an engine with two words and one thread, whose words are disjoint.
 #[cfg(test)]
 pub(crate) fn sample(engine: &str, round: usize, mops: f64) -> Row {
@@ -373,180 +440,11 @@ pub(crate) fn sample(engine: &str, round: usize, mops: f64) -> Row {
         entries: 2,
         threads: 1,
         round,
-        oversubscribed: false,
         pinned: true,
         operations: 1,
         attempts: 1,
-        wrong_words: 0,
-        stuck: 0,
         seconds: 1.0,
         mops,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ops::ControlFlow;
-
-    use super::*;
-    use crate::studies::study::testing::{measure, measure_some};
-
-    /// Only engines that claim to be sound: others may not end.
-    fn kcas() -> Kcas {
-        let sound = |entry: &&EngineInfo| entry.is_sound();
-        Kcas {
-            engines: ENGINES.iter().filter(sound).copied().collect(),
-            threads: Some(vec![1, 3]),
-            rounds: 2,
-            seconds: Duration::from_millis(1),
-            seed: 1,
-            check: false,
-        }
-    }
-
-    #[test]
-    fn rounds_interleave_and_shuffle_the_engines() {
-        let engines = kcas().engines;
-        assert!(engines.len() > 2);
-        let (rows, told) = measure(&kcas());
-        assert_eq!(rows.len(), told.len());
-        let names: Vec<_> = engines.iter().map(|entry| entry.name).collect();
-        let mut orders = std::collections::BTreeSet::new();
-        for same in rows.chunks(engines.len()) {
-            let mut measured: Vec<_> = same.iter().map(|row| row.engine.as_str()).collect();
-            assert!(same[0].round > 1 || measured == names);
-            orders.insert(measured.clone());
-            measured.sort_unstable();
-            let mut all = names.clone();
-            all.sort_unstable();
-            assert_eq!(measured, all);
-            let case = |row: &Row| (row.workload.clone(), row.entries, row.threads, row.round);
-            assert!(same.iter().all(|row| case(row) == case(&same[0])));
-        }
-        assert!(orders.len() > 5, "{orders:?}");
-        let results = KcasRows(&rows);
-        assert_eq!(results.threads(), [1, 3]);
-        assert_eq!(results.engines().len(), engines.len());
-        for row in &rows {
-            assert_eq!(row.wrong_words, 0, "{row:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_broken_off_keeps_what_is_done() {
-        assert_eq!(measure_some(&kcas(), 3).len(), 3);
-    }
-
-    #[test]
-    fn an_engine_that_does_not_end_costs_nothing_that_is_done() {
-        let Kcas { mut engines, .. } = kcas();
-        engines.truncate(1);
-        engines.push(crate::studies::kcas::contest::endless());
-        let endless = Kcas { engines, ..kcas() };
-        let mut rows = Vec::new();
-        let measured = endless.measure(&mut |_| ControlFlow::Continue(()), &mut rows);
-        assert_eq!(rows.len(), 1);
-        let told = format!("{:#}", measured.expect_err("it does not end"));
-        assert!(told.contains("round 1, disjoint, k = 1"), "{told}");
-    }
-
-    #[test]
-    fn threads_that_are_stuck_are_counted_in_the_row() {
-        let one = One {
-            engine: "crate kcas".into(),
-            workload: Workload::Contended,
-            entries: 1,
-            threads: 3,
-            round: 2,
-            seconds: Duration::from_millis(1),
-            seed: 1,
-        };
-        let row = one
-            .row_or_stuck(&crate::studies::kcas::contest::endless(), &Cores::detect())
-            .unwrap();
-        assert_eq!((row.stuck, row.round, row.mops), (3, 2, 0.0));
-        let rows = [row];
-        let results = KcasRows(&rows);
-        let flaws = results.flaws(ENGINES[0].name);
-        assert_eq!(
-            flaws.as_deref(),
-            Some("1 measurement given up, with threads stuck")
-        );
-        let case = Case {
-            workload: one.workload.label().into(),
-            threads: one.threads,
-            entries: one.entries,
-        };
-        assert_eq!(results.throughput(&case, ENGINES[0].name), None);
-    }
-
-    #[test]
-    fn ratios_are_paired_within_rounds() {
-        let row = |engine, round, mops| Row {
-            wrong_words: round - 1,
-            ..sample(engine, round, mops)
-        };
-        let rows = [
-            row("a", 1, 40.0),
-            row("b", 1, 20.0),
-            row("b", 2, 10.0),
-            row("a", 2, 20.0),
-            row("b", 3, 1.0),
-            row("a", 4, 7.0),
-            row("b", 4, 0.0),
-        ];
-        let case = |entries| Case {
-            workload: "disjoint".into(),
-            threads: 1,
-            entries,
-        };
-        let ratio = KcasRows(&rows)
-            .comparison(&case(2), "a", "b")
-            .unwrap()
-            .ratio;
-        assert_eq!((ratio.count, ratio.min, ratio.max), (2, 2.0, 2.0));
-        assert_eq!(KcasRows(&rows).comparison(&case(3), "a", "b"), None);
-        let throughput = KcasRows(&rows).throughput(&case(2), "a").unwrap();
-        assert_eq!((throughput.count, throughput.median), (3, 20.0));
-        assert_eq!(KcasRows(&rows).flaws("a").as_deref(), Some("4 wrong words"));
-    }
-
-    /// Only those that claim to be sound. (What the others do is up to chance: `harness kcas
-    /// --check`.)
-    #[test]
-    fn no_update_is_lost_where_values_return() {
-        let sound = kcas().engines;
-        let longer = Kcas {
-            seconds: Duration::from_millis(200),
-            ..kcas()
-        };
-        for entry in &sound {
-            for entries in [1, 2, 4, 8] {
-                let verdict = check(entry, Changes::Returning, entries, 8, &longer);
-                assert_eq!(
-                    verdict.unwrap(),
-                    EngineVerdict::Right,
-                    "{} {entries}",
-                    entry.name
-                );
-            }
-        }
-    }
-
-    #[test]
-    #[cfg(feature = "steps")]
-    fn operations_cost_2k_plus_1_exchanges_or_3k_plus_1_by_dcss() {
-        for (at, entry) in ENGINES.iter().filter(|entry| entry.counted).enumerate() {
-            let of_an_entry = if at == 0 { 2 } else { 3 };
-            let expected: Vec<u64> = (2..=MAX_ENTRIES as u64)
-                .map(|k| of_an_entry * k + 1)
-                .collect();
-            assert_eq!(exchanges::exchanges(entry)[1..], expected, "{}", entry.name);
-        }
-        assert_eq!(
-            exchanges::exchanges(&ENGINES[0])[0],
-            1,
-            "one word takes one exchange"
-        );
+        ..Row::default()
     }
 }

@@ -1,22 +1,17 @@
 //! Runs one contender from no keys to all of them: threads that insert and look up, slice by slice.
 
-mod worker;
-
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 use subject::Subject;
 
 use super::slices::{between, ends, part};
+use super::worker::{Tally, Timed, Worker};
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
-use crate::run::gate::{Arrival, Gate};
+use crate::run::crew::{Crew, Member};
 use crate::studies::study::Progress;
 use crate::workload::latency::Latencies;
-use worker::{Tally, Timed, Worker};
 
 /// A set that can be run.
 pub(super) trait Contender: Subject {
@@ -52,130 +47,57 @@ struct Report {
     latencies: Timed,
 }
 
-/// What the threads of a run share, apart from the contender.
-struct Shared<'a> {
-    run: &'a GrowthRun<'a>,
-    /// Numbers of keys at which slices end.
-    ends: Vec<u64>,
-    /// Where the threads wait for each other, one for each slice.
-    gates: Vec<Gate>,
-    /// Whether no more slices are to be begun.
-    over: AtomicBool,
-}
-
 /// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
 /// if it asks to stop, the slices done so far are returned.
 ///
 /// # Errors
 ///
-/// Fails if a contender cannot be created, refuses a key or loses one.
+/// Fails if a contender cannot be created, refuses a key or loses one, or panics.
 pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
-    let ends = ends(keys, run.growth.slices);
-    let shared = &Shared {
-        run,
-        gates: ends.iter().map(|_| Gate::new(threads + 1)).collect(),
-        ends,
-        over: AtomicBool::new(false),
-    };
-    let (sender, reports) = mpsc::channel();
-    thread::scope(|scope| {
-        for thread in 0..threads {
-            let sender = sender.clone();
-            scope.spawn(move || shared.work(contender, thread, &sender));
+    let worker = |thread| Mutex::new(Worker::new(run.growth, run.round, contender, thread));
+    let workers: Vec<_> = (0..threads).map(worker).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    for slice in between(&ends(keys, run.growth.slices)) {
+        if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
+            break;
         }
-        let mut arrivals = shared.arrivals();
-        let rows = shared.measure(contender, &mut arrivals, &reports, progress);
-        // Must come before the last gates are opened by dropping the arrivals.
-        shared.over.store(true, Ordering::Relaxed);
-        rows
-    })
-}
-
-impl Shared<'_> {
-    /// Returns one arrival at each gate. All are made at once: dropping one counts as arriving.
-    fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
-        let arrivals: Vec<_> = self.gates.iter().map(Arrival).collect();
-        arrivals.into_iter()
-    }
-
-    /// Does one thread's part of each slice, and reports it.
-    fn work<C: Contender>(&self, contender: &C, thread: usize, reports: &Sender<Option<Report>>) {
-        // Unused arrivals are dropped, so that no thread waits for this one.
-        let mut arrivals = self.arrivals();
-        let pinned = self.run.cores.pin(thread);
-        let mut worker = Worker::new(self.run.growth, self.run.round, contender, thread);
-        for (slice, arrival) in between(&self.ends).zip(arrivals.by_ref()) {
-            let opened = arrival.wait();
-            if self.over.load(Ordering::Relaxed) {
-                break;
-            }
-            let own = part(&slice, thread, self.run.threads);
-            let work = AssertUnwindSafe(|| worker.insert_all(own, slice.start));
-            // Report a panic, which would otherwise look like a thread that takes its time.
-            let report = panic::catch_unwind(work).ok();
-            let report = report.map(|(tally, latencies)| Report {
+        let work = |member: Member| {
+            // Nobody else asks for it.
+            let mut worker = workers[member.thread].lock().expect("it has not panicked");
+            let own = part(&slice, member.thread, threads);
+            let opened = member.arrival.wait();
+            let (tally, latencies) = worker.insert_all(own, slice.start);
+            Report {
                 seconds: opened.elapsed().as_secs_f64(),
-                pinned,
+                pinned: member.pinned,
                 tally,
                 latencies,
-            });
-            if reports.send(report).is_err() {
-                break;
             }
-        }
+        };
+        let crew = Crew::new(run.cores, threads);
+        let (reports, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
+        let together = reports.into_iter().reduce(Report::and);
+        let report = together.context("0 threads measure nothing")?;
+        report.tally.check(C::NAME, slice.end)?;
+        let before = rows.last().map_or(0.0, |row| row.elapsed);
+        rows.push(report.row(run, contender, slice.end, before));
     }
-
-    /// Lets the threads through one gate after another, and returns a row for each slice.
-    fn measure<'g, C: Contender>(
-        &self,
-        contender: &C,
-        arrivals: &mut impl Iterator<Item = Arrival<'g>>,
-        reports: &Receiver<Option<Report>>,
-        progress: &mut Progress,
-    ) -> Result<Vec<Row>> {
-        let run = self.run;
-        let mut rows: Vec<Row> = Vec::new();
-        for slice in between(&self.ends) {
-            if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
-                break;
-            }
-            let Some(arrival) = arrivals.next() else {
-                break;
-            };
-            arrival.wait();
-            let report = join(reports, run.threads)?;
-            report.tally.check(C::NAME, slice.end)?;
-            let before = rows.last().map_or(0.0, |row| row.elapsed);
-            rows.push(report.row(run, contender, slice.end, before));
-        }
-        Ok(rows)
-    }
-}
-
-/// Adds up what all threads did in a slice, once all have finished it.
-fn join(reports: &Receiver<Option<Report>>, threads: usize) -> Result<Report> {
-    let next = || {
-        let report = reports.recv().ok().flatten();
-        report.context("a thread panicked")
-    };
-    let mut all = next()?;
-    for _ in 1..threads {
-        all.add(&next()?);
-    }
-    Ok(all)
+    Ok(rows)
 }
 
 impl Report {
-    fn add(&mut self, other: &Self) {
+    /// Adds what another thread did in the same slice.
+    fn and(mut self, other: Self) -> Self {
         // The longest time counts: all begin at the same moment.
         self.seconds = self.seconds.max(other.seconds);
         self.pinned &= other.pinned;
         self.tally.add(&other.tally);
         self.latencies.inserts.add(&other.latencies.inserts);
         self.latencies.lookups.add(&other.latencies.lookups);
+        self
     }
 
     /// Returns the row of the slice that ends with `keys` keys, `before` seconds after the first
@@ -229,7 +151,7 @@ impl Report {
 mod tests {
     use std::hash::Hash;
     use std::ops::ControlFlow;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use subject::{Operations, Subject};
 
@@ -322,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn who_loses_or_refuses_a_key_or_panics_is_no_measurement() {
+    fn a_contender_that_loses_or_refuses_a_key_or_panics_ends_the_run() {
         // The slices end at 10, 32, 100, 316, 1,000 and so on.
         let lost = error::<Faulty<LOSES>>();
         assert!(lost.starts_with("faulty lost keys: "), "{lost}");

@@ -1,28 +1,72 @@
 //! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time.
 //! Measures how much they did, and whether the words agree.
 
-mod words;
-
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use clap::ValueEnum;
 use rand::rngs::SmallRng;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 
 use crate::machine::pinning::Cores;
-use crate::run::gate::{Arrival, Gate};
-use crate::studies::kcas::engines::{Change, Engine, EngineInfo, START, Tally};
-use crate::wording::counted;
+use crate::run::crew::{Crew, Member};
+use crate::studies::kcas::engines::{Change, EngineInfo, START, Tally};
 
-pub use words::{OWN_WORDS, SHARED_WORDS, Workload};
+/// Which words the threads change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// Each thread has its own words: the cost of an operation that meets no other.
+    Disjoint,
+    /// All threads share the same few words.
+    Contended,
+}
+
+/// Words of each thread where they are disjoint: 512 bytes.
+pub const OWN_WORDS: usize = 64;
+/// Unused words between those of one thread and the next, so that they share no cache line, nor a
+/// pair of lines.
+const GAP: usize = 16;
+/// Words of all threads where they are contended: two cache lines.
+pub const SHARED_WORDS: usize = 16;
+
+impl Workload {
+    /// Both workloads.
+    pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
+
+    /// Returns the name used in CSV files and figures.
+    pub fn label(self) -> &'static str {
+        match self {
+            Workload::Disjoint => "disjoint",
+            Workload::Contended => "contended",
+        }
+    }
+
+    /// Returns the number of words.
+    fn len(self, threads: usize) -> usize {
+        match self {
+            Workload::Disjoint => threads * (OWN_WORDS + GAP),
+            Workload::Contended => SHARED_WORDS,
+        }
+    }
+
+    /// Returns the words that a thread chooses from.
+    fn words_of(self, thread: usize) -> Range<usize> {
+        match self {
+            Workload::Disjoint => {
+                let first = thread * (OWN_WORDS + GAP);
+                first..first + OWN_WORDS
+            }
+            Workload::Contended => 0..SHARED_WORDS,
+        }
+    }
+}
 
 /// What is added to the words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Changes {
     /// One to each word. No word ever holds a value twice.
     Increments,
@@ -48,7 +92,7 @@ pub struct Contest {
 }
 
 /// What the threads did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// Sum over all threads.
     pub tally: Tally,
@@ -60,15 +104,6 @@ pub struct Outcome {
     pub wrong_words: usize,
 }
 
-/// The error for threads that did not end: their operations go on for ever. The threads are left
-/// behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} stuck in one operation: nothing else had happened for {} seconds", counted(*threads, "thread"), PATIENCE.as_secs())]
-pub struct Stuck {
-    /// Number of these threads.
-    pub threads: usize,
-}
-
 /// How long a thread may take to end once it is told to stop. Operations take microseconds, and the
 /// other threads of the machine do not keep one from running for this long.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -76,54 +111,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Number of operations that a thread repeats over and over.
 const SCHEDULE: usize = 128;
 
-/// What one thread reports when it ends.
-struct Report {
-    thread: usize,
-    tally: Tally,
-    end: Instant,
-    pinned: bool,
-}
-
-/// Waits for the next report while `threads` threads have not ended. Fails with [`Stuck`] if none
-/// comes.
-fn next(reports: &Receiver<Report>, threads: usize) -> Result<Report> {
-    match reports.recv_timeout(PATIENCE) {
-        Ok(report) => Ok(report),
-        Err(RecvTimeoutError::Timeout) => Err(Stuck { threads }.into()),
-        Err(RecvTimeoutError::Disconnected) => bail!("a thread panicked"),
-    }
-}
-
-impl Outcome {
-    /// Adds what one thread did, given when all of them started.
-    fn add(&mut self, report: &Report, start: Instant) {
-        self.tally.operations += report.tally.operations;
-        self.tally.attempts += report.tally.attempts;
-        let seconds = report.end.duration_since(start).as_secs_f64();
-        self.seconds = self.seconds.max(seconds);
-        self.pinned &= report.pinned;
-    }
-}
-
 impl Contest {
-    /// Runs the threads on new words of this engine.
+    /// Runs the threads on new words of this engine. Calls `on_stuck` with the number of those that
+    /// do not end, as their operations go on for ever; unless it makes them end, or ends the process,
+    /// this never returns.
     ///
     /// # Errors
     ///
-    /// Returns [`Stuck`] if some do not end; fails if a thread panics.
-    pub fn run(&self, entry: &EngineInfo, cores: &Cores) -> Result<Outcome> {
+    /// Fails if a thread panics.
+    pub fn run(
+        &self,
+        entry: &EngineInfo,
+        cores: &Cores,
+        on_stuck: impl FnOnce(usize),
+    ) -> Result<Outcome> {
         let len = self.workload.len(self.threads);
-        let engine: Arc<dyn Engine> = entry.build(len, self.entries).into();
+        let engine = entry.build(len, self.entries);
         let schedules: Vec<_> = (0..self.threads)
             .map(|thread| self.schedule(thread))
             .collect();
-        let gate = Arc::new(Gate::new(self.threads + 1));
-        let running = Arc::new(AtomicBool::new(true));
-        let reports = self.spawn(&engine, &schedules, &gate, &running, cores);
-        let start = Arrival(&gate).wait();
-        thread::sleep(self.time);
-        running.store(false, Ordering::Relaxed);
-
+        let running = AtomicBool::new(true);
+        let work = |member: Member| {
+            member.arrival.wait();
+            let tally = engine.work(&schedules[member.thread], self.entries, &running);
+            (tally, Instant::now(), member.pinned)
+        };
+        let crew = Crew::new(cores, self.threads);
+        let (reports, start) = crew.run(&work, |_, arrival| {
+            let start = arrival.wait();
+            thread::sleep(self.time);
+            running.store(false, Ordering::Relaxed);
+            let stuck = crew.stuck(PATIENCE);
+            if stuck > 0 {
+                on_stuck(stuck);
+            }
+            start
+        })?;
         let mut expected = vec![START; len];
         let mut outcome = Outcome {
             tally: Tally::default(),
@@ -131,52 +154,16 @@ impl Contest {
             pinned: true,
             wrong_words: 0,
         };
-        for ended in 0..self.threads {
-            let report = next(&reports, self.threads - ended)?;
-            self.add(
-                &schedules[report.thread],
-                report.tally.operations,
-                &mut expected,
-            );
-            outcome.add(&report, start);
+        for ((tally, end, pinned), schedule) in reports.into_iter().zip(&schedules) {
+            self.add(schedule, tally.operations, &mut expected);
+            outcome.tally.operations += tally.operations;
+            outcome.tally.attempts += tally.attempts;
+            outcome.seconds = (outcome.seconds).max(end.duration_since(start).as_secs_f64());
+            outcome.pinned &= pinned;
         }
         let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
         outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
         Ok(outcome)
-    }
-
-    /// Starts the threads, which wait at the gate and then work until `running` is unset. Each
-    /// sends a report when it ends.
-    fn spawn(
-        &self,
-        engine: &Arc<dyn Engine>,
-        schedules: &[Vec<Change>],
-        gate: &Arc<Gate>,
-        running: &Arc<AtomicBool>,
-        cores: &Cores,
-    ) -> Receiver<Report> {
-        let (sender, reports) = mpsc::channel();
-        for (thread, schedule) in schedules.iter().enumerate() {
-            let (engine, gate, running) = (engine.clone(), gate.clone(), running.clone());
-            let (sender, schedule) = (sender.clone(), schedule.clone());
-            let (cores, entries) = (cores.clone(), self.entries);
-            // Not scoped: a thread that is stuck is left behind.
-            thread::spawn(move || {
-                let arrival = Arrival(&gate);
-                let pinned = cores.pin(thread);
-                arrival.wait();
-                let tally = engine.work(&schedule, entries, &running);
-                let end = Instant::now();
-                // An error means that nobody waits for the report any more.
-                let _ = sender.send(Report {
-                    thread,
-                    tally,
-                    end,
-                    pinned,
-                });
-            });
-        }
-        reports
     }
 
     /// Returns the operations of a thread, one after another.
@@ -212,12 +199,9 @@ impl Contest {
 }
 
 #[cfg(test)]
-pub(crate) use tests::endless;
-
-#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::kcas::engines::ENGINES;
+    use crate::studies::kcas::engines::{ENGINES, Engine};
 
     fn contest(workload: Workload, changes: Changes, entries: usize) -> Contest {
         Contest {
@@ -230,45 +214,64 @@ mod tests {
         }
     }
 
-    /// Checks every engine that claims to be sound, under the measured workload. (Others may, by
-    /// chance, not end.)
+    /// Runs it with an engine whose operations end.
+    fn outcome(contest: &Contest, entry: &EngineInfo) -> Outcome {
+        let stuck = |threads| panic!("{}: {threads} threads are stuck", entry.name);
+        contest.run(entry, &Cores::detect(), stuck).unwrap()
+    }
+
     #[test]
-    fn no_increment_is_lost() {
-        let cores = Cores::detect();
+    fn words_of_threads_are_disjoint_or_shared() {
+        let [first, second] = [0, 1].map(|thread| Workload::Disjoint.words_of(thread));
+        assert!(first.end + GAP <= second.start);
+        assert_eq!(second.end + GAP, Workload::Disjoint.len(2));
+        assert_eq!(
+            Workload::Contended.words_of(3),
+            0..Workload::Contended.len(4)
+        );
+    }
+
+    /// Of every engine that claims to be sound, also where values return. (Others may, by chance, not
+    /// end: `harness kcas --check`.)
+    #[test]
+    fn no_update_is_lost() {
         for entry in ENGINES.iter().filter(|entry| entry.is_sound()) {
-            for workload in Workload::ALL {
+            for (workload, changes) in [
+                (Workload::Disjoint, Changes::Increments),
+                (Workload::Contended, Changes::Increments),
+                (Workload::Contended, Changes::Returning),
+            ] {
                 for entries in [1, 2, 5, 8] {
-                    let contest = contest(workload, Changes::Increments, entries);
-                    let what = format!("{} {workload:?} {entries}", entry.name);
+                    let contest = contest(workload, changes, entries);
                     let contested = |_| {
-                        let outcome = contest.run(entry, &cores).unwrap();
+                        let outcome = outcome(&contest, entry);
+                        let what = format!("{} {contest:?} {outcome:?}", entry.name);
                         let Tally {
                             operations,
                             attempts,
                         } = outcome.tally;
-                        assert_eq!(outcome.wrong_words, 0, "{what}: {outcome:?}");
-                        assert!(attempts >= operations, "{what}: {outcome:?}");
-                        assert!(outcome.seconds >= 0.04, "{what}: {outcome:?}");
+                        assert_eq!(outcome.wrong_words, 0, "{what}");
+                        assert!(attempts >= operations && outcome.seconds >= 0.04, "{what}");
                         operations > 0
                     };
                     // On a busy machine the threads may get no core before the time is over.
-                    assert!((0..3).any(contested), "{what}");
+                    assert!((0..3).any(contested), "{}", entry.name);
                 }
             }
         }
     }
 
-    /// Does nothing and reports one operation, or never returns.
+    /// Does nothing and reports one operation, at once or when it is released.
     struct Flawed {
-        ends: bool,
+        waits: bool,
     }
+
+    static RELEASED: AtomicBool = AtomicBool::new(false);
 
     impl Engine for Flawed {
         fn work(&self, _: &[Change], _: usize, _: &AtomicBool) -> Tally {
-            if !self.ends {
-                loop {
-                    thread::park();
-                }
+            while self.waits && !RELEASED.load(Ordering::Relaxed) {
+                thread::yield_now();
             }
             Tally {
                 operations: 1,
@@ -290,16 +293,11 @@ mod tests {
         }
     }
 
-    /// An engine whose operations never end.
-    pub(crate) fn endless() -> EngineInfo {
-        flawed(|_, _| Box::new(Flawed { ends: false }))
-    }
-
     #[test]
-    fn updates_that_are_lost_are_found() {
+    fn lost_updates_are_found() {
         let contest = contest(Workload::Contended, Changes::Increments, 8);
-        let entry = flawed(|_, _| Box::new(Flawed { ends: true }));
-        let outcome = contest.run(&entry, &Cores::detect()).unwrap();
+        let entry = flawed(|_, _| Box::new(Flawed { waits: false }));
+        let outcome = outcome(&contest, &entry);
         assert_eq!(outcome.tally.operations, 4);
         // The words that the four operations were to change, and the one that has no value.
         let mut missed: Vec<_> = (0..4)
@@ -312,21 +310,23 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_do_not_end_are_left_behind() {
+    fn stuck_threads_are_counted() {
         let contest = contest(Workload::Contended, Changes::Increments, 1);
-        let entry = endless();
-        let error = contest.run(&entry, &Cores::detect()).unwrap_err();
-        assert_eq!(error.downcast_ref(), Some(&Stuck { threads: 4 }));
+        let entry = flawed(|_, _| Box::new(Flawed { waits: true }));
+        let mut stuck = 0;
+        let on_stuck = |threads| {
+            stuck = threads;
+            RELEASED.store(true, Ordering::Relaxed);
+        };
+        contest.run(&entry, &Cores::detect(), on_stuck).unwrap();
+        assert_eq!(stuck, 4);
     }
 
     #[test]
     fn disjoint_operations_never_fail() {
-        let cores = Cores::detect();
         for entry in ENGINES {
             let contest = contest(Workload::Disjoint, Changes::Returning, 3);
-            let tally = contest.run(entry, &cores).unwrap().tally;
-            // A thread that is told to stop may have made one attempt that took effect, and none
-            // that failed.
+            let tally = outcome(&contest, entry).tally;
             assert_eq!(tally.attempts, tally.operations, "{}", entry.name);
         }
     }
@@ -335,17 +335,10 @@ mod tests {
     fn a_schedule_adds_up() {
         let contest = contest(Workload::Contended, Changes::Returning, 3);
         let schedule = contest.schedule(2);
-        let distinct: Vec<_> = schedule
-            .chunks(3)
-            .map(|changes| {
-                assert!(changes.is_sorted_by(|a, b| a.index < b.index));
-                changes.to_vec()
-            })
-            .collect();
-        assert_eq!(distinct.len(), SCHEDULE);
         let (mut added, mut one_by_one) = ([START; SHARED_WORDS], [START; SHARED_WORDS]);
         contest.add(&schedule, 300, &mut added);
-        for changes in distinct.iter().cycle().take(300) {
+        for changes in schedule.chunks(3).cycle().take(300) {
+            assert!(changes.is_sorted_by(|a, b| a.index < b.index));
             for change in changes {
                 let word = &mut one_by_one[change.index];
                 *word = word.wrapping_add_signed(change.by);

@@ -1,0 +1,283 @@
+//! Shows the rows of `cuckoo-hashing`: both tables beside each other, by mix and load.
+
+use anyhow::{Context, Result};
+
+use super::{Row, TABLES};
+use crate::results::statistics::Results;
+use crate::results::summary::Summary;
+use crate::results::verdict::{INTERVAL, Judge, Marks, Verdict};
+use crate::show::chart::parts::{BARS, rounded};
+use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::studies::study::Shown;
+use crate::wording::{counted, grouped};
+
+const SMART: &str = TABLES[0];
+const PLAIN: &str = TABLES[1];
+
+impl Shown for Row {
+    /// Compares both tables, with a line for each mix and load.
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        let first = rows.first()?;
+        let results = Results::along((), rows);
+        let header = [
+            "inserts/lookups/updates",
+            "to load",
+            "kicks an insert, smart",
+            "plain",
+            "refused, smart",
+            "plain",
+            "found early, smart",
+            "kicks wasted, plain",
+            "buckets renewed an update, smart",
+            "throughput, smart / plain",
+        ];
+        let mut marks = Marks::default();
+        let mut lines = Vec::new();
+        for mix in results.cases() {
+            for load in results.places(&mix) {
+                lines.push(line(results, &mix, load, judge, &mut marks));
+            }
+        }
+        let mut notes = vec![
+            format!(
+                "Tables of {} buckets of one key each; plain gives up after {}, and undoes them. Load: keys offered for each \
+                 bucket, refused ones included.",
+                first.buckets, counted(first.most_kicks, "kick")
+            ),
+            format!(
+                "Counts are medians over the rounds; throughputs are medians of the ratios within rounds [{INTERVAL}]."
+            ),
+            "Kicks and refusals of the mix without inserts are those of filling the table before the clock starts.".into(),
+        ];
+        notes.extend(marks.explained());
+        notes.extend(TABLES.map(|table| first_refusal(&results, table)));
+        Some(Sheet {
+            lead: "SmartCuckoo beside plain cuckoo hashing, from one load to the next.".into(),
+            header: header.map(str::to_owned).into(),
+            lines,
+            notes,
+        })
+    }
+
+    /// Draws, against load, kicks per insert, the share of inserts that fail, and the ratio of the
+    /// throughputs, with a line for each mix.
+    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        let caption = caption(rows, sidecar)?;
+        let panels = panels(Results::along((), rows))?;
+        let title = "SmartCuckoo and plain cuckoo hashing";
+        Ok(Some(Figure::new(title, caption, panels, sidecar)))
+    }
+
+    /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
+    /// slower.
+    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
+        let results = Results::along((), rows);
+        let sentence = |mix: String| {
+            let at = |load| {
+                let of = results.comparison(&mix, load, SMART, PLAIN)?;
+                let verdict = match judge.verdict(&of) {
+                    Verdict::Faster => "faster",
+                    Verdict::Slower => "slower",
+                    Verdict::TooCloseToCall => "too close to call",
+                    Verdict::TooNoisy => "too noisy to call",
+                    Verdict::TooFewRounds => "no claim for want of rounds",
+                };
+                let ratio = of.ratio.median;
+                Some(format!("{verdict} up to load {load} ({ratio:.2})"))
+            };
+            let compared: Vec<_> = results.places(&mix).into_iter().filter_map(at).collect();
+            format!("{SMART} over {PLAIN}, mix {mix}: {}.", compared.join(", "))
+        };
+        Story {
+            sentences: results.cases().into_iter().map(sentence).collect(),
+            ..Story::default()
+        }
+    }
+}
+
+fn line(
+    results: Results<Row>,
+    mix: &String,
+    load: f64,
+    judge: &Judge,
+    marks: &mut Marks,
+) -> Vec<String> {
+    let median = |table: &str, quantity: fn(&Row) -> Option<f64>| {
+        let summary = results.summary(mix, load, table, quantity);
+        summary.map_or(f64::NAN, |summary| summary.median)
+    };
+    let both = |quantity: fn(&Row) -> Option<f64>| TABLES.map(|table| median(table, quantity));
+    let kicks = both(Row::kicks_per_insert).map(|kicks| format!("{kicks:.3}"));
+    let refused = both(Row::refused_share).map(|share| format!("{:.3} %", 100.0 * share));
+    let renewed = match median(SMART, Row::renewed_per_update) {
+        renewed if renewed.is_nan() => "–".into(),
+        renewed => format!("{renewed:.1}"),
+    };
+    let compared = results.comparison(mix, load, SMART, PLAIN);
+    let cells = [mix.clone(), load.to_string()].into_iter();
+    let cells = cells.chain(kicks).chain(refused).chain([
+        median(SMART, |row| Some(row.refused_early as f64)).to_string(),
+        median(PLAIN, |row| Some(row.wasted_kicks as f64)).to_string(),
+        renewed,
+        compared.map_or("–".into(), |of| {
+            marks.number(judge, &of, |number| match of.ratio.median {
+                ..0.01 => format!("{number:.1e}"),
+                _ => format!("{number:.3}"),
+            })
+        }),
+    ]);
+    cells.collect()
+}
+
+/// Says at which load a table first refused a key, over the rounds in which it did. Uses the first
+/// mix, as the order of keys is the same in all.
+fn first_refusal(results: &Results<Row>, table: &str) -> String {
+    let first = results.cases().into_iter().next().and_then(|mix| {
+        let last = results.places(&mix).pop()?;
+        results.summary(&mix, last, table, |row: &Row| row.first_refusal)
+    });
+    match first {
+        Some(Summary {
+            min, median, max, ..
+        }) => format!(
+            "{table} first refused a key at load {median:.4} [{min:.4}–{max:.4}: least and most of the rounds]."
+        ),
+        None => format!("{table} refused no key."),
+    }
+}
+
+/// Creates the panels: kicks and refusals under the first mix, and the ratios under each mix.
+fn panels(results: Results<Row>) -> Result<Vec<Panel>> {
+    let mixes = results.cases();
+    let mix = mixes.first().context("there is no mix to draw")?;
+    let counts = |title: &str, name: &str, quantity: fn(&Row) -> Option<f64>| {
+        let of_table = |table| Line::new(table, results.points(mix, table, quantity));
+        let y = Axis::new(name, Scale::FromZero, rounded);
+        let title = format!("{title} ({mix})");
+        let lines = TABLES.into_iter().map(of_table).collect();
+        Panel::new(name, title, [load(), y], lines)
+    };
+    let ratios = mixes.iter().map(|mix| {
+        let point = |load| Some((load, results.ratio(mix, load, SMART, PLAIN)?));
+        let points = results.places(mix).into_iter().filter_map(point);
+        Line::new(mix, points.collect())
+    });
+    let y = Axis {
+        includes: vec![1.0],
+        ..Axis::new("ratio", Scale::Logarithmic, rounded)
+    };
+    let title = "Throughput, smart over plain";
+    let last = results.places(mix).pop().unwrap_or(1.0);
+    let throughput = Panel {
+        guides: vec![Guide {
+            name: "as fast",
+            points: vec![(0.0, 1.0), (last, 1.0)],
+        }],
+        ..Panel::new("ratio", title, [load(), y], ratios.collect())
+    };
+    Ok(vec![
+        counts("Kicks an insert", "kicks", Row::kicks_per_insert),
+        counts("Inserts refused", "share", Row::refused_share),
+        throughput,
+    ])
+}
+
+/// Says what the figure shows, and how it was measured.
+fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Vec<String>> {
+    let first = rows.first().context("there are no rows to draw")?;
+    let mut caption = vec![format!(
+        "Tables of {} buckets of one key each; a point is what was measured between the load to its left and its own. Load: \
+         keys offered for each bucket, refused ones included. Kicks of inserts that were refused count, those that undid them \
+         do not: plain-cuckoo gives up after {}. Mixes: inserts/lookups/updates. Lines: median of {}. {BARS}",
+        grouped(first.buckets as u64),
+        first.most_kicks,
+        counted(Results::along((), rows).last_round(), "round"),
+    )];
+    if rows.iter().any(|row| !row.pinned) {
+        caption.push("The thread was not always pinned.".into());
+    }
+    caption.extend(sidecar.iter().flat_map(|of| of.meanings()));
+    Ok(caption)
+}
+
+fn load() -> Axis {
+    Axis::new(
+        "load: keys offered for each bucket",
+        Scale::FromZero,
+        rounded,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn sentences(rounds: &[[f64; 2]]) -> Vec<String> {
+        let rows = sample(rounds);
+        Judge::of_page(|judge| Row::story(&rows, None, judge)).sentences
+    }
+
+    fn last_cell_and_notes(rounds: &[[f64; 2]]) -> (String, String) {
+        let sheet = Row::printed(&sample(rounds), None).unwrap();
+        (
+            sheet.lines[0].last().unwrap().clone(),
+            sheet.notes.join("\n"),
+        )
+    }
+
+    #[test]
+    fn a_ratio_that_allows_no_claim_is_marked_and_no_claim() {
+        let start = "smart-cuckoo over plain-cuckoo, mix 100/0/0: ";
+        for (rounds, mark, said) in [
+            (vec![[3.0, 1.0]; 9], "", "faster up to load 0.5 (3.00)."),
+            (vec![[1.0, 2.0]; 9], "", "slower up to load 0.5 (0.50)."),
+            (
+                vec![[3.0, 1.0]; 8],
+                "#",
+                "no claim for want of rounds up to load 0.5 (3.00).",
+            ),
+            (
+                vec![[1.0, 1.0]; 9],
+                "~",
+                "too close to call up to load 0.5 (1.00).",
+            ),
+        ] {
+            let (cell, notes) = last_cell_and_notes(&rounds);
+            assert!(cell.ends_with(&format!("] {mark}").trim_end()), "{cell}");
+            assert_eq!(notes.contains("\n# "), mark == "#", "{notes}");
+            assert_eq!(sentences(&rounds), [format!("{start}{said}")]);
+        }
+    }
+
+    #[test]
+    fn quantities_are_for_each_insert_or_update() {
+        let row = Row {
+            inserts: 100,
+            kicks: 30,
+            wasted_kicks: 50,
+            refused: 10,
+            updates: 5,
+            renewed: 20,
+            ..sample(&[[1.0, 1.0]]).remove(0)
+        };
+        assert_eq!(row.kicks_per_insert(), Some(0.8));
+        assert_eq!(row.refused_share(), Some(0.1));
+        assert_eq!(row.renewed_per_update(), Some(4.0));
+        let none = Row { updates: 0, ..row };
+        assert_eq!(none.renewed_per_update(), None);
+    }
+
+    #[test]
+    fn the_first_refusal_is_that_of_rounds_that_had_one() {
+        let mut rows = sample(&[[1.0, 1.0]; 3]);
+        let first = |rows: &[Row]| first_refusal(&Results::along((), rows), SMART);
+        assert_eq!(first(&rows), "smart-cuckoo refused no key.");
+        rows[0].first_refusal = Some(0.4);
+        rows[4].first_refusal = Some(0.5);
+        assert!(first(&rows).contains("0.4500 [0.4000–0.5000"));
+    }
+}

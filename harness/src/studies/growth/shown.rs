@@ -1,0 +1,517 @@
+//! Shows the rows of `growth`: the filter that grows against each rival, by the number of keys in the
+//! set.
+
+use anyhow::{Context, Result};
+
+use super::slices::GROWTH;
+use super::{OURS, RIVALS, Row};
+use crate::results::statistics::{Results, Value};
+use crate::results::summary::Summary;
+use crate::results::verdict::{INTERVAL, Judge, Marks};
+use crate::show::chart::parts::{BANDS, duration, rounded};
+use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
+use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, Words, clauses};
+use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::show::told::{told, untold};
+use crate::studies::study::Shown;
+use crate::wording::{counted, grouped};
+
+/// A quantity that a table, a figure or a sentence shows.
+#[derive(Clone, Copy)]
+struct Quantity {
+    /// Its name in titles and sentences.
+    name: &'static str,
+    of: fn(&Row) -> Option<f64>,
+    /// How a sentence says that ours has more of it, or less.
+    words: Words,
+}
+
+/// Latencies of single operations.
+const LATENCY: Words = Words {
+    is_good: false,
+    above_one: "longer",
+    below_one: "shorter",
+    quantity: "the latency",
+};
+
+fn ns(latency: Option<u64>) -> Option<f64> {
+    latency.map(|ns| ns as f64)
+}
+
+impl Quantity {
+    const THROUGHPUT: Self = Self::of("lookups and inserts", |row| Some(row.mops), THROUGHPUT);
+    const INSERTS: Self = Self::of("inserts alone", |row| Some(row.insert_mops), THROUGHPUT);
+    const LOOKUP_MEDIAN: Self = Self::of("lookup, median", |row| ns(row.lookup_p50_ns), LATENCY);
+    const LOOKUP_P99: Self = Self::of(
+        "lookup, 99th percentile",
+        |row| ns(row.lookup_p99_ns),
+        LATENCY,
+    );
+    const INSERT_P99: Self = Self::of(
+        "insert, 99th percentile",
+        |row| ns(row.insert_p99_ns),
+        LATENCY,
+    );
+    const LONGEST_INSERT: Self = Self::of("insert, longest", |row| ns(row.insert_max_ns), LATENCY);
+    const BITS_A_KEY: Self = Self::of(
+        "memory",
+        |row| Some(8.0 * row.memory_bytes as f64 / row.keys as f64),
+        Words {
+            above_one: "larger",
+            below_one: "smaller",
+            quantity: "the memory",
+            ..LATENCY
+        },
+    );
+    const ELAPSED: Self = Self::of(
+        "the whole way",
+        |row| Some(row.elapsed),
+        Words {
+            quantity: "the time",
+            ..LATENCY
+        },
+    );
+
+    const fn of(name: &'static str, of: fn(&Row) -> Option<f64>, words: Words) -> Self {
+        Self { name, of, words }
+    }
+
+    fn is_latency(self) -> bool {
+        self.words.quantity == LATENCY.quantity
+    }
+
+    /// Returns the medians of both subjects, in ns, if they are latencies and the clock cannot tell one
+    /// of them from none.
+    fn too_short(
+        self,
+        results: Results<Row>,
+        keys: f64,
+        subjects: [&str; 2],
+        sidecar: Option<&Sidecar>,
+    ) -> Option<[f64; 2]> {
+        let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
+        let [a, b] = subjects.map(|subject| results.summary(&(), keys, subject, self));
+        let both = [a?.median, b?.median];
+        (self.is_latency() && both.iter().any(|&ns| ns < shortest)).then_some(both)
+    }
+}
+
+impl Value<Row> for Quantity {
+    fn of(&self, row: &Row) -> Option<f64> {
+        (self.of)(row)
+    }
+}
+
+/// The quantities of the table's ratios.
+const RATIOS: [Quantity; 5] = [
+    Quantity::THROUGHPUT,
+    Quantity::INSERTS,
+    Quantity::LOOKUP_MEDIAN,
+    Quantity::LOOKUP_P99,
+    Quantity::INSERT_P99,
+];
+
+/// What the panels show, row by row.
+const PANELS: [Quantity; 6] = [
+    Quantity::THROUGHPUT,
+    Quantity::LOOKUP_MEDIAN,
+    Quantity::LOOKUP_P99,
+    Quantity::INSERT_P99,
+    Quantity::LONGEST_INSERT,
+    Quantity::BITS_A_KEY,
+];
+
+impl Shown for Row {
+    /// Compares ours with each rival at a few sizes.
+    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        let first = rows.first()?;
+        let results = Results::along((), rows);
+        let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
+        let header = header.chain(RATIOS.map(|quantity| quantity.name.to_owned()));
+        let header = header.chain([format!("bits a key, {OURS}"), "rival".to_owned()]);
+        let mut marks = Marks::default();
+        let mut lines = Vec::new();
+        for rival in RIVALS {
+            for keys in sizes(&results) {
+                let ratios = RATIOS.map(|quantity| {
+                    if let Some(both) = quantity.too_short(results, keys, [OURS, rival], sidecar) {
+                        return both.map(|ns| told(ns, sidecar)).join(" over ");
+                    }
+                    let [ours, rival] = [(keys, OURS), (keys, rival)];
+                    marks.ratio(judge, results.comparison_of(&(), ours, rival, quantity))
+                });
+                let bits = [OURS, rival].map(|subject| {
+                    let bits = results.summary(&(), keys, subject, Quantity::BITS_A_KEY);
+                    bits.map_or("–".into(), |bits| format!("{:.1}", bits.median))
+                });
+                let place = [grouped(keys as u64), rival.to_owned()].into_iter();
+                lines.push(place.chain(ratios).chain(bits).collect());
+            }
+        }
+        let mut notes = vec![format!(
+            "A line is of the slice that ends there. Ratios are taken within rounds: median over the rounds [{INTERVAL}]; of \
+             latencies, below 1 is better."
+        )];
+        let all = first.all_keys as f64;
+        notes.extend(RIVALS.into_iter().filter_map(|rival| {
+            let ends = [(all, OURS), (all, rival)];
+            let of = results.comparison_of(&(), ends[0], ends[1], Quantity::ELAPSED)?;
+            let times = marks.ratio(judge, Some(of));
+            Some(format!(
+                "The whole way takes {OURS} {times} times as long as {rival}."
+            ))
+        }));
+        notes.extend(marks.explained());
+        notes.extend(sidecar.and_then(untold));
+        if first.oversubscribed {
+            notes.push("There were more threads than cores.".into());
+        }
+        Some(Sheet {
+            lead: format!(
+                "{OURS} over each rival while {} together insert {} keys, with {} after each.",
+                counted(first.threads, "thread"),
+                grouped(first.all_keys),
+                counted(first.lookups_per_insert, "lookup")
+            ),
+            header: header.collect(),
+            lines,
+            notes,
+        })
+    }
+
+    /// Draws throughput, latency of lookups and inserts, and memory against the number of keys, with a
+    /// line for each set.
+    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        let first = rows.first().context("there are no rows to draw")?;
+        let results = Results::along((), rows);
+        let mut caption = vec![format!(
+            "{} keys, inserted by {}, with {} after each, half of them of keys that are in. A point is what was measured between \
+             the size to its left and its own. Every insert was timed, and one of 16 lookups. Lines: median of {}. {BANDS}",
+            grouped(first.all_keys),
+            threads(first),
+            counted(first.lookups_per_insert, "lookup"),
+            counted(results.last_round(), "round"),
+        )];
+        if rows.iter().any(|row| !row.pinned) {
+            caption.push("Threads were not always pinned.".into());
+        }
+        if let Some(sidecar) = sidecar {
+            caption.extend(untold(sidecar));
+            caption.extend(sidecar.meanings());
+        }
+        let panels = PANELS.map(|quantity| panel(quantity, results));
+        let mut figure = Figure::new("Sets that grow", caption, panels.into(), sidecar);
+        figure.title += &format!(" ({})", threads(first));
+        Ok(Some(figure))
+    }
+
+    /// Compares the filter that grows with each rival at a few sizes of the set, except for latencies
+    /// that the clock cannot tell from none.
+    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+        let results = Results::along((), rows);
+        let mut story = Story {
+            is_of_ours: true,
+            ..Story::default()
+        };
+        for rival in RIVALS {
+            for quantity in PANELS.into_iter().chain([Quantity::ELAPSED]) {
+                let finding = finding(quantity, rival, results, sidecar, judge);
+                story.findings.extend(finding);
+            }
+        }
+        story
+    }
+}
+
+fn finding(
+    quantity: Quantity,
+    rival: &str,
+    results: Results<Row>,
+    sidecar: Option<&Sidecar>,
+    judge: &Judge,
+) -> Option<Finding> {
+    let first = results.all().first()?;
+    let sizes = match quantity.name == Quantity::ELAPSED.name {
+        true => vec![first.all_keys as f64],
+        false => sizes(&results),
+    };
+    let judged = |keys| {
+        let too_short = quantity.too_short(results, keys, [OURS, rival], sidecar);
+        let compared = results.comparison_of(&(), (keys, OURS), (keys, rival), quantity)?;
+        (too_short.is_none()).then(|| Judged::at(keys, &compared, judge))
+    };
+    let at: Vec<_> = sizes.into_iter().filter_map(judged).collect();
+    let [worse, _] = quantity.words.losing_first();
+    let lost = at.iter().filter(|of| of.verdict == worse);
+    (!at.is_empty()).then(|| Finding {
+        case: format!(
+            "{} keys, {}",
+            grouped(first.all_keys),
+            counted(first.threads, "thread")
+        ),
+        other: rival.to_owned(),
+        lost_at: lost.map(|of| of.place).collect(),
+        text: format!(
+            "{OURS} against {rival}, {}: {}.",
+            quantity.name,
+            clauses(&quantity.words, named_sizes, &at)
+        ),
+    })
+}
+
+/// Returns a few of the numbers of keys at which slices end: the nearest to a thousandth, a hundredth,
+/// a tenth, and all of the keys.
+fn sizes(results: &Results<Row>) -> Vec<f64> {
+    let ends = results.places(&());
+    let all = results.all().first().map_or(0, |row| row.all_keys);
+    let shares = (0..=GROWTH.ilog10()).rev();
+    let nearest = |tens| {
+        let keys = (all / 10_u64.pow(tens)) as f64;
+        let off = |end: &f64| (end - keys).abs();
+        let ends = ends.iter().copied();
+        ends.min_by(|a, b| off(a).total_cmp(&off(b)))
+    };
+    let mut sizes: Vec<_> = shares.filter_map(nearest).collect();
+    sizes.dedup();
+    sizes
+}
+
+fn named_sizes(sizes: &[f64]) -> String {
+    let sizes: Vec<_> = sizes.iter().map(|&keys| grouped(keys as u64)).collect();
+    format!("{} keys", sizes.join(", "))
+}
+
+/// Formats the number of threads, and whether there are more threads than cores.
+fn threads(row: &Row) -> String {
+    let label = if row.oversubscribed {
+        ", oversubscribed: more than cores"
+    } else {
+        ""
+    };
+    format!("{}{label}", counted(row.threads, "thread"))
+}
+
+fn panel(quantity: Quantity, results: Results<Row>) -> Panel {
+    let measured = results.subjects();
+    let subjects = [OURS].into_iter().chain(RIVALS);
+    let lines = subjects.filter(|subject| measured.contains(subject));
+    let line = |subject: &str| Line {
+        look: Look::Band,
+        ..Line::new(subject, results.points(&(), subject, quantity))
+    };
+    let y = if quantity.words.is_good {
+        Axis::new("million operations/s", Scale::FromZero, rounded)
+    } else if quantity.is_latency() {
+        Axis::new("latency", Scale::Logarithmic, duration)
+    } else {
+        Axis::new("bits a key", Scale::Logarithmic, |bits| {
+            grouped(bits.round() as u64)
+        })
+    };
+    let x = Axis::new("keys in the set", Scale::Logarithmic, short);
+    let title = capitalised(quantity.name);
+    Panel::new(quantity.name, title, [x, y], lines.map(line).collect())
+}
+
+/// Formats a number of keys with the suffix that suits it.
+fn short(keys: f64) -> String {
+    match keys.round() {
+        thousands @ 1e3..1e6 => format!("{} k", thousands / 1e3),
+        millions @ 1e6.. => format!("{} M", millions / 1e6),
+        keys => keys.to_string(),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters.as_str().chars()).collect()
+}
+
+/// Shows the bits a key of each subject, from one power of ten of the number of keys to the next.
+/// `None` if there are no rows.
+pub(super) fn bits_by_size(rows: &[Row]) -> Option<Sheet> {
+    let results = Results::along((), rows);
+    let all = rows.first()?.all_keys;
+    let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).collect();
+    let magnitude = |keys: f64| (keys as u64).ilog10();
+    let bits = |subject: &&str, of: u32| {
+        let points = results.points(&(), subject, Quantity::BITS_A_KEY);
+        let points = points.iter().filter(|(keys, _)| magnitude(*keys) == of);
+        let bits = Summary::of(points.map(|(_, bits)| bits.median).collect());
+        bits.map_or("–".into(), |of| {
+            format!("{:.1} [{:.1}–{:.1}]", of.median, of.min, of.max)
+        })
+    };
+    let ends = results.places(&()).into_iter();
+    let mut magnitudes: Vec<_> = ends.map(magnitude).collect();
+    magnitudes.dedup();
+    let line = |&magnitude: &u32| {
+        let from = 10_u64.pow(magnitude);
+        let size = if from == all {
+            grouped(from)
+        } else {
+            format!("{} to {}", grouped(from), grouped(from * 10))
+        };
+        let cells = subjects.iter().map(|subject| bits(subject, magnitude));
+        [size].into_iter().chain(cells).collect()
+    };
+    let header = ["keys in the set"].iter().chain(&subjects);
+    Some(Sheet {
+        lead: "Bits a key, by the number of keys in the set.".into(),
+        header: header.map(|&name| name.to_owned()).collect(),
+        lines: magnitudes.iter().map(line).collect(),
+        notes: vec![format!(
+            "Memory in bits, divided by the keys in the set: the median [least–most] of the slices that end in that \
+             range, each the median over the rounds. A table that takes over from another counts, as does the other. \
+             A filter of fixed size is made for all {} keys.",
+            grouped(all)
+        )],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn sheet(rows: &[Row]) -> Sheet {
+        Row::printed(rows, None).unwrap()
+    }
+
+    fn findings(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<Finding> {
+        Judge::of_page(|judge| Row::story(rows, sidecar, judge)).findings
+    }
+
+    #[test]
+    fn latencies_too_short_for_the_clock_are_not_compared() {
+        let mut sidecar = crate::show::sidecar::sample();
+        sidecar.run.timing_ns = Some(30);
+        let rows = sample(&[[2.0, 1.0, 4.0]; 9]);
+        let sheet = Row::printed(&rows, Some(&sidecar)).unwrap();
+        assert_eq!(sheet.lines[0][4], "< 60 ns over 100 ns");
+        assert_eq!(sheet.lines[0][5], "0.50 [0.50–0.50]");
+        assert_eq!(sheet.lines[3][4], "< 60 ns over < 60 ns");
+        assert!(sheet.notes.last().unwrap().starts_with("< 60 ns: "));
+        let findings = findings(&rows, Some(&sidecar));
+        let says = |what: &str| findings.iter().any(|finding| finding.text.contains(what));
+        assert!(!says("lookup, median") && says("lookup, 99th percentile"));
+    }
+
+    #[test]
+    fn a_line_holds_ours_against_one_rival_at_one_size() {
+        let sheet = sheet(&sample(&[[2.0, 1.0, 4.0]; 9]));
+        assert_eq!((sheet.lines.len(), sheet.header.len()), (4, 9));
+        let expected = [
+            "10",
+            "lock-free",
+            "2.00 [2.00–2.00]",
+            "2.00 [2.00–2.00]",
+            "0.50 [0.50–0.50]",
+            "0.50 [0.50–0.50]",
+            "0.50 [0.50–0.50]",
+            "32.0",
+            "32.0",
+        ];
+        assert_eq!(sheet.lines[0], expected);
+        let bloom = &sheet.lines[3];
+        assert_eq!((&*bloom[0], &*bloom[2]), ("10,000", "0.50 [0.50–0.50]"));
+        let notes = sheet.notes.join("\n");
+        for note in [
+            "growing 0.50 [0.50–0.50] times as long as lock-free.",
+            "growing 2.00 [2.00–2.00] times as long as scalable-bloom.",
+        ] {
+            assert!(notes.contains(note), "{notes}");
+        }
+    }
+
+    #[test]
+    fn losses_of_the_filter_that_grows_are_reported_with_their_sizes() {
+        let found = |rows: &[Row], start: &str| {
+            let findings = findings(rows, None).into_iter();
+            let mut found = findings.filter(|finding| finding.text.starts_with(start));
+            let finding = found.next().unwrap();
+            assert!(found.next().is_none());
+            (finding.text.clone(), finding.is_loss())
+        };
+        let mut rows = sample(&[[2.0, 1.0, 4.0]; 9]);
+        for (start, expected, lost) in [
+            (
+                "growing against lock-free, lookups and inserts: ",
+                "faster, 2.00 times the throughput, throughout, at 10, 10,000 keys.",
+                false,
+            ),
+            (
+                "growing against scalable-bloom, lookup, median: ",
+                "longer, 2.00 times the latency, throughout, at 10, 10,000 keys.",
+                true,
+            ),
+            (
+                "growing against lock-free, the whole way: ",
+                "shorter, 0.50 times the time, at 10,000 keys.",
+                false,
+            ),
+            (
+                "growing against lock-free, memory: ",
+                "too close to call throughout, at 10, 10,000 keys (1.00 times).",
+                false,
+            ),
+        ] {
+            assert_eq!(found(&rows, start), (format!("{start}{expected}"), lost));
+        }
+        // A single size at which it loses is enough.
+        for row in rows
+            .iter_mut()
+            .filter(|row| row.keys == 10 && row.subject == OURS)
+        {
+            row.mops = 0.5;
+        }
+        let (text, lost) = found(&rows, "growing against lock-free, lookups and inserts: ");
+        let expected = ": slower, 0.50 times the throughput, at 10 keys; faster, 2.00 times the throughput, at 10,000 keys.";
+        assert!(lost && text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn slices_in_which_nothing_was_timed_are_left_out() {
+        let mut rows = sample(&[[1.0; 3], [2.0; 3]]);
+        rows[0].lookup_p50_ns = None;
+        let results = Results::along((), &rows);
+        let summary = results.summary(&(), 10.0, OURS, Quantity::LOOKUP_MEDIAN);
+        let summary = summary.unwrap();
+        assert_eq!((summary.count, summary.median), (1, 50.0));
+    }
+
+    #[test]
+    fn the_sizes_of_the_table_are_powers_of_ten_or_next_to_them() {
+        let at = |ends: &[u64]| {
+            let row = |&keys: &u64| Row {
+                keys,
+                ..sample(&[[1.0; 3]]).remove(0)
+            };
+            let rows: Vec<_> = ends.iter().map(row).collect();
+            sizes(&Results::along((), &rows))
+        };
+        let powers = [10.0, 100.0, 1_000.0, 10_000.0];
+        assert_eq!(at(&[10, 100, 316, 1_000, 10_000]), powers);
+        let near = [10.0, 80.0, 900.0, 10_000.0];
+        assert_eq!(at(&[10, 80, 900, 9_000, 10_000]), near);
+        assert_eq!(at(&[10, 10_000]), [10.0, 10_000.0]);
+        assert_eq!(at(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn bits_are_shown_from_one_power_of_ten_to_the_next() {
+        let mut rows = sample(&[[2.0, 1.0, 4.0]; 3]);
+        for (row, bytes) in rows.iter_mut().filter(|row| row.keys == 10).zip(10..) {
+            row.memory_bytes = bytes;
+        }
+        let sheet = bits_by_size(&rows).unwrap();
+        let first = sheet.lines.iter().map(|line| line[..2].join(": "));
+        assert_eq!(
+            first.collect::<Vec<_>>(),
+            ["10 to 100: 10.4 [10.4–10.4]", "10,000: 32.0 [32.0–32.0]"]
+        );
+        assert_eq!(bits_by_size(&[]), None);
+    }
+}
