@@ -36,6 +36,18 @@ done
 
 scripts/orderings.sh --compare || broken=1
 
+# Each action of the proofs stands for a line of a function, which must still be there.
+proven() { # SOURCE FILE FUNCTION TEXT
+    awk -v name="fn $2[<(]" -v text="$3" '$0 ~ name { end = $0; sub(/[^ ].*/, "}", end) } end && index($0, text) { found = 1 }
+        $0 == end { end = "" } END { exit !found }' "$1"
+}
+for proof in {kcas,filter}/proof/*.py; do
+    while IFS=$'\t' read -r file function text; do
+        proven "${proof%%/*}/src/$file" "$function" "$text" ||
+            fail "$proof: an action stands for \"$text\" in $function of $file, which is not there"
+    done < <(sed -nE 's/^ +\("([a-z_]+\.rs)", "([a-z_]+)", "(.*)"\),$/\1\t\2\t\3/p' "$proof")
+done
+
 # Each figure shows a clean commit of this history, which the results page names.
 shallow=$(git rev-parse --is-shallow-repository)
 for sidecar in paper-figures/*.machine.toml; do

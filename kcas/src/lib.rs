@@ -110,6 +110,8 @@
 //!   [loom](https://docs.rs/loom), one hazard per model; `kcas/tests/planted` holds the bugs that
 //!   each of them must catch (`scripts/planted.sh`), and `scripts/orderings.txt` says for each
 //!   memory ordering which model fails without it, or why none can (`scripts/orderings.sh`).
+//! - `kcas/proof` proves an inductive invariant of the protocol for any number of words, threads and helpers, with
+//!   reused records, if every access is sequentially consistent; its README says what follows, and what is assumed.
 //! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
 //!   every pair of accesses ([`steps`]): the others finish.
 //!
