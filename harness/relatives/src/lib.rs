@@ -1,21 +1,25 @@
 //! Relatives of the cuckoo filter, built from their papers: Bloom filters (plain, blocked, counting
-//! and scalable), the vector quotient filter, SmartCuckoo, and sketches. Beside each stands what
-//! the literature claims about it, as code that [measures](theory) whether the claim holds.
+//! and scalable), the vector quotient filter, SmartCuckoo, and sketches. What the literature claims
+//! about a structure stands with it, as code that [measures](theory) whether the claim holds.
 
 pub mod blocked_bloom;
 pub mod bloom;
+pub mod count_min;
 pub mod counting_bloom;
 pub mod double_hashing;
+pub mod hyper_log_log;
 pub mod scalable_bloom;
-pub mod sketches;
 pub mod smart_cuckoo;
+#[cfg(test)]
+mod tests;
 pub mod theory;
 pub mod vector_quotient;
 
 pub use blocked_bloom::BlockedBloom;
 pub use bloom::Bloom;
+pub use count_min::CountMin;
 pub use counting_bloom::CountingBloom;
+pub use hyper_log_log::HyperLogLog;
 pub use scalable_bloom::ScalableBloom;
-pub use sketches::{CountMinSet, HyperLogLogCounter};
 pub use smart_cuckoo::{PlainCuckooMutex, SmartCuckooMutex};
 pub use vector_quotient::VectorQuotient;

@@ -1,16 +1,36 @@
-//! Claims: a formula beside its measurement. Also what the claims about filters have in common:
-//! keys, and the measurement of the false positive rate.
+//! Claims of the literature about structures: a formula beside its measurement.
+//!
+//! The allowed range follows from the formula, not from the measurement: where chance plays a part,
+//! it is [`SIGMAS`] standard deviations to either side. A formula that holds leaves it once in two
+//! million measurements.
+
+use std::ops::{Range, RangeInclusive};
 
 use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use subject::Subject;
+use statrs::statistics::Statistics;
+use subject::{SLOTS_PER_BUCKET, Subject};
+
+/// How many standard deviations a measurement may be off.
+pub const SIGMAS: f64 = 5.0;
+
+/// With fewer keys, the large-number approximations behind the formulas' deviations no longer hold.
+pub const LEAST_KEYS: u64 = 10_000;
+
+/// A structure with claims.
+pub trait Theory: Subject {
+    /// Measures the claims.
+    ///
+    /// # Errors
+    ///
+    /// If the structure cannot be built, or loses a key.
+    fn claims(trial: Trial) -> Result<Vec<Claim>>;
+}
 
 /// A claim about a structure, with its prediction and its measurement.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// The structure, by the name that `harness list` shows.
-    pub structure: &'static str,
     /// The quantity, with its parameters: `false positive rate, 10 bits a key`.
     pub quantity: String,
     /// The formula, as a paper would write it, and its source.
@@ -19,67 +39,66 @@ pub struct Claim {
     pub predicted: f64,
     /// The measured value.
     pub measured: f64,
-    /// The smallest measurement that is consistent with the formula.
-    pub least: f64,
-    /// The largest measurement that is consistent with the formula.
-    pub most: f64,
+    /// The measurements that are consistent with the formula.
+    pub allowed: RangeInclusive<f64>,
 }
 
-/// How many standard deviations a measurement may be off.
-pub const SIGMAS: f64 = 5.0;
-
 impl Claim {
-    /// Returns whether the measurement is within what the formula allows.
-    pub fn holds(&self) -> bool {
-        (self.least..=self.most).contains(&self.measured)
+    /// Makes a claim that holds only if measurement and prediction are equal.
+    pub fn exact(
+        quantity: impl Into<String>,
+        formula: &'static str,
+        predicted: f64,
+        measured: f64,
+    ) -> Self {
+        Self {
+            quantity: quantity.into(),
+            formula,
+            predicted,
+            measured,
+            allowed: predicted..=predicted,
+        }
+    }
+
+    /// Makes a claim about the mean of a sample, whose standard deviation gives the allowed range.
+    pub fn mean(quantity: String, formula: &'static str, predicted: f64, sample: &[f64]) -> Self {
+        let deviation = sample.std_dev() / (sample.len() as f64).sqrt();
+        Self::exact(quantity, formula, predicted, sample.mean()).within(SIGMAS * deviation)
+    }
+
+    /// Allows the measurement to be off by `off` either way.
+    pub fn within(self, off: f64) -> Self {
+        let allowed = self.predicted - off..=self.predicted + off;
+        Self { allowed, ..self }
     }
 
     /// Allows for chance: the measured quantity, which is never negative, has this standard
     /// deviation.
     pub fn by_chance(self, deviation: f64) -> Self {
-        let row = self.within(SIGMAS * deviation);
-        let least = row.least.max(0.0);
-        Self { least, ..row }
+        let off = SIGMAS * deviation;
+        let allowed = (self.predicted - off).max(0.0)..=self.predicted + off;
+        Self { allowed, ..self }
     }
 
-    /// Allows the measurement to be off by `off` either way.
-    pub fn within(self, off: f64) -> Self {
-        Self {
-            least: self.predicted - off,
-            most: self.predicted + off,
-            ..self
-        }
+    /// Allows any measurement in this range.
+    pub fn allowing(self, allowed: RangeInclusive<f64>) -> Self {
+        Self { allowed, ..self }
     }
 
-    /// Allows any measurement from `least` to `most`.
-    pub fn between(self, least: f64, most: f64) -> Self {
-        Self {
-            least,
-            most,
-            ..self
-        }
+    /// Returns whether the measurement is within what the formula allows.
+    pub fn holds(&self) -> bool {
+        self.allowed.contains(&self.measured)
     }
 }
 
-/// Makes a claim about a subject that holds only if measurement and prediction are equal.
-pub fn exactly<S: Subject>(
-    quantity: impl Into<String>,
-    formula: &'static str,
-    predicted: f64,
-    measured: f64,
-) -> Claim {
-    Claim {
-        structure: S::NAME,
-        quantity: quantity.into(),
-        formula,
-        predicted,
-        measured,
-        least: predicted,
-        most: predicted,
-    }
+/// Returns the standard deviation of a share over this many trials, each of which succeeds with
+/// probability `share` (binomial).
+pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
+    (share * (1.0 - share) / trials).sqrt()
 }
 
-/// The size of a measurement.
+/// The size of a measurement, and its distinct keys: consecutive numbers from one that the seed
+/// determines.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// The approximate number of keys inserted into each table, and of absent keys looked up in it.
@@ -87,26 +106,14 @@ pub struct Trial {
     pub keys: u64,
     /// The seed that determines the keys.
     pub seed: u64,
-}
-
-/// With fewer keys, the large-number approximations behind the formulas' deviations no longer hold.
-pub const LEAST_KEYS: u64 = 10_000;
-
-/// Distinct keys, by index: consecutive numbers, from one that the seed determines.
-#[derive(Clone, Copy, Debug)]
-pub struct Keys {
     first: u64,
-    /// The number of absent keys to look up.
-    absent: u64,
 }
 
-impl Keys {
-    /// Returns the keys of a measurement.
-    pub fn of(trial: Trial) -> Self {
-        Self {
-            first: SmallRng::seed_from_u64(trial.seed).random(),
-            absent: trial.keys,
-        }
+impl Trial {
+    /// Describes a measurement of this size.
+    pub fn new(keys: u64, seed: u64) -> Self {
+        let first = SmallRng::seed_from_u64(seed).random();
+        Self { keys, seed, first }
     }
 
     /// Returns the key with this index.
@@ -115,11 +122,18 @@ impl Keys {
     }
 
     /// Inserts the keys with these indices, and makes sure that they are found.
-    pub fn insert<S: Subject>(self, subject: &S, indices: std::ops::Range<u64>) -> Result<()> {
-        for index in indices {
+    ///
+    /// # Errors
+    ///
+    /// If a key is refused or not found.
+    pub fn insert<S: Subject>(self, subject: &S, indices: Range<u64>) -> Result<()> {
+        for index in indices.clone() {
             let key = self.key(index);
             ensure!(subject.insert(&key), "refused the key with index {index}");
-            ensure!(subject.contains(&key), "denies the key with index {index}");
+        }
+        for index in indices {
+            let found = subject.contains(&self.key(index));
+            ensure!(found, "does not find the key with index {index}");
         }
         Ok(())
     }
@@ -130,23 +144,63 @@ impl Keys {
         self,
         subject: &S,
         inserted: u64,
-        quantity: String,
+        at: impl Into<String>,
         formula: &'static str,
         (predicted, deviation): (f64, f64),
     ) -> Claim {
-        let absent = inserted..inserted + self.absent;
+        let absent = inserted..inserted + self.keys;
         let found = absent.filter(|&index| subject.contains(&self.key(index)));
-        let rate = found.count() as f64 / self.absent as f64;
-        let of_lookups = of_share(predicted, self.absent as f64);
-        let quantity = format!("false positive rate, {quantity}");
-        exactly::<S>(quantity, formula, predicted, rate).by_chance(of_lookups.hypot(deviation))
+        let rate = found.count() as f64 / self.keys as f64;
+        let of_lookups = deviation_of_share(predicted, self.keys as f64);
+        let quantity = format!("false positive rate, {}", at.into());
+        Claim::exact(quantity, formula, predicted, rate).by_chance(of_lookups.hypot(deviation))
     }
 }
 
-/// Returns the standard deviation of a share over this many trials, each of which succeeds with
-/// probability `share` (binomial).
-pub fn of_share(share: f64, trials: f64) -> f64 {
-    (share * (1.0 - share) / trials).sqrt()
+/// A formula: its name, and its value at a load factor.
+pub type Formula = (&'static str, fn(f64) -> f64);
+
+impl Trial {
+    /// Fills a table until it refuses a key. Claims the load factor at which it does, the bits that
+    /// a key takes then, and the false positive rate.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be built.
+    pub fn full_table<S: Subject>(
+        self,
+        (planned, allowed): (&'static str, RangeInclusive<f64>),
+        (of_bits, bits): Formula,
+        (of_rate, rate): Formula,
+    ) -> Result<Vec<Claim>> {
+        let subject = S::with_buckets(self.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
+        let refused = (0..).find(|&index| !subject.insert(&self.key(index)));
+        let (inserted, slots) = (refused.unwrap_or_default(), subject.slots() as f64);
+        let load = (inserted - S::STASH as u64) as f64 / slots;
+        let at = format!("at load {load:.3}");
+        // The load of the first refusal varies between tables by the order of one over the root of
+        // their slots.
+        let most = allowed.end() + SIGMAS / slots.sqrt();
+        let what = "load factor at the first refusal";
+        let refusal = Claim::exact(what, planned, *allowed.start(), load);
+
+        let bits_a_key = |bytes: usize| 8.0 * bytes as f64 / inserted as f64;
+        let spent = bits_a_key(subject.memory_bytes());
+        let memory = Claim::exact(format!("bits a key, {at}"), of_bits, bits(load), spent);
+        // Besides the table there is what even the smallest filter has, once a thread has counted in
+        // it.
+        let smallest = S::with_buckets(1)?;
+        smallest.insert(&0);
+        let beside = bits_a_key(smallest.memory_bytes() + S::STASH * size_of::<u64>());
+        // A victim takes no bits of the table.
+        let table = bits(load) * (1.0 - S::STASH as f64 / inserted as f64);
+
+        Ok(vec![
+            refusal.allowing(*allowed.start()..=most),
+            memory.allowing(table..=table + beside),
+            self.false_positive_rate(&subject, inserted, at, of_rate, (rate(load), 0.0)),
+        ])
+    }
 }
 
 /// Checks, for tests, that all claims hold.
@@ -154,27 +208,37 @@ pub fn of_share(share: f64, trials: f64) -> f64 {
 /// # Panics
 ///
 /// If a claim does not hold.
-pub fn all_hold(keys: u64, compare: fn(Trial) -> Result<Vec<Claim>>) {
-    let trial = Trial { keys, seed: 1 };
-    let rows = compare(trial).unwrap();
-    assert!(!rows.is_empty());
-    for row in rows {
-        assert!(row.holds(), "{row:?}");
+pub fn assert_claims<S: Theory>(keys: u64) {
+    let claims = S::claims(Trial::new(keys, 1)).unwrap();
+    assert!(!claims.is_empty());
+    for claim in claims {
+        assert!(claim.holds(), "{}: {claim:?}", S::NAME);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bloom;
+    use crate::*;
 
     #[test]
-    fn what_is_measured_is_allowed_up_to_the_ends() {
-        let row = |measured| exactly::<Bloom>("a", "b", 2.0, measured);
-        assert!(row(2.0).holds() && !row(2.1).holds() && !row(f64::NAN).holds());
-        assert!(row(3.0).by_chance(0.2).holds() && row(1.0).by_chance(0.2).holds());
-        assert!(!row(3.01).by_chance(0.2).holds() && !row(0.99).by_chance(0.2).holds());
-        assert_eq!(row(2.0).by_chance(1.0).least, 0.0);
-        assert!(row(5.0).between(4.0, 5.0).holds() && !row(2.0).between(4.0, 5.0).holds());
+    fn claims_hold_up_to_the_ends_of_their_range() {
+        let claim = |measured| Claim::exact("a", "b", 2.0, measured);
+        assert!(claim(2.0).holds() && !claim(2.1).holds() && !claim(f64::NAN).holds());
+        assert!(claim(3.0).by_chance(0.2).holds() && claim(1.0).by_chance(0.2).holds());
+        assert!(!claim(3.01).by_chance(0.2).holds() && !claim(0.99).by_chance(0.2).holds());
+        assert_eq!(*claim(2.0).by_chance(1.0).allowed.start(), 0.0);
+    }
+
+    #[test]
+    fn every_structure_is_filled_and_wrong_as_often_as_published() {
+        assert_claims::<Bloom>(20_000);
+        assert_claims::<BlockedBloom>(100_000);
+        assert_claims::<CountingBloom>(100_000);
+        assert_claims::<ScalableBloom>(70_000);
+        assert_claims::<SmartCuckooMutex>(LEAST_KEYS);
+        assert_claims::<CountMin>(LEAST_KEYS);
+        assert_claims::<HyperLogLog>(LEAST_KEYS);
+        assert_claims::<VectorQuotient>(200_000);
     }
 }

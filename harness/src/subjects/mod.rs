@@ -32,8 +32,8 @@ pub use crates::*;
 pub use locks::*;
 pub use ours::*;
 pub use relatives::{
-    BlockedBloom, Bloom, CountMinSet, CountingBloom, HyperLogLogCounter, PlainCuckooMutex,
-    ScalableBloom, SmartCuckooMutex, VectorQuotient,
+    BlockedBloom, Bloom, CountMin, CountingBloom, HyperLogLog, PlainCuckooMutex, ScalableBloom,
+    SmartCuckooMutex, VectorQuotient,
 };
 pub use words::{KcasWords, MutexWords};
 

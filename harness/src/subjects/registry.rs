@@ -95,8 +95,8 @@ impl Registry {
         registry.add::<ExactSet>();
         registry.add::<SmartCuckooMutex>();
         registry.add::<PlainCuckooMutex>();
-        registry.add::<CountMinSet>();
-        registry.add::<HyperLogLogCounter>();
+        registry.add::<CountMin>();
+        registry.add::<HyperLogLog>();
         registry.add::<Roofline>();
         registry.add::<BatchedRoofline>();
         registry.add::<UpdateRoofline>();

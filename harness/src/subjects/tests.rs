@@ -43,7 +43,7 @@ impl Tested {
             let halved = [SmartCuckooMutex::NAME, PlainCuckooMutex::NAME].contains(&name);
             let laps = match name {
                 LockFreeCopies::NAME => 2,
-                ExactSet::NAME | CountMinSet::NAME => 10,
+                ExactSet::NAME | CountMin::NAME => 10,
                 _ => 50,
             };
             Self {

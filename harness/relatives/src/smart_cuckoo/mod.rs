@@ -11,9 +11,11 @@
 //! *subgraph*, has at most as many edges as vertices. With one edge fewer it is a tree
 //! (*non-maximal*): one of its buckets is empty, and from every other bucket the edges lead there.
 //! With as many it has a cycle (*maximal*): no bucket is empty, and there is no room for another
-//! key. [`Subgraphs`] records which bucket is in which subgraph, and which subgraphs are maximal;
-//! [`Case`] says which situation an insert meets. If there is room, the insert starts in the bucket
-//! whose edges lead to it.
+//! key. [`Subgraphs`] records which bucket is in which subgraph, and which subgraphs are maximal.
+//!
+//! **An insert** is refused if the subgraphs of both buckets are maximal. The seven cases of the
+//! paper come to that, and to the choice of the bucket where the path starts: one in a tree, and of
+//! two trees the smaller.
 //!
 //! **Deletion** removes an edge, which may cut a subgraph in two or open its cycle. The authors'
 //! published code has no deletion. Here the buckets of the subgraph, which are linked in a ring,
@@ -21,31 +23,27 @@
 //! after any history, and costs a walk over the whole subgraph: a handful of buckets up to a load
 //! factor of 0.45, but a large part of the table beyond 0.5.
 //!
-//! **Where the paper leaves a choice**, this code decides as follows. Both functions range over the
-//! whole table; they may name the same bucket, and such a key is a cycle of one vertex (the
-//! authors' code has one half of the table for each function). Keys with the same hash are the same
-//! key; its copies are separate edges, so a third one never has room. Between two trees an insert
-//! takes the path through the smaller one.
+//! **Where the paper leaves a choice**: both functions range over the whole table, and may name the
+//! same bucket; such a key is a cycle of one vertex (the authors' code has one half of the table for
+//! each function). Keys with the same hash are the same key; its copies are separate edges, so a
+//! third one never has room.
 
 mod buckets;
-mod case;
 mod plain;
 mod shared;
 mod subgraphs;
 #[cfg(test)]
 mod tests;
-pub mod theory;
+mod theory;
 
 use anyhow::Result;
 
 pub use buckets::{Buckets, Key};
-pub use case::Case;
 pub use plain::PlainCuckoo;
 pub use shared::{PlainCuckooMutex, SmartCuckooMutex};
 pub use subgraphs::Subgraphs;
 
 use buckets::Hand;
-use case::Part;
 
 /// A cuckoo hash table, smart or plain.
 pub trait CuckooTable: Send + Sync + Sized + 'static {
@@ -97,53 +95,18 @@ pub struct SmartCuckoo {
     subgraphs: Subgraphs,
 }
 
-/// An insert before any key moves.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    case: Case,
-    /// The bucket for the new key. Only if there is room is the path from there certain to end at
-    /// an empty bucket.
-    start: usize,
-}
-
 impl SmartCuckoo {
-    /// Returns the case that an insert of this key would meet. It changes nothing but path lengths
-    /// within [`Subgraphs`].
-    pub fn case(&mut self, key: Key) -> Case {
-        self.plan(key).case
-    }
-
-    /// Returns how many keys an insert of this one would kick out, or `None` if it would be
-    /// refused. No key moves.
-    pub fn kicks(&mut self, key: Key) -> Option<u64> {
-        let Plan { case, start } = self.plan(key);
-        case.has_room().then(|| self.buckets.way_out(start))
-    }
-
-    fn plan(&mut self, key: Key) -> Plan {
+    /// Returns the bucket in which an insert starts, and from which the path is certain to end at an
+    /// empty bucket; `None` if there is no room.
+    fn start(&mut self, key: Key) -> Option<usize> {
         let candidates = self.buckets.candidates(key);
-        let parts = candidates.map(|bucket| self.part(bucket));
-        let case = Case::of(parts);
-        let [first, second] = parts;
-        let empty = (candidates.into_iter()).find(|&bucket| self.buckets.key_in(bucket).is_none());
-        let through_first = match case {
-            Case::OneMaximal => !first.maximal,
-            Case::BothNonMaximal => first.size <= second.size,
-            _ => true,
-        };
-        Plan {
-            case,
-            start: empty.unwrap_or(candidates[usize::from(!through_first)]),
+        let [first, second] = candidates.map(|bucket| self.subgraphs.of(bucket));
+        if first.maximal && second.maximal {
+            return None;
         }
-    }
-
-    fn part(&mut self, bucket: usize) -> Part {
-        let root = self.subgraphs.root(bucket);
-        Part {
-            root,
-            size: self.subgraphs.size(root),
-            maximal: self.subgraphs.is_maximal(root),
-        }
+        let through_first = second.maximal || !first.maximal && first.size <= second.size;
+        let start = candidates[usize::from(!through_first)];
+        Some(self.buckets.empty(key).unwrap_or(start))
     }
 }
 
@@ -159,32 +122,28 @@ impl CuckooTable for SmartCuckoo {
     }
 
     fn insert(&mut self, key: Key) -> Insertion {
-        let Plan { case, start } = self.plan(key);
-        if !case.has_room() {
-            return Insertion {
-                placed: false,
-                kicks: 0,
-            };
-        }
-        let mut hand = Some(Hand { key, to: start });
         let mut kicks = 0;
-        while let Some(next) = hand.and_then(|hand| self.buckets.kick(hand)) {
-            hand = Some(next);
+        let Some(to) = self.start(key) else {
+            let placed = false;
+            return Insertion { placed, kicks };
+        };
+        let mut hand = Hand { key, to };
+        while let Some(next) = self.buckets.kick(hand) {
+            hand = next;
             kicks += 1;
             debug_assert!(kicks < self.buckets.number() as u64, "no way out");
         }
         let [first, second] = self.buckets.candidates(key);
         self.subgraphs.join(first, second);
-        Insertion {
-            placed: true,
-            kicks,
-        }
+        let placed = true;
+        Insertion { placed, kicks }
     }
 
     fn remove(&mut self, key: Key) -> Option<usize> {
         let bucket = self.buckets.take(key)?;
         let buckets = &self.buckets;
-        Some(self.subgraphs.renew(bucket, |bucket| buckets.edge(bucket)))
+        let edge = |bucket| Some(buckets.other(buckets.key_in(bucket)?, bucket));
+        Some(self.subgraphs.renew(bucket, edge))
     }
 
     fn buckets(&self) -> &Buckets {

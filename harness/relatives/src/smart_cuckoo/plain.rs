@@ -56,14 +56,14 @@ impl CuckooTable for PlainCuckoo {
     }
 
     fn insert(&mut self, key: Key) -> Insertion {
-        let candidates = self.buckets.candidates(key);
-        let empty = (candidates.into_iter()).find(|&bucket| self.buckets.key_in(bucket).is_none());
-        let to = empty.unwrap_or(candidates[0]);
+        let [first, _] = self.buckets.candidates(key);
+        let to = self.buckets.empty(key).unwrap_or(first);
         let (left, kicks) = self.kick_along(Hand { key, to }, self.most_kicks);
         // The last key kicked out may still find an empty bucket.
         let homeless = left.filter(|hand| self.buckets.key_in(hand.to).is_some());
-        if let Some(homeless) = homeless {
-            self.kick_along(self.buckets.turned(homeless), kicks);
+        if let Some(Hand { key, to }) = homeless {
+            let to = self.buckets.other(key, to);
+            self.kick_along(Hand { key, to }, kicks);
         } else if let Some(lucky) = left {
             self.buckets.kick(lucky);
         }

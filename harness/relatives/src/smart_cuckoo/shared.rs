@@ -1,6 +1,6 @@
 //! SmartCuckoo and plain cuckoo hashing as subjects of sweeps. Each table is under one mutex, as
-//! neither supports threads. They have twice as many one-key buckets as the other subjects have slots,
-//! since no table with two hash functions and one key a bucket is filled beyond half. They store 64-bit hashes, and treat keys with the same hash as one key.
+//! neither supports threads. They have twice as many one-key buckets as the other subjects have
+//! slots, since no table with two hash functions and one key a bucket is filled beyond half.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -2,7 +2,7 @@
 //! remove an edge.
 
 /// A disjoint-set forest over the vertices 0, 1, 2, …, with union by size and path halving. The
-/// root is a subgraph's id, and holds what is known of the subgraph.
+/// root of a set stands for its subgraph.
 ///
 /// Union–find cannot split a set. To make that possible, the vertices of a set are also linked in a
 /// ring. All of them can be reached from any one, so one set can be taken apart and put together
@@ -14,16 +14,17 @@ pub struct Subgraphs {
     members: Vec<u32>,
 }
 
+/// A vertex. That of a root also says what is known of its subgraph.
 #[derive(Debug, Clone, Copy)]
-struct Vertex {
+pub(super) struct Vertex {
     /// The parent; a root is its own.
-    parent: u32,
+    pub(super) parent: u32,
     /// The next vertex in the ring.
     next: u32,
-    /// The size of the set; valid for a root.
-    size: u32,
-    /// Whether the set has as many edges as vertices; valid for a root.
-    maximal: bool,
+    /// Of a root: the number of vertices.
+    pub(super) size: u32,
+    /// Of a root: whether there are as many edges as vertices.
+    pub(super) maximal: bool,
 }
 
 impl Vertex {
@@ -47,54 +48,38 @@ impl Subgraphs {
         }
     }
 
-    /// Returns the id of a vertex's subgraph.
+    /// Returns the root of a vertex's subgraph.
     #[inline]
-    pub fn root(&mut self, vertex: usize) -> usize {
-        let mut at = vertex;
+    pub(super) fn of(&mut self, mut vertex: usize) -> Vertex {
         loop {
-            let parent = self.vertices[at].parent as usize;
-            if parent == at {
-                return at;
+            let parent = self.vertices[vertex].parent as usize;
+            if parent == vertex {
+                return self.vertices[vertex];
             }
             let grandparent = self.vertices[parent].parent;
-            self.vertices[at].parent = grandparent;
-            at = grandparent as usize;
+            self.vertices[vertex].parent = grandparent;
+            vertex = grandparent as usize;
         }
-    }
-
-    /// Returns the number of vertices in the subgraph with this id.
-    #[inline]
-    pub fn size(&self, root: usize) -> usize {
-        self.vertices[root].size as usize
-    }
-
-    /// Returns whether the subgraph with this id has as many edges as vertices.
-    #[inline]
-    pub fn is_maximal(&self, root: usize) -> bool {
-        self.vertices[root].maximal
     }
 
     /// Adds an edge, for which there must be room.
     #[inline]
     pub(super) fn join(&mut self, first: usize, second: usize) {
-        let (mut above, mut below) = (self.root(first), self.root(second));
-        if above == below {
-            self.vertices[above].maximal = true;
-            return;
-        }
-        if self.size(above) < self.size(below) {
+        let (mut above, mut below) = (self.of(first), self.of(second));
+        if above.size < below.size {
             (above, below) = (below, above);
         }
-        let joined = self.vertices[below];
-        let root = self.vertices[above];
-        self.vertices[below].parent = above as u32;
-        self.vertices[below].next = root.next;
-        self.vertices[above] = Vertex {
-            parent: root.parent,
-            next: joined.next,
-            size: root.size + joined.size,
-            maximal: root.maximal || joined.maximal,
-        };
+        let root = &mut self.vertices[above.parent as usize];
+        if above.parent == below.parent {
+            root.maximal = true;
+            return;
+        }
+        root.next = below.next;
+        root.size = above.size + below.size;
+        root.maximal = above.maximal || below.maximal;
+        let joined = &mut self.vertices[below.parent as usize];
+        joined.parent = above.parent;
+        joined.next = above.next;
     }
 
     /// Works out a vertex's subgraph anew after one of its edges was removed, and returns the

@@ -18,40 +18,6 @@ fn filter_of(blocks: usize, processor: Processor) -> VectorQuotient {
     }
 }
 
-/// The values of the paper, and the formula of the module's docs.
-#[test]
-fn it_is_filled_and_wrong_as_often_as_published() {
-    Processor::available().for_each(is_filled_and_wrong_as_often_as_published);
-}
-
-fn is_filled_and_wrong_as_often_as_published(processor: Processor) {
-    let filter = filter_of(20_000, processor);
-    let keys = (0..).take_while(|key: &u64| filter.insert(key)).count() as u64;
-    let load = keys as f64 / filter.slots() as f64;
-    assert!((0.94..0.97).contains(&load), "refused at {load}");
-    assert!((0..keys).all(|key| filter.contains(&key)));
-
-    let absent = 1_000_000;
-    let found = (keys + 1..=keys + absent)
-        .filter(|key| filter.contains(key))
-        .count();
-    let expected = 2.0 * load * SLOTS as f64 / BUCKETS as f64 / 256.0;
-    // Allows four standard deviations.
-    let off = found as f64 / absent as f64 / expected - 1.0;
-    assert!(off.abs() < 0.06, "{found} of {absent}, not {expected}");
-}
-
-#[test]
-fn without_the_second_block_it_is_filled_less() {
-    let filter = filter_of(20_000, Processor::best());
-    let first_alone = |key: &u64| {
-        let place = filter.place(key);
-        filter.hold(place.blocks[0]).insert(Portable, place.wanted)
-    };
-    let load = (0..).take_while(first_alone).count() as f64 / filter.slots() as f64;
-    assert!(load < 0.7, "refused at {load}");
-}
-
 #[test]
 fn the_shortcut_leaves_the_second_block_alone() {
     let filter = filter_of(2, Processor::best());
@@ -72,20 +38,6 @@ fn the_shortcut_leaves_the_second_block_alone() {
     assert_eq!((taken(0), taken(1)), (SLOTS, SLOTS));
     let refused = keys.next().unwrap();
     assert!(!filter.insert(&refused));
-}
-
-#[test]
-fn the_second_block_leads_back() {
-    let filter = VectorQuotient::with_buckets(1_000).unwrap();
-    for key in 0..10_000_u64 {
-        let Place {
-            blocks: [first, second],
-            wanted: Wanted { bucket, tag },
-        } = filter.place(&key);
-        assert!(bucket < BUCKETS && second < filter.blocks.len());
-        let same = (bucket << 8) as u64 | u64::from(tag);
-        assert_eq!(filter.geometry.other(same, second), first);
-    }
 }
 
 #[test]

@@ -5,18 +5,13 @@
 //! where chance plays a part, it is [`SIGMAS`] standard deviations to either side. A formula that
 //! holds leaves it once in two million measurements.
 
-mod cuckoo;
-mod fastbloom;
-mod growing;
 mod row;
+mod structures;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
-use relatives::sketches::theory as sketches;
-use relatives::smart_cuckoo::theory as cuckoo_graph;
-use relatives::theory::LEAST_KEYS;
-use relatives::theory::{Claim, SIGMAS, Trial};
-use relatives::{blocked_bloom, bloom, counting_bloom, scalable_bloom};
+use relatives::theory::{LEAST_KEYS, SIGMAS, Trial};
+use serde::Serialize;
 
 use crate::results::verdict::Judge;
 use crate::show::findings::Story;
@@ -24,65 +19,9 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study};
 use crate::subjects::registry::Registry;
-use crate::subjects::{
-    BlockedBloom, Bloom, CountMinSet, CountingBloom, Fastbloom, GlobalLock, Growing,
-    HyperLogLogCounter, LockFree, ScalableBloom, SmartCuckooMutex,
-};
-use crate::wording::counted;
-use crate::wording::unknown;
+use crate::wording::{counted, unknown};
 pub use row::{COLUMNS, Row};
-use serde::Serialize;
-use subject::Subject;
-
-/// The claims about one structure.
-#[derive(Clone, Copy, Debug)]
-pub struct Claims {
-    /// The structure, by the name that `harness list` shows.
-    pub structure: &'static str,
-    /// Measures it.
-    compare: fn(Trial) -> Result<Vec<Claim>>,
-}
-
-/// All structures with claims, in the order in which they are shown.
-pub const STRUCTURES: &[Claims] = &[
-    claims::<LockFree>(cuckoo::lock_free),
-    claims::<Growing>(growing::theory),
-    claims::<GlobalLock>(cuckoo::global_lock),
-    claims::<Bloom>(bloom::theory::theory),
-    claims::<CountingBloom>(counting_bloom::theory::theory),
-    claims::<ScalableBloom>(scalable_bloom::theory::theory),
-    claims::<BlockedBloom>(blocked_bloom::theory::theory),
-    claims::<Fastbloom>(fastbloom::theory),
-    claims::<SmartCuckooMutex>(|trial| cuckoo_graph::theory(trial.seed)),
-    claims::<CountMinSet>(|_| sketches::count_min()),
-    claims::<HyperLogLogCounter>(|_| sketches::hyper_log_log()),
-];
-
-const fn claims<S: Subject>(compare: fn(Trial) -> Result<Vec<Claim>>) -> Claims {
-    Claims {
-        structure: S::NAME,
-        compare,
-    }
-}
-
-impl Claims {
-    /// Returns the claims about the structure of this name.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there are no claims about this name; the message lists the names with claims.
-    pub fn of(structure: &str) -> Result<&'static Self> {
-        let mut all = STRUCTURES.iter();
-        let found = all.find(|claims| claims.structure == structure);
-        found.with_context(|| {
-            let known: Vec<_> = STRUCTURES.iter().map(|claims| claims.structure).collect();
-            format!(
-                "no formulas for the structure {}",
-                unknown(structure, &known)
-            )
-        })
-    }
-}
+pub use structures::{STRUCTURES, Structure};
 
 /// Compare structures with what the literature says of them: formula, prediction, measurement.
 ///
@@ -107,12 +46,19 @@ pub struct Theory {
 }
 
 impl Theory {
-    fn structures(&self) -> Result<Vec<&'static Claims>> {
+    fn structures(&self) -> Result<Vec<&'static Structure>> {
         if self.only.is_empty() {
             return Ok(STRUCTURES.iter().collect());
         }
-        let named = self.only.iter().map(|name| Claims::of(name));
-        named.collect::<Result<_>>().context("--only")
+        let find = |name: &String| {
+            let found = STRUCTURES.iter().find(|structure| structure.name == name);
+            found.with_context(|| {
+                let known: Vec<_> = STRUCTURES.iter().map(|structure| structure.name).collect();
+                let unknown = unknown(name, &known);
+                format!("--only: no formulas for the structure {unknown}")
+            })
+        };
+        self.only.iter().map(find).collect()
     }
 }
 
@@ -141,16 +87,17 @@ impl Study for Theory {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        let trial = Trial {
-            keys: self.keys,
-            seed: self.seed,
-        };
-        for claims in self.structures()? {
-            if progress(claims.structure).is_break() {
+        let trial = Trial::new(self.keys, self.seed);
+        for structure in self.structures()? {
+            if progress(structure.name).is_break() {
                 break;
             }
-            let compared = (claims.compare)(trial).context(claims.structure)?;
-            rows.extend(compared.iter().map(Row::from));
+            let claims = (structure.claims)(trial).context(structure.name)?;
+            rows.extend(
+                claims
+                    .into_iter()
+                    .map(|claim| Row::of(structure.name, claim)),
+            );
         }
         Ok(())
     }
@@ -239,27 +186,9 @@ fn number(value: f64) -> String {
 mod tests {
     use std::ops::ControlFlow;
 
-    use relatives::theory::exactly;
+    use relatives::theory::Claim;
 
     use super::*;
-    use crate::subjects::registry::Registry;
-
-    #[test]
-    fn structures_are_subjects_and_others_are_refused() {
-        let registry = Registry::standard();
-        for claims in STRUCTURES {
-            assert!(registry.get(claims.structure).is_ok());
-            assert_eq!(
-                Claims::of(claims.structure).unwrap().structure,
-                claims.structure
-            );
-        }
-        let error = Claims::of("roofline").unwrap_err().to_string();
-        assert!(
-            error.contains("\"roofline\"; known are lock-free, "),
-            "{error}"
-        );
-    }
 
     #[test]
     fn what_is_broken_off_ends() {
@@ -283,7 +212,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_hold_are_named() {
-        let row = |measured| Row::from(&exactly::<Bloom>("fill", "1/2", 0.5, measured));
+        let row = |measured| Row::of("bloom", Claim::exact("fill", "1/2", 0.5, measured));
         assert!(Theory::judge(&[row(0.5)]).is_ok());
         let error = Theory::judge(&[row(0.5), row(0.6)])
             .unwrap_err()

@@ -27,17 +27,18 @@ columns! {
     holds: bool,
 }
 
-impl From<&Claim> for Row {
-    fn from(claim: &Claim) -> Self {
+impl Row {
+    /// Makes a row of a claim about a structure.
+    pub fn of(structure: &str, claim: Claim) -> Self {
         Self {
-            structure: claim.structure.into(),
-            quantity: claim.quantity.clone(),
+            structure: structure.into(),
+            holds: claim.holds(),
+            quantity: claim.quantity,
             formula: claim.formula.into(),
             predicted: claim.predicted,
             measured: claim.measured,
-            least: claim.least,
-            most: claim.most,
-            holds: claim.holds(),
+            least: *claim.allowed.start(),
+            most: *claim.allowed.end(),
         }
     }
 }

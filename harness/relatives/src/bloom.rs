@@ -3,18 +3,13 @@
 //!
 //! Its size follows [`double_hashing`](super::double_hashing). As a subject it is sized for as many
 //! keys as there are slots, at the false positive rate of our layout (four slots of twelve bits)
-//! when every slot is taken, 1 in 512: 13 bits per slot and nine hashes. The harness sizes the
-//! crate fastbloom in the same way, so that the rows of both are comparable.
+//! when every slot is taken, 1 in 512: 13 bits per slot and nine hashes.
 //!
-//! An insert sets each of the key's bits that is still clear by one atomic *or*; a bit already set
-//! costs only a load. A lookup loads words until it meets a clear bit. Both are wait-free: no
-//! thread waits for another or retries.
-//!
-//! It cannot remove keys, and never refuses one; beyond the keys it is sized for, it is wrong more
-//! often.
+//! An insert sets each of the key's bits that is still clear by one atomic *or*. A lookup loads
+//! words until it meets a clear bit. Both are wait-free. The filter never refuses a key; beyond the
+//! keys it is sized for, it is wrong more often.
 
-pub mod theory;
-
+use std::f64::consts::LN_2;
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::Ordering;
 
@@ -26,16 +21,33 @@ use subject::sync::AtomicU64;
 use subject::{Operations, Subject};
 
 use crate::double_hashing::DoubleHashing;
+use crate::theory::{Claim, Theory, Trial};
 
 /// A Bloom filter shared by threads.
 #[derive(Debug)]
 pub struct Bloom {
     shape: DoubleHashing,
-    /// One bit per cell. All accesses are relaxed: bits are never cleared, and no other data is
-    /// read on the strength of them.
+    /// One bit per cell.
     words: Box<[AtomicU64]>,
     /// The number of keys it is sized for.
     capacity: usize,
+}
+
+/// Sets bits of a word, unless they are set. All accesses to the words of Bloom filters are
+/// relaxed: bits are never cleared, and no other data is read on the strength of them.
+#[inline]
+pub(crate) fn set(word: &AtomicU64, mask: u64) {
+    if !has(word, mask) {
+        step();
+        word.fetch_or(mask, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether bits of a word are set.
+#[inline]
+pub(crate) fn has(word: &AtomicU64, mask: u64) -> bool {
+    step();
+    word.load(Ordering::Relaxed) & mask == mask
 }
 
 impl Bloom {
@@ -44,8 +56,7 @@ impl Bloom {
     ///
     /// # Errors
     ///
-    /// If `capacity` is zero or more than 2^34, the rate is below 2^-64 or above one half, or there
-    /// is not enough memory.
+    /// As [`DoubleHashing::sized`], or if there is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(u64::BITS as usize))
@@ -63,30 +74,21 @@ impl Bloom {
     }
 
     /// Counts the set bits.
-    pub(crate) fn bits_set(&self) -> u64 {
+    fn bits_set(&self) -> u64 {
         let ones = |word: &AtomicU64| u64::from(word.load(Ordering::Relaxed).count_ones());
         self.words.iter().map(ones).sum()
     }
 
     /// Adds the key with this hash.
     #[inline]
-    pub(super) fn insert_hash(&self, hash: u64) {
-        for (word, mask) in self.of(hash) {
-            step();
-            if word.load(Ordering::Relaxed) & mask == 0 {
-                step();
-                word.fetch_or(mask, Ordering::Relaxed);
-            }
-        }
+    pub(crate) fn insert_hash(&self, hash: u64) {
+        self.of(hash).for_each(|(word, bit)| set(word, bit));
     }
 
     /// Returns whether the key with this hash may have been added.
     #[inline]
-    pub(super) fn contains_hash(&self, hash: u64) -> bool {
-        self.of(hash).all(|(word, mask)| {
-            step();
-            word.load(Ordering::Relaxed) & mask != 0
-        })
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
+        self.of(hash).all(|(word, bit)| has(word, bit))
     }
 
     /// Returns the words that hold a key's bits, each with one of those bits.
@@ -134,52 +136,56 @@ impl Subject for Bloom {
     }
 }
 
+/// Its size and its fill, and how often it is wrong.
+impl Theory for Bloom {
+    fn claims(trial: Trial) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for (bits, load) in [6.0, 8.0, 10.0, 13.0, 16.0]
+            .map(|bits| (bits, 1.0))
+            .into_iter()
+            .chain([(10.0, 0.5), (10.0, 2.0)])
+        {
+            let bloom = Self::new(trial.keys as usize, (-bits * LN_2).exp2())?;
+            let shape = &bloom.shape;
+            let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
+            let mut at = format!("{bits} bits a key");
+            if load == 1.0 {
+                // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
+                let m = ("n log2(1/ε) / ln 2, rounded up", bits * trial.keys as f64);
+                claims.push(Claim::exact(format!("m, {at}"), m.0, m.1, cells).within(1.0));
+                let k = ("ln 2 · m/n, rounded", LN_2 * bits);
+                claims.push(Claim::exact(format!("k, {at}"), k.0, k.1, hashes).within(0.5));
+            } else {
+                at += &format!(", {load} times as many keys");
+            }
+            let inserted = (load * trial.keys as f64) as u64;
+            trial.insert(&bloom, 0..inserted)?;
+            let n = inserted as f64;
+            let fill = Claim::exact(
+                format!("fill, {at}"),
+                "1 − e^(−kn/m), Bloom 1970",
+                shape.fill(n),
+                bloom.bits_set() as f64 / cells,
+            );
+            claims.push(fill.by_chance(shape.deviation_of_fill(n)));
+            claims.push(shape.claim(trial, &bloom, inserted, at));
+        }
+        Ok(claims)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn as_a_subject_it_has_thirteen_bits_a_slot_and_nine_hashes() {
-        let subject = Bloom::with_buckets(25_000).unwrap();
-        assert_eq!((subject.slots(), subject.shape.hashes()), (100_000, 9));
-        assert_eq!(subject.memory_bytes() / (100_000 / 8), 13 - 1);
-    }
-
-    #[test]
-    fn a_key_sets_its_bits_and_no_others() {
-        let bloom = Bloom::new(1_000, 1.0 / 512.0).unwrap();
-        assert!(!bloom.contains("key") && bloom.insert("key") && bloom.contains("key"));
-        assert_eq!(bloom.bits_set(), 9);
-        assert!(bloom.insert("key"));
-        assert_eq!(bloom.bits_set(), 9);
-    }
-
-    /// Two threads set bits of the same words at the same time, and none is lost.
-    #[test]
-    fn threads_lose_no_bit() {
-        let blooms: Vec<_> = (0..5_000).map(|_| Bloom::new(20, 0.001).unwrap()).collect();
-        let barrier = std::sync::Barrier::new(2);
-        let insert = |thread: u64| {
-            for bloom in &blooms {
-                barrier.wait();
-                assert!((20 * thread..20 * (thread + 1)).all(|key| bloom.insert(&key)));
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(|| insert(0));
-            scope.spawn(|| insert(1));
-        });
-        for bloom in &blooms {
-            (0..40_u64).for_each(|key| assert!(bloom.contains(&key), "{key}"));
-        }
-    }
-
-    /// The last cell lies in the last word.
+    /// The last cell lies in the last word, and a key sets its bits and no others.
     #[test]
     fn every_cell_has_a_bit() {
         for capacity in 1..200 {
-            let bloom = Bloom::new(capacity, 0.01).unwrap();
+            let bloom = Bloom::new(capacity, 1.0 / 512.0).unwrap();
             assert_eq!(bloom.words.len(), bloom.shape.cells().div_ceil(64));
+            assert!(!bloom.contains("key") && bloom.insert("key") && bloom.insert("key"));
+            assert!((1..=9).contains(&bloom.bits_set()));
             assert!((0..1_000_u64).all(|key| bloom.insert(&key) && bloom.contains(&key)));
             assert!(bloom.bits_set() <= bloom.shape.cells() as u64);
         }

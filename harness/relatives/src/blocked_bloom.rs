@@ -1,0 +1,183 @@
+//! A blocked Bloom filter with a single hash per key, after Putze, Sanders and Singler, *Cache-,
+//! Hash- and Space-Efficient Bloom Filters* (2007), and the one-hash filters that followed. It
+//! cannot remove keys, and never refuses one.
+//!
+//! The high end of a key's hash chooses a block, and the low end chooses bits in it: three in each
+//! of the block's two words, which share a cache line. A lookup compares each word with a mask; an
+//! insert sets the bits with one atomic *or* per word. (In a table of more than 4 GiB the hash bits
+//! that choose the block begin to overlap those that choose the bits.)
+//!
+//! It takes the same memory as our table, 16 bits per slot. Its parameters make it **as often wrong
+//! about absent keys as ours** when both are as full as ours can be, so the two are compared at
+//! equal memory and equal error. With a block of one word, a full filter finds 0.38 % of absent keys
+//! at best; with two words and three bits in each, 0.23 %; with a cache line of eight words and one
+//! bit in each, 0.09 %, for eight loads.
+//!
+//! # How often it is wrong
+//!
+//! With n keys in m blocks, a block holds *i* of them with the Poisson probability *P(i)* of mean n
+//! / m, which is 8 × load. So, for an absent key,
+//!
+//! ```text
+//! false positive rate  =  Σ P(i) E[(X / 64)³]²
+//! ```
+//!
+//! where *X* is the number of a word's 64 bits that are set after 3*i* draws. At a load of 0.95 the
+//! rate is 0.190 %, where our layout has 8 × 0.95 / 4,096 = 0.186 %; at a load of 1, 0.232 % against
+//! 0.195 %.
+
+use std::hash::{BuildHasher, Hash};
+
+use anyhow::Result;
+use filter::FixedState;
+use statrs::distribution::{Discrete, Poisson};
+use subject::layout::{Geometry, geometry};
+use subject::sync::AtomicU64;
+use subject::{Operations, SLOTS_PER_BUCKET, Subject};
+
+use crate::bloom::{has, set};
+use crate::theory::{Claim, Theory, Trial};
+
+/// Words per block.
+const WORDS: usize = 2;
+
+/// Bits of a key in each word; some may coincide.
+const BITS: usize = 3;
+
+/// A blocked Bloom filter of atomic words.
+#[derive(Debug)]
+pub struct BlockedBloom {
+    /// Spreads keys over the blocks.
+    geometry: Geometry,
+    blocks: Box<[Block]>,
+    slots: usize,
+}
+
+/// Aligned so that it lies in one cache line.
+#[derive(Debug, Default)]
+#[repr(align(16))]
+struct Block([AtomicU64; WORDS]);
+
+/// Returns the bits of a key in each word of its block.
+#[inline]
+fn masks(hash: u64) -> [u64; WORDS] {
+    let bit = |word, bit| 1_u64 << (hash >> (6 * (word * BITS + bit)) & 63);
+    std::array::from_fn(|word| (0..BITS).fold(0, |mask, number| mask | bit(word, number)))
+}
+
+impl BlockedBloom {
+    /// Returns the words of a key's block, each with the key's bits in it.
+    #[inline]
+    fn of<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+    ) -> impl Iterator<Item = (&AtomicU64, u64)> + use<'_, K> {
+        let hash = FixedState.hash_one(key);
+        let block = &self.blocks[self.geometry.locate(hash).first];
+        block.0.iter().zip(masks(hash))
+    }
+}
+
+impl Subject for BlockedBloom {
+    const NAME: &'static str = "blocked-bloom";
+    const DESCRIPTION: &'static str = "blocked Bloom filter of one hash, of the same memory and about the same false positive rate";
+    const GUARANTEES: &'static str = "wait-free; what an insert that has returned wrote is found";
+    const OPERATIONS: Operations = Operations::INSERT;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        // Also checks the number of buckets.
+        let words = geometry(buckets)?.buckets();
+        let blocks = words.div_ceil(WORDS);
+        Ok(Self {
+            geometry: geometry(blocks)?,
+            blocks: (0..blocks).map(|_| Block::default()).collect(),
+            slots: buckets * SLOTS_PER_BUCKET,
+        })
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.of(key).for_each(|(word, mask)| set(word, mask));
+        true
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.of(key).all(|(word, mask)| has(word, mask))
+    }
+
+    /// Always refuses: other keys may share the bits.
+    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
+        false
+    }
+
+    /// Returns the number of slots in our table of the same memory.
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.blocks)
+    }
+}
+
+/// How often it is wrong, at two load factors.
+impl Theory for BlockedBloom {
+    fn claims(trial: Trial) -> Result<Vec<Claim>> {
+        let at_load = |load| {
+            let slots = trial.keys as f64 / load;
+            let filter = Self::with_buckets((slots / SLOTS_PER_BUCKET as f64) as usize)?;
+            trial.insert(&filter, 0..trial.keys)?;
+            let blocks = filter.blocks.len() as f64;
+            let (rate, variance) = rate_of_blocks(trial.keys as f64 / blocks);
+            let expected = (rate, (variance / blocks).sqrt());
+            let formula = "Σ P(i) E[(X/64)³]², P Poisson, Putze et al. 2007";
+            let at = format!("load {load}");
+            Ok(trial.false_positive_rate(&filter, trial.keys, at, formula, expected))
+        };
+        [0.5, 0.95].map(at_load).into_iter().collect()
+    }
+}
+
+/// Evaluates the formula of the module's docs. Returns the mean and variance, over the blocks of a
+/// filter with `keys` keys per block on average, of the share of absent keys found in a block.
+fn rate_of_blocks(keys: f64) -> (f64, f64) {
+    let law = Poisson::new(keys).expect("there are keys");
+    // The probability of each number of set bits in a word.
+    let mut bits_set = [0.0; 65];
+    bits_set[0] = 1.0;
+    let (mut mean, mut mean_of_squares) = (0.0, 0.0);
+    // Beyond this, the probability of so many keys in a block underflows.
+    for i in 0..100 + 3 * keys as u64 {
+        // The mean of (X / 64)^power over all words.
+        let moment = |power: usize| {
+            let terms = (bits_set.iter().enumerate())
+                .map(|(set, chance)| chance * (set as f64 / 64.0).powi(power as i32));
+            terms.sum::<f64>().powi(WORDS as i32)
+        };
+        mean += law.pmf(i) * moment(BITS);
+        mean_of_squares += law.pmf(i) * moment(2 * BITS);
+        for _ in 0..BITS {
+            for set in (1..=64).rev() {
+                let stays = bits_set[set] * set as f64 / 64.0;
+                bits_set[set] = stays + bits_set[set - 1] * (65 - set) as f64 / 64.0;
+            }
+            bits_set[0] = 0.0;
+        }
+    }
+    (mean, mean_of_squares - mean * mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_load_of_our_table_it_is_as_small_and_as_precise() {
+        let filter = BlockedBloom::with_buckets(1_001).unwrap();
+        assert_eq!((filter.memory_bytes(), filter.slots()), (8 * 1_002, 4_004));
+        let (rate, _) = rate_of_blocks((WORDS * SLOTS_PER_BUCKET) as f64 * 0.95);
+        let ratio = rate / (subject::layout::Layout::FALSE_POSITIVE_RATE * 0.95);
+        assert!((0.95..1.05).contains(&ratio), "{ratio}");
+    }
+}

@@ -1,0 +1,248 @@
+//! How often each key occurred: the count-min sketch of Cormode and Muthukrishnan, *An Improved
+//! Data Stream Summary: The Count-Min Sketch and its Applications* (2005).
+//!
+//! There are `depth` rows of `width` counters. Each row has its own hash function, drawn from a
+//! pairwise-independent family. A key adds to one counter in every row, and the smallest of its
+//! counters is the estimate. For a stream of N keys,
+//!
+//! ```text
+//! count  ≤  estimate                              always, and
+//! estimate  ≤  count + ε N                        with probability 1 − δ at least, for each key
+//!
+//! width = ⌈e / ε⌉,  depth = ⌈ln(1 / δ)⌉
+//! ```
+//!
+//! Threads add with atomic increments and never wait. An estimate taken while others add lies
+//! between the estimate before and the one after all overlapping calls. It is not linearizable, but
+//! *intermediate value linearizable* (Rinberg and Keidar 2020), which preserves both bounds. All
+//! accesses are relaxed: no other data is read on the strength of a counter.
+//!
+//! **As a subject** it is a multiset: a key is present if its estimate is not zero. That is a
+//! counting Bloom filter with 64-bit counters: an absent key is found if other keys share its
+//! counter in every row. With as many keys as there are slots, n, in rows of n / ln 2 counters,
+//! every other counter is zero, and nine rows find one absent key in 2^9 = 512, as our layout of
+//! four slots of twelve bits does when every slot is taken. That takes 831 bits per slot: the price
+//! of counts where only presence is asked for.
+
+use std::f64::consts::{E, LN_2};
+use std::hash::{BuildHasher, Hash};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Result, anyhow};
+use bytemuck::allocation::try_zeroed_slice_box;
+use filter::FixedState;
+use filter::hashing::mix;
+use kcas::steps::step;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use statrs::distribution::{Binomial, DiscreteCDF};
+use subject::Subject;
+use subject::layout::slots;
+
+use crate::theory::{Claim, Theory, Trial};
+
+/// As a subject, the number of rows, each of which halves the false positive rate.
+const DEPTH: usize = 9;
+
+/// A count-min sketch of atomic counters.
+#[derive(Debug)]
+pub struct CountMin {
+    width: usize,
+    rows: Box<[Row]>,
+    /// The counters, row after row.
+    counters: Box<[AtomicU64]>,
+    slots: usize,
+}
+
+/// The hash function of a row.
+#[derive(Debug)]
+struct Row {
+    multiplier: u128,
+    addend: u128,
+}
+
+impl Row {
+    /// Returns a key's counter among `width`. Multiply-shift in 128 bits (Dietzfelbinger 1996) maps
+    /// 64 bits to 64, any two keys pairwise independently; the result, as a fraction of 2^64,
+    /// selects the counter.
+    #[inline]
+    fn index(&self, hash: u64, width: usize) -> usize {
+        let product = self.multiplier.wrapping_mul(hash.into());
+        let spread = product.wrapping_add(self.addend) >> 64;
+        ((spread * width as u128) >> 64) as usize
+    }
+}
+
+impl CountMin {
+    /// Creates a sketch with `depth` rows of `width` counters. The seed determines its hash
+    /// functions.
+    ///
+    /// # Errors
+    ///
+    /// If there is not enough memory.
+    pub fn new(width: usize, depth: usize, seed: u64) -> Result<Self> {
+        let counters = width.saturating_mul(depth);
+        let mut random = SmallRng::seed_from_u64(seed);
+        let row = |_| Row {
+            multiplier: random.random(),
+            addend: random.random(),
+        };
+        Ok(Self {
+            width,
+            rows: (0..depth).map(row).collect(),
+            counters: try_zeroed_slice_box(counters)
+                .map_err(|()| anyhow!("there is no memory for {counters} counters"))?,
+            slots: 0,
+        })
+    }
+
+    /// Returns the counters of the key with this hash, one from each row.
+    #[inline]
+    fn of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
+        let rows = self.counters.chunks_exact(self.width).zip(&self.rows);
+        rows.map(move |(counters, row)| {
+            step();
+            &counters[row.index(hash, self.width)]
+        })
+    }
+
+    /// Adds `count` occurrences of a key.
+    #[inline]
+    pub fn add(&self, hash: u64, count: u64) {
+        for counter in self.of(hash) {
+            counter.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Estimates how often a key occurred; never too low.
+    #[inline]
+    pub fn estimate(&self, hash: u64) -> u64 {
+        let counts = self.of(hash).map(|counter| counter.load(Ordering::Relaxed));
+        counts.min().unwrap_or(0)
+    }
+}
+
+impl Subject for CountMin {
+    const NAME: &'static str = "count-min";
+    const DESCRIPTION: &'static str =
+        "a count-min sketch, with counts of all keys; of the same false positive rate";
+    const GUARANTEES: &'static str = "wait-free; what an insert that has returned counted is found; estimates are intermediate-value linearizable";
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let slots = slots(buckets)?;
+        let sketch = Self::new((slots as f64 / LN_2).ceil() as usize, DEPTH, 0)?;
+        Ok(Self { slots, ..sketch })
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.add(FixedState.hash_one(key), 1);
+        true
+    }
+
+    #[inline(always)]
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.estimate(FixedState.hash_one(key)) > 0
+    }
+
+    /// As in every filter here, removing a key that was not inserted takes counts away from others.
+    #[inline]
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let hash = FixedState.hash_one(key);
+        let present = self.estimate(hash) > 0;
+        if present {
+            for counter in self.of(hash) {
+                counter.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        present
+    }
+
+    /// Returns the number of keys it is sized for.
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.counters)
+    }
+}
+
+/// Estimates are never too low, and seldom too high.
+impl Theory for CountMin {
+    fn claims(_: Trial) -> Result<Vec<Claim>> {
+        const ERROR: f64 = 0.01;
+        const FAILURE: f64 = 0.05;
+        let width = (E / ERROR).ceil() as usize;
+        let depth = (1.0 / FAILURE).ln().ceil() as usize;
+        let uniform = vec![10; width];
+        let zipf: Vec<_> = (1..=2_000).map(|rank| 20_000 / rank).collect();
+        let mut claims = Vec::new();
+        for (stream, sketches, counts) in [
+            ("10 of each key", 400, &uniform),
+            ("a Zipf law of exponent 1", 40, &zipf),
+        ] {
+            let about = |what| format!("{what}, ε = {ERROR}, δ = {FAILURE}, {stream}");
+            let bearable = ERROR * counts.iter().sum::<u64>() as f64;
+            let mut too_low = 0;
+            // For each sketch, the share of keys whose estimates are too high.
+            let mut too_high = Vec::new();
+            for seed in 0..sketches {
+                let sketch = Self::new(width, depth, seed)?;
+                let start = mix(seed);
+                let hash = |key: usize| mix(start.wrapping_add(key as u64));
+                let keys = || counts.iter().enumerate();
+                keys().for_each(|(key, &count)| sketch.add(hash(key), count));
+                let above = keys().filter(|&(key, &count)| {
+                    let estimate = sketch.estimate(hash(key));
+                    too_low += usize::from(estimate < count);
+                    estimate.saturating_sub(count) as f64 > bearable
+                });
+                too_high.push(above.count() as f64 / counts.len() as f64);
+            }
+            claims.push(Claim::exact(
+                about("estimates below the count"),
+                "none (Cormode and Muthukrishnan 2005)",
+                0.0,
+                too_low as f64,
+            ));
+            let bound = Claim::mean(
+                about("share of keys whose error is above ε N"),
+                "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)",
+                FAILURE,
+                &too_high,
+            );
+            let most = *bound.allowed.end();
+            claims.push(bound.allowing(0.0..=most));
+            if counts.len() == width {
+                // The number of other keys that may share a counter before their occurrences exceed
+                // ε N.
+                let bearable = (ERROR * width as f64).floor() as u64;
+                let others = Binomial::new(1.0 / width as f64, width as u64 - 1)?;
+                claims.push(Claim::mean(
+                    about("share of keys whose error is above ε N, exactly"),
+                    "P(B(n − 1, 1/w) > ε n)^d: keys fall into the counters of each row like balls into bins",
+                    others.sf(bearable).powi(depth as i32),
+                    &too_high,
+                ));
+            }
+        }
+        Ok(claims)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn occurrences_are_counted_and_uncounted() {
+        let sketch = CountMin::with_buckets(1_000).unwrap();
+        assert_eq!(sketch.memory_bytes(), 8 * 9 * 5_771);
+        let hash = FixedState.hash_one(1);
+        (0..3).for_each(|_| sketch.add(hash, 3));
+        assert!(sketch.insert(&2) && sketch.remove(&1));
+        assert_eq!(sketch.estimate(hash), 8);
+        assert!(sketch.contains(&2) && sketch.remove(&2) && !sketch.remove(&2));
+    }
+}
