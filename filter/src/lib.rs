@@ -216,6 +216,7 @@
 //! - [`growing`] describes the same for the growing filter.
 //!
 //! `scripts/README.md` has a command for each.
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]

@@ -119,6 +119,7 @@
 //! because one was decided and half released (`helping_a_decided_operation`); a record that was
 //! read without having acquired the tag that named it (`late_installation_and_reused_record`); and
 //! executions that loom itself leaves out ([`sync`]).
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]

@@ -21,6 +21,8 @@
 //! [`Pinned::after_all`] never runs: loom explores the order in which values are replaced and read,
 //! not when memory is reclaimed, which is `crossbeam-epoch`'s business and checked there.
 
+#![warn(missing_docs)]
+
 use std::marker::PhantomData;
 
 use kcas::sync::{AtomicU64, Ordering};

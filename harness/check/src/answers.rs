@@ -7,8 +7,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::Barrier;
-use std::thread;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -19,9 +17,10 @@ use subject::SLOTS_PER_BUCKET;
 use subject::calls::{Calls, Operation};
 
 use crate::candidate::Candidate;
+use crate::crew::at_once;
 use crate::perturbation::{self, Part};
 use crate::scenario::mixed;
-use crate::{Found, Round, Totals, describe};
+use crate::{Found, Round, Totals, adds, describe};
 
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kinds that a subject can be put through, in the order in which its rounds rotate
-    /// through them.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built.
+    /// Returns the kinds that a subject can be put through, as its rounds rotate through them.
     pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
         let mut kinds = vec![Self::Windows];
         kinds.extend(names_classes(candidate)?.then_some(Self::Copies));
@@ -60,7 +54,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// An answer that is wrong, told to a person.
+/// What is wrong with an answer.
 type Wrong = String;
 
 /// Runs a round. Returns its calls, and the wrong answer that ended it, if there was one.
@@ -97,12 +91,16 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
         Kind::Copies => threads.copies(&mut caller),
         Kind::Races => threads.races(&mut caller),
     };
+    let inserts = caller.totals.inserts;
+    let answered = answered.and_then(|()| {
+        let why = format!("none of {inserts} inserts added a copy, although the table was empty");
+        (caller.added || inserts == 0).then_some(()).ok_or(why)
+    });
     let made = Totals {
         rounds: 1,
         running: begun.elapsed(),
         ..caller.totals
     };
-    let answered = answered.and_then(|()| caller.has_added());
     let found = answered.err().map(|history| Found {
         round: number,
         scenario: describe(kind, buckets),
@@ -114,11 +112,6 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
 /// Returns whether it is known which keys cannot be told apart, and stays so.
 fn names_classes(candidate: &Candidate) -> Result<bool> {
     Ok(!candidate.grows && candidate.names_classes()?)
-}
-
-/// Returns whether an insert added a copy.
-fn adds(event: Event) -> bool {
-    matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
 }
 
 /// Makes calls, and counts them.
@@ -138,16 +131,6 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Checks that an insert added a copy, if there were any: the first found an empty table.
-    fn has_added(&self) -> Result<(), Wrong> {
-        match self.totals.inserts {
-            inserts if inserts > 0 && !self.added => Err(format!(
-                "none of {inserts} inserts added a copy, although the table was empty"
-            )),
-            _ => Ok(()),
-        }
-    }
-
     fn call(&mut self, operation: Operation, key: u64) -> Event {
         perturbation::call_begins(operation);
         let event = self.table.call(operation, key);
@@ -161,33 +144,30 @@ impl<'a> Caller<'a> {
         adds(self.call(operation, key))
     }
 
-    fn finds(&mut self, key: u64, why: &str) -> Result<(), Wrong> {
-        self.expects(Operation::Contains, key, Event::Contains(true), why)
-    }
-
-    fn removes(&mut self, key: u64, why: &str) -> Result<(), Wrong> {
-        self.expects(Operation::Remove, key, Event::Remove(true), why)
-    }
-
-    fn misses(&mut self, key: u64, why: &str) -> Result<(), Wrong> {
-        self.expects(Operation::Contains, key, Event::Contains(false), why)
-    }
-
-    fn expects(
+    /// Makes a call for each of these keys, whose answer is foreseen.
+    fn each<'k>(
         &mut self,
-        operation: Operation,
-        key: u64,
+        keys: impl IntoIterator<Item = &'k u64>,
         foreseen: Event,
         why: &str,
     ) -> Result<(), Wrong> {
-        let event = self.call(operation, key);
-        if event == foreseen {
-            Ok(())
-        } else {
-            Err(format!("key {key}: {event}, although {why}"))
+        let operation = match foreseen {
+            Event::Remove(_) => Operation::Remove,
+            _ => Operation::Contains,
+        };
+        for &key in keys {
+            let event = self.call(operation, key);
+            if event != foreseen {
+                return Err(format!("key {key}: {event}, although {why}"));
+            }
         }
+        Ok(())
     }
 }
+
+const FOUND: Event = Event::Contains(true);
+const MISSED: Event = Event::Contains(false);
+const REMOVED: Event = Event::Remove(true);
 
 /// Number of calls between two looks at the clock.
 const AT_ONCE: u64 = 64;
@@ -220,13 +200,14 @@ impl Threads<'_> {
         (self.seed << 40) ^ (owner as u64) << 32 ^ number
     }
 
-    /// Returns whether it is time to look at the clock, and the time is over.
-    fn is_over(&self, calls: u64) -> bool {
-        calls.is_multiple_of(AT_ONCE) && (self.is_over)()
+    /// Numbers calls until it is time to stop.
+    fn numbers(&self, most: u64) -> impl Iterator<Item = u64> {
+        (0..most).take_while(|calls| !calls.is_multiple_of(AT_ONCE) || !(self.is_over)())
     }
 
     fn windows(&self, caller: &mut Caller) -> Result<(), Wrong> {
         const STAYS: &str = "it was inserted, and nobody removes it";
+        const OWN: &str = "this thread inserted it, and no other removes it";
         let residents: Vec<u64> = (0..self.slots as u64 * 6 / 10)
             .map(|number| self.key(self.count, number))
             .filter(|&key| caller.inserts(Operation::Insert, key))
@@ -235,10 +216,7 @@ impl Threads<'_> {
         self.at_once(caller, |thread, caller| {
             let mut random = SmallRng::seed_from_u64(mixed(self.seed, thread as u64));
             let mut held = VecDeque::new();
-            for number in 0..INSERTED {
-                if self.is_over(number) {
-                    break;
-                }
+            for number in self.numbers(INSERTED) {
                 let operation = match random.random_range(0..4) {
                     0 if self.unique => Operation::InsertUnique,
                     _ => Operation::Insert,
@@ -247,26 +225,21 @@ impl Threads<'_> {
                 if caller.inserts(operation, key) {
                     held.push_back(key);
                 }
-                if held.len() > window
-                    && let Some(oldest) = held.pop_front()
-                {
-                    caller.removes(oldest, "this thread inserted it, and no other removes it")?;
+                if held.len() > window {
+                    caller.each(held.pop_front().as_ref(), REMOVED, OWN)?;
                 }
                 for _ in 0..4 {
-                    if !held.is_empty() {
-                        let key = held[random.random_range(0..held.len())];
-                        caller.finds(key, "this thread inserted it, and no other removes it")?;
-                    }
-                    if !residents.is_empty() {
-                        caller.finds(residents[random.random_range(0..residents.len())], STAYS)?;
-                    }
+                    let at = random.random_range(0..held.len().max(1));
+                    caller.each(held.get(at), FOUND, OWN)?;
+                    let at = random.random_range(0..residents.len().max(1));
+                    caller.each(residents.get(at), FOUND, STAYS)?;
                 }
             }
-            (held.iter()).try_for_each(|&key| caller.removes(key, "this thread inserted it"))
+            caller.each(&held, REMOVED, OWN)
         })?;
-        (residents.iter()).try_for_each(|&key| caller.finds(key, STAYS))?;
-        (residents.iter()).try_for_each(|&key| caller.removes(key, STAYS))?;
-        (residents.iter()).try_for_each(|&key| caller.misses(key, "the table is empty"))
+        caller.each(&residents, FOUND, STAYS)?;
+        caller.each(&residents, REMOVED, STAYS)?;
+        caller.each(&residents, MISSED, "the table is empty")
     }
 
     fn copies(&self, caller: &mut Caller) -> Result<(), Wrong> {
@@ -274,77 +247,71 @@ impl Threads<'_> {
         let keys: Vec<u64> = (0..self.slots as u64 * 2)
             .map(|number| self.key(0, number))
             .collect();
-        let told = self.at_once(caller, |thread, caller| {
+        let added = self.at_once(caller, |thread, caller| {
             let mut random = SmallRng::seed_from_u64(mixed(self.seed, thread as u64));
-            let mut told = vec![0_i64; keys.len()];
-            for number in 0..CALLS {
-                if self.is_over(number) {
-                    break;
-                }
+            let mut added = vec![0_i64; keys.len()];
+            for _ in self.numbers(CALLS) {
                 let at = random.random_range(0..keys.len());
                 // With more removes than inserts, it is often nearly full and seldom full: a refusal takes
                 // a long search.
                 if random.random_ratio(2, 5) {
-                    told[at] += i64::from(caller.inserts(Operation::Insert, keys[at]));
+                    added[at] += i64::from(caller.inserts(Operation::Insert, keys[at]));
                 } else {
-                    let event = caller.call(Operation::Remove, keys[at]);
-                    told[at] -= i64::from(event == Event::Remove(true));
+                    added[at] -= i64::from(caller.call(Operation::Remove, keys[at]) == REMOVED);
                 }
             }
-            Ok(told)
+            Ok(added)
         })?;
         let mut left = HashMap::new();
-        for (at, &key) in keys.iter().enumerate() {
-            let copies: i64 = told.iter().map(|told| told[at]).sum();
-            let (all, _) = left.entry(self.table.class(key)).or_insert((0, key));
-            *all += copies;
+        for (at, key) in keys.iter().enumerate() {
+            let (all, _) = left.entry(self.table.class(*key)).or_insert((0, key));
+            *all += added.iter().map(|added| added[at]).sum::<i64>();
         }
-        for (copies, key) in left.values().copied() {
+        for (copies, key) in left.into_values() {
             let why = format!("answers add up to {copies} copies of its class");
             if copies < 0 {
                 return Err(format!("key {key}: {why}"));
             }
-            (0..copies).try_for_each(|_| caller.removes(key, &why))?;
-            caller.misses(key, &why)?;
+            caller.each((0..copies).map(|_| key), REMOVED, &why)?;
+            caller.each([key], MISSED, &why)?;
         }
         Ok(())
     }
 
     fn races(&self, caller: &mut Caller) -> Result<(), Wrong> {
-        let told = self.at_once(caller, |thread, caller| {
+        let raced = self.at_once(caller, |thread, caller| {
             // Each stride visits every key; threads that meet stay together for a while.
             let stride = if thread % 2 == 0 { 1 } else { 3 };
-            let (mut told, mut refused) = (Vec::new(), 0_u64);
+            let (mut won, mut refused) = (Vec::new(), false);
             for number in 0..RACED {
                 let number = (number * stride + thread * 7) % RACED;
                 let key = self.key(0, number as u64);
                 match caller.call(Operation::InsertUnique, key) {
-                    Event::InsertUnique(Ok(true)) => told.push(key),
-                    Event::InsertUnique(Err(_)) => refused += 1,
-                    _ => {}
+                    Event::InsertUnique(Ok(true)) => won.push(key),
+                    event => refused |= event != Event::InsertUnique(Ok(false)),
                 }
             }
-            Ok((told, refused))
+            Ok((won, refused))
         })?;
-        let is_refused = told.iter().any(|(_, refused)| *refused > 0);
-        let told: Vec<u64> = told.into_iter().flat_map(|(told, _)| told).collect();
+        let is_refused = raced.iter().any(|(_, refused)| *refused);
+        let won: Vec<u64> = raced.into_iter().flat_map(|(won, _)| won).collect();
         let mut seen = HashSet::new();
-        for &key in &told {
-            let class = self.table.class(key).filter(|_| self.named);
-            let of_its_class = class.map_or((None, Some(key)), |class| (Some(class), None));
-            if !seen.insert(of_its_class) {
+        for key in &won {
+            let class = self.table.class(*key).filter(|_| self.named);
+            if !seen.insert((class, class.is_none().then_some(key))) {
                 return Err(format!("key {key}: inserted uniquely twice"));
             }
-            caller.finds(key, "it was inserted")?;
         }
+        caller.each(&won, FOUND, "it was inserted")?;
         // Without classes, a key may be taken for another one that is there.
         if self.named && !is_refused {
-            (0..RACED as u64).try_for_each(|number| {
-                caller.finds(self.key(0, number), "nobody was refused, so it is there")
-            })?;
+            let all: Vec<u64> = (0..RACED as u64)
+                .map(|number| self.key(0, number))
+                .collect();
+            caller.each(&all, FOUND, "nobody was refused, so it is there")?;
         }
-        (told.iter()).try_for_each(|&key| caller.removes(key, "it was inserted"))?;
-        (told.iter()).try_for_each(|&key| caller.misses(key, "the table is empty"))
+        caller.each(&won, REMOVED, "it was inserted")?;
+        caller.each(&won, MISSED, "the table is empty")
     }
 
     /// Does something in all threads at once; returns what each returns.
@@ -353,36 +320,18 @@ impl Threads<'_> {
         caller: &mut Caller,
         act: impl Fn(usize, &mut Caller) -> Result<T, Wrong> + Sync,
     ) -> Result<Vec<T>, Wrong> {
-        let (barrier, act) = (&Barrier::new(self.count), &act);
-        let ended: Vec<_> = thread::scope(|scope| {
-            let run = |thread| {
-                let mut caller = Caller::new(self.table);
-                barrier.wait();
-                let acted = match self.disturbance {
-                    Some(seed) => {
-                        let part = Part {
-                            thread,
-                            misleads: false,
-                            misled: None,
-                        };
-                        perturbation::during(seed, part, || act(thread, &mut caller))
-                    }
-                    None => act(thread, &mut caller),
-                };
-                (caller, acted)
-            };
-            let threads: Vec<_> = (0..self.count)
-                .map(|thread| scope.spawn(move || run(thread)))
-                .collect();
-            let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            ended
-                .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
+        let threads = (0..self.count).map(|thread| (Part::of(thread), thread));
+        let ended = at_once(threads.collect(), self.disturbance, |thread| {
+            let mut caller = Caller::new(self.table);
+            let acted = act(thread, &mut caller);
+            (caller.totals, caller.added, acted)
         });
-        for (of_thread, _) in &ended {
-            caller.totals += of_thread.totals;
-            caller.added |= of_thread.added;
+        let mut results = Vec::new();
+        for (totals, added, acted) in ended {
+            caller.totals += totals;
+            caller.added |= added;
+            results.push(acted);
         }
-        ended.into_iter().map(|(_, acted)| acted).collect()
+        results.into_iter().collect()
     }
 }

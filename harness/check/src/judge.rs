@@ -23,11 +23,11 @@ use crate::scenario::{Group, Key, Scenario};
 
 /// A call's key, the operation and the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OfKey(pub Key, pub Event);
+pub(crate) struct OfKey(pub Key, pub Event);
 
 /// The verdict on a round's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub(crate) enum Judgement {
     /// All answers can be explained, except in some parts of the history in which too many calls
     /// overlapped to decide.
     Explained {
@@ -40,7 +40,7 @@ pub enum Judgement {
 
 /// Checks the calls of a scenario on a subject against the specification. The subject has room for
 /// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one.
-pub fn judge(
+pub(crate) fn judge(
     scenario: &Scenario,
     stash: Option<usize>,
     set: bool,
@@ -141,7 +141,7 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
 /// may always be found, since keys may collide, but must never be missed while it is there. The
 /// state is the number of its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoFalseNegatives;
+pub(crate) struct NoFalseNegatives;
 
 impl Specification for NoFalseNegatives {
     type State = u64;

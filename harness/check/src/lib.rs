@@ -14,7 +14,8 @@
 
 pub mod answers;
 pub mod candidate;
-pub mod judge;
+mod crew;
+mod judge;
 pub mod perturbation;
 pub mod recorder;
 pub mod scenario;
@@ -25,9 +26,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::AddAssign;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
@@ -39,6 +40,7 @@ pub use candidate::Candidate;
 use subject::calls::{Calls, Operation};
 use subject::{Operations, SLOTS_PER_BUCKET};
 
+use crate::crew::at_once;
 use crate::judge::{Judgement, OfKey, judge};
 use crate::perturbation::Part;
 use crate::recorder::Log;
@@ -57,7 +59,6 @@ pub enum Check {
 }
 
 impl Check {
-    /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::History => "history",
@@ -90,17 +91,14 @@ pub struct Settings {
 /// determines its scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// The first.
     pub first: u64,
     /// How far it is from one to the next; 0 repeats the first.
     pub step: u64,
 }
 
 impl Rounds {
-    /// All, from 0 on.
     pub const ALL: Self = Self { first: 0, step: 1 };
 
-    /// Repeats one.
     pub const fn only(round: u64) -> Self {
         Self {
             first: round,
@@ -117,15 +115,11 @@ impl Rounds {
 /// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Rounds that ended.
     pub rounds: u64,
     /// Inserts, refused ones included.
     pub inserts: u64,
-    /// Inserts that were refused.
     pub refused: u64,
-    /// Lookups.
     pub lookups: u64,
-    /// Removes.
     pub removes: u64,
     /// Parts of histories that could not be checked, as too many calls overlapped.
     pub undecided: u64,
@@ -140,7 +134,6 @@ pub struct Totals {
 pub struct Found {
     /// The round in which they were given.
     pub round: u64,
-    /// Description of the scenario.
     pub scenario: String,
     /// The calls, drawn along a time axis.
     pub history: String,
@@ -149,7 +142,6 @@ pub struct Found {
 /// How a check ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// What was done.
     pub totals: Totals,
     /// The violation that ended it, if there was one.
     pub found: Option<Found>,
@@ -157,11 +149,6 @@ pub struct Report {
 
 /// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
 /// observer with the totals after every round.
-///
-/// # Errors
-///
-/// Fails if the settings are impossible, or if the subject lacks insert or remove, cannot be built,
-/// or panics.
 pub fn run(
     candidate: &Candidate,
     settings: &Settings,
@@ -259,11 +246,6 @@ impl Round<'_> {
 }
 
 /// Checks that a subject can be checked with these settings.
-///
-/// # Errors
-///
-/// Fails if the subject lacks insert or remove, if there are too many threads, or if this build
-/// does not support the perturbation.
 pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     if let Some(missing) = candidate.operations.missing(Operations::ALL) {
         return Err(anyhow!(
@@ -296,12 +278,16 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether an insert added a copy.
+fn adds(event: Event) -> bool {
+    matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
+}
+
 fn describe(kind: impl fmt::Display, buckets: usize) -> String {
     format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots")
 }
 
 impl Totals {
-    /// Returns the number of all calls.
     pub fn calls(&self) -> u64 {
         self.inserts + self.lookups + self.removes
     }
@@ -346,39 +332,20 @@ fn run_scenario(
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Call<OfKey>>> {
     let Staff { keeper, workers } = Staff::of(candidate, scenario)?;
-    let threads = workers.len();
-    let others = &AtomicUsize::new(scenario.once_only());
-    let barrier = Barrier::new(threads);
-    let workers: Vec<_> = thread::scope(|scope| {
-        let scripts = scenario.scripts.iter().zip(workers).enumerate();
-        let running: Vec<_> = scripts
-            .map(|(thread, (script, mut worker))| {
-                let barrier = &barrier;
-                scope.spawn(move || {
-                    barrier.wait();
-                    let mut act = || worker.follow(script, others, is_over);
-                    match disturbance {
-                        Some(seed) => {
-                            let part = Part {
-                                thread,
-                                misleads: script.repeats,
-                                misled: scenario.kind.misleads(),
-                            };
-                            perturbation::during(seed, part, act);
-                        }
-                        None => act(),
-                    }
-                    others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);
-                    worker
-                })
-            })
-            .collect();
-        let ended = running.into_iter().map(ScopedJoinHandle::join);
-        ended
-            .map(|worker| worker.unwrap_or_else(|panic| panic::resume_unwind(panic)))
-            .collect()
+    let others = AtomicUsize::new(scenario.once_only());
+    let scripts = scenario.scripts.iter().zip(workers).enumerate();
+    let each = scripts.map(|(thread, (script, worker))| {
+        let part = Part {
+            misleads: script.repeats,
+            misled: scenario.kind.misleads(),
+            ..Part::of(thread)
+        };
+        (part, (script, worker))
     });
-
+    let workers = at_once(each.collect(), disturbance, |(script, mut worker)| {
+        worker.follow(script, &others, is_over);
+        worker
+    });
     Ok(keeper.finish(candidate, scenario, workers))
 }
 
@@ -403,7 +370,7 @@ impl Staff {
         let copies = copies(candidate, scenario);
         let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
         for &key in &scenario.residents {
-            keeper.insert(key);
+            keeper.does(Operation::Insert, key);
         }
         let scripts = scenario.scripts.iter().enumerate();
         // A renewal is two calls.
@@ -446,17 +413,18 @@ impl Worker {
     /// Follows a script to its end, or until `is_over`. `others` counts the workers whose scripts do
     /// not repeat; one that repeats ends after them.
     fn follow(&mut self, script: &Script, others: &AtomicUsize, is_over: &dyn Fn() -> bool) {
-        for _ in 0..script.times() {
+        'all: for _ in 0..script.times() {
             for some in script.actions.chunks(AT_ONCE) {
                 if is_over() {
-                    return;
+                    break 'all;
                 }
                 some.iter().for_each(|&action| self.act(action));
             }
             if others.load(Ordering::Relaxed) == 0 {
-                return;
+                break;
             }
         }
+        others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);
     }
 
     /// Empties the table; returns the calls of these workers and its own.
@@ -488,46 +456,33 @@ impl Worker {
         call.event.1
     }
 
-    /// Inserts a key; returns false if it was refused.
-    fn insert(&mut self, key: Key) -> bool {
-        self.insert_by(Operation::Insert, key)
-    }
-
-    /// Inserts a key by this operation; returns false if no copy was added.
-    fn insert_by(&mut self, operation: Operation, key: Key) -> bool {
-        let event = self.call(operation, key);
-        let done = matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)));
-        if let Some(own) = &mut self.own {
-            *own.entry(key).or_default() += usize::from(done);
-        }
-        done
-    }
-
-    /// Removes a key; returns false if there was no copy, or none of its own.
-    fn remove(&mut self, key: Key) -> bool {
-        if let Some(own) = &mut self.own {
+    /// Makes a call, if it is not to remove what others inserted; returns whether it added a copy,
+    /// took one, or found any.
+    fn does(&mut self, operation: Operation, key: Key) -> bool {
+        if operation == Operation::Remove
+            && let Some(own) = &mut self.own
+        {
             match own.get_mut(&key) {
                 None | Some(0) => return false,
                 Some(copies) => *copies -= 1,
             }
         }
-        self.call(Operation::Remove, key) == Event::Remove(true)
+        let event = self.call(operation, key);
+        let added = adds(event);
+        if added && let Some(own) = &mut self.own {
+            *own.entry(key).or_default() += 1;
+        }
+        added || matches!(event, Event::Remove(true) | Event::Contains(true))
     }
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Call(operation @ (Operation::Insert | Operation::InsertUnique), key) => {
-                self.insert_by(operation, key);
-            }
-            Action::Call(Operation::Remove, key) => {
-                self.remove(key);
-            }
-            Action::Call(operation @ (Operation::Contains | Operation::Count), key) => {
-                self.call(operation, key);
+            Action::Call(operation, key) => {
+                self.does(operation, key);
             }
             Action::Renew { insert, remove } => {
-                if self.insert(insert) {
-                    self.remove(remove);
+                if self.does(Operation::Insert, insert) {
+                    self.does(Operation::Remove, remove);
                 }
             }
             Action::Rest => rest(),
@@ -549,7 +504,7 @@ impl Worker {
             self.call(Operation::Contains, key);
         }
         for key in scenario.keys() {
-            while self.remove(key) && copies > 0 {
+            while self.does(Operation::Remove, key) && copies > 0 {
                 copies -= 1;
             }
         }

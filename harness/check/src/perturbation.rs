@@ -18,6 +18,17 @@ pub struct Part {
     pub misled: Option<Operation>,
 }
 
+impl Part {
+    /// Returns the part of a thread whose calls are like those of all others.
+    pub fn of(thread: usize) -> Self {
+        Self {
+            thread,
+            misleads: false,
+            misled: None,
+        }
+    }
+}
+
 /// Whether this build can stop threads inside a call.
 pub const AVAILABLE: bool = cfg!(feature = "steps");
 
@@ -234,46 +245,38 @@ mod hook {
 
     #[cfg(test)]
     mod tests {
-        use std::collections::HashSet;
-
         use super::*;
 
         #[test]
         fn each_kind_of_round_disturbs_its_victims_and_no_others() {
-            let under_way = |operation, steps| UnderWay {
-                operation: Some(operation),
-                steps,
-            };
-            let mut seen = HashSet::new();
-            for round in 0..100 {
-                let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round), None);
+            use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+            let all = [Contains, Count, Remove, Insert, InsertUnique];
+            let rates =
+                |round, misled| Rates::of_round(&mut SmallRng::seed_from_u64(round), misled);
+            for victims in Victims::ALL {
+                let mut of_kind = (0..100).map(|round| rates(round, None));
+                let rates = of_kind.find(|rates| rates.victims == victims).unwrap();
                 let stops = |operation, steps| {
-                    rates.at(under_way(operation, steps), 0) == Some(Disturbance::Stop)
+                    let operation = Some(operation);
+                    rates.at(UnderWay { operation, steps }, 0) == Some(Disturbance::Stop)
                 };
-                let (spared, lookup, remove, insert) = match rates.victims {
-                    Victims::All => (0, true, true, true),
-                    Victims::Late(spared) => (spared, true, true, true),
-                    Victims::Lookups => (0, true, false, false),
-                    Victims::LookupsAndRemoves => (0, true, true, false),
-                    Victims::Inserts => (0, false, false, true),
+                let (spared, disturbed) = match victims {
+                    Victims::All => (0, &all[..]),
+                    Victims::Late(spared) => (spared, &all[..]),
+                    Victims::Lookups => (0, &all[..2]),
+                    Victims::LookupsAndRemoves => (0, &all[..3]),
+                    Victims::Inserts => (0, &all[3..]),
                 };
-                assert!(spared == 0 || !stops(Operation::Insert, spared - 1));
-                assert_eq!(stops(Operation::Contains, spared), lookup);
-                assert_eq!(stops(Operation::Count, spared), lookup);
-                assert_eq!(stops(Operation::Remove, spared), remove);
-                assert_eq!(stops(Operation::Insert, spared), insert);
-                assert_eq!(stops(Operation::InsertUnique, spared), insert);
-                seen.insert(rates.victims);
+                assert!(spared == 0 || !stops(Insert, spared - 1));
+                for operation in all {
+                    assert_eq!(stops(operation, spared), disturbed.contains(&operation));
+                }
             }
-            assert_eq!(seen.len(), Victims::ALL.len());
-            let misled = |operation, victims| {
-                let rates = (0..100).map(|round| {
-                    Rates::of_round(&mut SmallRng::seed_from_u64(round), Some(operation))
-                });
-                rates.filter(|rates| rates.victims == victims).count()
-            };
-            assert!(misled(Operation::Contains, Victims::Lookups) > 40);
-            assert!(misled(Operation::Insert, Victims::Inserts) > 40);
+            for (misled, victims) in [(Contains, Victims::Lookups), (Insert, Victims::Inserts)] {
+                let rounds =
+                    (0..100).filter(|&round| rates(round, Some(misled)).victims == victims);
+                assert!(rounds.count() > 40);
+            }
         }
     }
 }
@@ -295,14 +298,7 @@ mod tests {
             UNDER_WAY.get().steps - before
         };
         let steps = || (0..20_000).for_each(|_| step());
-        let perturbed = || {
-            let part = Part {
-                thread: 0,
-                misleads: false,
-                misled: None,
-            };
-            during(1, part, steps);
-        };
+        let perturbed = || during(1, Part::of(0), steps);
         assert_eq!(seen_in(&steps), 0);
         let begun = Instant::now();
         assert_eq!(seen_in(&perturbed), 20_000);

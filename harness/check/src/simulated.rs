@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, Result};
 use filter::internals::history::Call;
@@ -47,7 +47,6 @@ pub(crate) fn run_scenario(
             let (ended, others) = (Rc::clone(&ended), Arc::clone(&others));
             Box::new(move |_: &Core| {
                 worker.follow(&script, &others, &|| false);
-                others.fetch_sub(usize::from(!script.repeats), Ordering::Relaxed);
                 ended.borrow_mut().push(worker);
             }) as Body
         };

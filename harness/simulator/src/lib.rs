@@ -54,63 +54,22 @@
 //! | mispredicted branches other than those after exchanges that fail | branches on contended values are too cheap |
 //! | two words without a name on one line | such false sharing is not seen; that of named memory is |
 //!
-//! # What updates on two cores cost is not explained
+//! # What is known of what it misses
 //!
-//! On a virtual machine with two cores of an Ice Lake (hand-over 63 to 66 ns), a mix of updates
-//! took 72 ns on one core and 138 ns on each of two; the model says about 80. Separate
-//! measurements, without a subject (the programs were not kept), explain little of it:
+//! On a virtual machine with two cores of an Ice Lake (hand-over 63 to 66 ns), a mix of updates took
+//! 72 ns on one core and 138 ns on each of two; the model says about 80. Neither the loop (0.0 to
+//! 0.7 ns), nor shared execution units (0.98 to 1.02 times), nor sleeping on a mutex (0.01 to 0.06
+//! sleeps in 1,000 locks) explains it. One load and one exchange after a hash (`update-roofline`)
+//! take 10 to 16 ns more on two cores than on one, inserts of the filter 37 to 44.
 //!
-//! | Suspected | What was measured, on two cores over one |
-//! |---|---|
-//! | the workload itself, with a subject that does nothing | 0.0 to 0.7 ns more |
-//! | cores that share execution units | a chain of multiplications 0.98, shifts 1.02 times as long |
-//! | an exchange that keeps loads after it from beginning early | on one core: four random loads of 5 MiB and an exchange 9.6 ns, one dependent load 115 ns |
-//! | a branch on the loaded word that is mispredicted half the time | load and exchange 10.4 ns more, without the branch 6.1 |
-//! | twenty dependent steps in between | 8.0 ns more |
-//! | sleeping on a mutex | 0.01 to 0.06 sleeps in 1,000 locks |
+//! On two cores of an AMD EPYC, who waits for a mutex hardly ever sleeps, as it changes hands while
+//! the system call begins. Measured sweeps made 10 to 70 such calls for 1,000 lookups of
+//! `global-lock`, simulated ones 62 to 106; what decides between few and many is not known.
 //!
-//! One load and one exchange after a hash (`update-roofline`) take 10 to 16 ns more, inserts of the
-//! filter 37 to 44.
-//!
-//! # What a mutex costs two cores
-//!
-//! On two cores of an AMD EPYC (hand-over 24 to 29 ns), `harness calibrate` found 240 to 290 ns for
-//! a call that wakes nobody, and 7 to 12 us each for waking a sleeper and for its way back. Who
-//! waits hardly ever sleeps: the mutex changes hands while the call begins. An earlier model
-//! charged every such call for a sleeper, so two cores alternated in long stretches, and
-//! `global-lock` was predicted 2.8 to 3.6 times too fast.
-//!
-//! | Lookups of `global-lock` on two cores, for 1,000 operations | Measured, ten sweeps | Simulated |
-//! |---|---|---|
-//! | system calls for the mutex | 46 to 70 in six, 37 in one, 10 to 13 in three | 62 to 69; 104 to 106 with one calibration of four |
-//! | sleeps | 0.01 to 0.05 | 0.00 |
-//!
-//! Measured is what `perf stat -e syscalls:sys_enter_futex,context-switches` prints of a sweep, warm-ups
-//! included, over the operations of its rows; simulated is what `harness simulate --explain` prints.
-//! Sweeps with few calls made 13 to 14 million operations per second, those with many 18 to 22; the model
-//! says 25 to 31, and 21 with that one calibration. What decides between them is not known: the
-//! hand-over was 29 ns before and after one with few. On far cores the model errs the other way: it
-//! says 0.1 to 0.8 times what was measured, in one row 1.4 times, but those cores moved meanwhile.
-//!
-//! # Two cores of a virtual machine may move
-//!
-//! `overlap` of exchanges and upgrades, and the hand-over, depend on which cores the hypervisor gives,
-//! and on whether others use them meanwhile. On one virtual machine, within an hour, `harness
-//! calibrate` found hand-overs of 98 and of 30 ns; overlaps of exchanges of 2.1 and 1.6 while the cores
-//! were its own, and of 7.6 while they were shared: two threads that take turns hand over few lines.
-//! On another, within ten minutes, ping-pongs found hand-overs of 10 ns (probably two threads of one
-//! core), of 24 to 30, and of 98 to 120. During one sweep they went from 24 to 119: its mixes, those of
-//! the mutex left out, were predicted 1.8 to 3.3 times as fast as measured with 24 ns, and 0.9 to 1.8
-//! times with 119 and all else the same. During a sweep of six minutes, 1,181 of 1,920 measurements had
-//! hand-overs of 20 to 37 ns just before and after, 84 of 10 to 13, 415 of 95 to 158; of the rest the mean
-//! is in between, so the cores moved meanwhile.
-//!
-//! So each row of a sweep has its hand-over. A prediction takes the one that most rows have, and is
-//! compared with rows that are within a quarter of it; `harness calibrate` measures again where the cores
-//! moved. Without that, and with times of one thread from a few minutes earlier, the same model was off by
-//! 22 to 28 % in the median. One thread is also slower while the other core is idle: lookups in tables
-//! of 4 MB took 20 and 19 ns with a busy core beside them, 25 and 23 ns with an idle one. So the
-//! other core is kept busy in what is compared.
+//! The cores of a virtual machine may move: within an hour, `harness calibrate` found hand-overs of
+//! 98 and of 30 ns on one. So each row of a sweep has its hand-over. A prediction takes the one that
+//! most rows have, and is compared with rows that are within a quarter of it. One thread is also
+//! slower while the other core is idle, which is therefore kept busy in what is compared.
 //!
 //! Its parts: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
 //! through which the code enters.

@@ -49,18 +49,31 @@ fn free(mut model: Model) -> Model {
     model
 }
 
-fn near(value: f64, expected: f64, share: f64) -> bool {
-    (value / expected - 1.0).abs() < share
+#[track_caller]
+fn assert_near(value: f64, expected: f64, share: f64) {
+    let is_near = (value / expected - 1.0).abs() < share;
+    assert!(is_near, "{value}, not about {expected}");
+}
+
+/// Returns the time of an operation of one core, in ns.
+fn ns_each(report: &Report) -> f64 {
+    report.seconds * 1e9 / report.operations as f64
 }
 
 #[test]
-fn with_free_coherence_everything_scales() {
-    let model = free(model());
-    for program in [one_line, own_lines, some_lines] {
-        let one = million_per_second(&program(&model, 1));
+fn with_free_coherence_and_on_disjoint_lines_everything_scales() {
+    let (model, free) = (model(), free(model()));
+    for (program, model) in [
+        (one_line as fn(&Model, usize) -> Report, &free),
+        (own_lines, &free),
+        (some_lines, &free),
+        // Disjoint lines are never handed over.
+        (own_lines, &model),
+    ] {
+        let one = million_per_second(&program(model, 1));
         for cores in [2, 8, 32] {
-            let all = million_per_second(&program(&model, cores));
-            assert!(near(all, one * cores as f64, 0.05), "{cores}: {all}, {one}");
+            let all = million_per_second(&program(model, cores));
+            assert_near(all, one * cores as f64, 0.05);
         }
     }
 }
@@ -72,7 +85,7 @@ fn accesses_of_the_whole_run_are_counted() {
     let counts = report.counts;
     let reported = counts.loads + counts.stores + counts.exchanges;
     let before = (report.accesses - reported) as f64;
-    assert!(near(before * 4.0, reported as f64, 0.01), "{report:?}");
+    assert_near(before * 4.0, reported as f64, 0.01);
 }
 
 #[test]
@@ -81,7 +94,7 @@ fn one_line_is_serial() {
     let two = million_per_second(&one_line(&model, 2));
     for cores in [4, 16, 32] {
         let all = million_per_second(&one_line(&model, cores));
-        assert!(near(all, two, 0.1), "{cores}: {all}, {two}");
+        assert_near(all, two, 0.1);
     }
     // Never more than one exchange at a time, and never less than one for each hand-over.
     assert!(two < 1e3 / model.exchange && two > 1e3 / model.hand_over.socket);
@@ -94,7 +107,7 @@ fn twice_the_prices_are_half_the_throughput() {
         for cores in [1, 8] {
             let dear = million_per_second(&program(&model.times(2.0), cores));
             let cheap = million_per_second(&program(&model, cores));
-            assert!(near(dear * 2.0, cheap, 0.01), "{cores}: {dear}, {cheap}");
+            assert_near(dear * 2.0, cheap, 0.01);
         }
     }
 }
@@ -137,9 +150,7 @@ fn each_level_of_the_caches_has_its_price() {
                 words[done as usize % lines].load(Relaxed);
             },
         );
-        let each = report.seconds * 1e9 / report.operations as f64;
-        let expected = price / model.overlap.loads;
-        assert!(near(each, expected, 0.05), "{lines}: {each}, {expected}");
+        assert_near(ns_each(&report), price / model.overlap.loads, 0.05);
     }
 }
 
@@ -153,9 +164,7 @@ fn what_follows_a_pause_waits_for_the_whole_latency() {
         simulation::pause(Pause::Spin(1));
         words[done as usize % LINES].load(Relaxed);
     });
-    let each = report.seconds * 1e9 / report.operations as f64;
-    let expected = model.waiting.pause + model.llc.ns;
-    assert!(near(each, expected, 0.05), "{each}, {expected}");
+    assert_near(ns_each(&report), model.waiting.pause + model.llc.ns, 0.05);
 }
 
 /// Two cores wake each other in turn: each trip takes what the waker pays and the way of the sleeper.
@@ -196,7 +205,7 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
     let report = report.unwrap();
     let trip = report.seconds * 1e9 / (2 * TRIPS) as f64;
     let expected = model.waiting.wake + model.waiting.awake;
-    assert!(near(trip, expected, 0.01), "{trip}, {expected}");
+    assert_near(trip, expected, 0.01);
     let counts = report.counts;
     assert_eq!((counts.parked, counts.calls), (2 * TRIPS, 0));
 }
@@ -210,8 +219,8 @@ fn a_call_that_finds_nothing_to_do_is_cheap() {
             operation(&words[0]);
         });
         let calls = report.counts.calls as f64 / report.operations as f64;
-        assert!(near(calls, 1.0, 0.01), "{calls}");
-        report.seconds * 1e9 / report.operations as f64
+        assert_near(calls, 1.0, 0.01);
+        ns_each(&report)
     };
     for ns in [
         each(|word| simulation::wake(std::ptr::from_ref(word).addr())),
@@ -219,7 +228,7 @@ fn a_call_that_finds_nothing_to_do_is_cheap() {
             simulation::pause(Pause::Call);
         }),
     ] {
-        assert!(near(ns, model.waiting.call, 0.02), "{ns}");
+        assert_near(ns, model.waiting.call, 0.02);
     }
 }
 
@@ -239,29 +248,13 @@ fn compute_time_passes_before_each_access_but_after_a_pause() {
                 words[0].load(Relaxed);
             }
         });
-        report.seconds * 1e9 / report.operations as f64
+        ns_each(&report)
     };
     let load = model.l1.ns / model.overlap.loads;
     for pauses in [0, 1, 4] {
         let computed = 10.0 * f64::from(4 - pauses);
         let expected = computed + f64::from(pauses) * model.waiting.pause + 4.0 * load;
-        assert!(
-            near(each(pauses), expected, 0.02),
-            "{pauses}: {}, {expected}",
-            each(pauses)
-        );
-    }
-}
-
-#[test]
-fn disjoint_lines_scale() {
-    let model = model();
-    let one = million_per_second(&own_lines(&model, 1));
-    for cores in [2, 32] {
-        let report = own_lines(&model, cores);
-        let all = million_per_second(&report);
-        assert!(near(all, one * cores as f64, 0.02), "{cores}: {all}, {one}");
-        assert_eq!(report.transfers, 0);
+        assert_near(each(pauses), expected, 0.02);
     }
 }
 
@@ -300,7 +293,7 @@ fn threads_that_share_cores_share_their_time() {
     let four = million_per_second(&own_lines(128));
     // Each change of threads costs what giving a core away costs.
     let lost = 1.0 - 1_000.0 / (1_000.0 + model.waiting.give);
-    assert!(near(four, one * (1.0 - lost), 0.05), "{four}, {one}");
+    assert_near(four, one * (1.0 - lost), 0.05);
 }
 
 #[test]

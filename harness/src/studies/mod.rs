@@ -36,7 +36,6 @@ macro_rules! studies {
     ($($name:ident,)+) => {
         /// The studies that have a command.
         #[derive(Debug, Subcommand)]
-        #[allow(missing_docs, reason = "each is described where it is")]
         pub enum Command {
             $($name(Options<$name>),)+
         }

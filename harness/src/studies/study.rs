@@ -172,7 +172,6 @@ pub trait Study: Args + Serialize {
 
 // Not a doc comment: that would replace the help of every study's command.
 #[derive(Debug, Args)]
-#[allow(missing_docs, reason = "the study's own are shown")]
 pub struct Options<S: Study> {
     #[command(flatten)]
     study: S,

@@ -8,6 +8,8 @@
 //!
 //! This crate exists for its one line of `unsafe`, so that the crates that use it need none.
 
+#![warn(missing_docs)]
+
 /// Size and alignment of a huge page on x86-64 and most other architectures.
 #[cfg(target_os = "linux")]
 const HUGE_PAGE_BYTES: usize = 2 << 20;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use harness::subjects::{GlobalLock, Growing, LockFree, SegmentLock};
 use subject::layout::{geometry, locate};
 
-use super::draft::{MOST_HOPPERS, MOST_WRITERS, MOST_WRITERS_OF_WHOLE};
+use super::draft::{MOST_HOPPERS, MOST_WRITERS_OF_WHOLE};
 use super::*;
 
 const ROUNDS: Range<u64> = 0..60;
@@ -72,23 +72,6 @@ fn a_round_follows_from_its_seed_and_number() {
 }
 
 #[test]
-fn keys_have_the_class_of_their_group() {
-    for scenario in scenarios("lock-free", 3, 1) {
-        let geometry = geometry(scenario.buckets).unwrap();
-        let classes: HashSet<_> = scenario.groups.iter().map(|group| group.class).collect();
-        assert_eq!(
-            classes.len(),
-            scenario.groups.len(),
-            "no class is two groups"
-        );
-        for key in scenario.keys() {
-            let class: Class = locate(&geometry, &key.number).into();
-            assert_eq!(Some(class), scenario.groups[key.group].class);
-        }
-    }
-}
-
-#[test]
 fn all_classes_of_two_buckets_share_both() {
     for scenario in of_kind(Kind::TwoBuckets, 9) {
         assert_eq!((scenario.buckets, scenario.residents.len()), (2, 8));
@@ -98,18 +81,6 @@ fn all_classes_of_two_buckets_share_both() {
             assert_ne!(location.first, location.second);
         }
         assert_eq!(writers(&scenario, 0), MOST_WRITERS_OF_WHOLE);
-    }
-}
-
-#[test]
-fn chains_have_few_buckets_that_are_full() {
-    let chains = of_kind(Kind::Chains, 2);
-    let sizes: HashSet<usize> = chains.iter().map(|scenario| scenario.buckets).collect();
-    assert!(sizes.len() > 3 && sizes.iter().all(|size| (3..=16).contains(size)));
-    for scenario in chains {
-        let slots = scenario.buckets * SLOTS_PER_BUCKET;
-        assert_eq!(scenario.residents.len(), slots * 19 / 20);
-        assert!(scenario.groups.len() >= slots * 3 / 4);
     }
 }
 
@@ -217,33 +188,5 @@ fn of_a_subject_that_grows_each_class_has_one_key() {
     assert_eq!(kinds, [Kind::Chains, Kind::Hops, Kind::Churn].into());
     for group in scenarios.iter().flat_map(|scenario| &scenario.groups) {
         assert!(group.class.is_some() && group.keys.len() == 1);
-    }
-}
-
-#[test]
-fn few_threads_change_a_class_and_all_look_it_up() {
-    for threads in [1, 8, 64] {
-        for scenario in of_kind(Kind::Churn, threads) {
-            for group in [0, 7] {
-                let writers = writers(&scenario, group);
-                assert!(writers <= MOST_WRITERS, "{writers} of {threads}");
-            }
-            for script in &scenario.scripts {
-                let count = |wanted| operations(script).filter(|call| call.0 == wanted).count();
-                assert!(count(Operation::Insert) > 0 && count(Operation::Remove) > 0);
-                let looked_up: HashSet<usize> = operations(script).map(|call| call.1).collect();
-                assert!(looked_up.len() > scenario.groups.len() / 5);
-            }
-        }
-    }
-}
-
-#[test]
-fn one_thread_alone_does_every_kind() {
-    for scenario in scenarios("global-lock", 1, 3) {
-        let kinds: HashSet<bool> = operations(&scenario.scripts[0])
-            .map(|call| changes(call.0))
-            .collect();
-        assert_eq!(kinds.len(), 2, "{}", scenario.kind);
     }
 }

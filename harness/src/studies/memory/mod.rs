@@ -95,7 +95,6 @@ pub struct Memory {
 // What is done with a subject at a load factor. Not a doc comment: that would replace the help of
 // the commands.
 #[derive(Clone, Copy, Debug, Args, Serialize)]
-#[allow(missing_docs, reason = "the help of the commands is theirs")]
 pub struct MemorySettings {
     /// Number of keys to insert. With few keys, threads and allocator weigh more.
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]

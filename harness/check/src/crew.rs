@@ -1,0 +1,33 @@
+//! Threads that begin at the same moment.
+
+use std::panic;
+use std::sync::Barrier;
+use std::thread::{self, ScopedJoinHandle};
+
+use crate::perturbation::{self, Part};
+
+/// Runs `act` with each of these, in a thread of its own; returns what each returns, in their order.
+/// Threads are disturbed inside their calls as the seed determines, if there is one.
+pub(crate) fn at_once<T: Send, R: Send>(
+    each: Vec<(Part, T)>,
+    disturbance: Option<u64>,
+    act: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let (barrier, act) = (&Barrier::new(each.len()), &act);
+    thread::scope(|scope| {
+        let run = |(part, of)| {
+            scope.spawn(move || {
+                barrier.wait();
+                match disturbance {
+                    Some(seed) => perturbation::during(seed, part, || act(of)),
+                    None => act(of),
+                }
+            })
+        };
+        let running: Vec<_> = each.into_iter().map(run).collect();
+        let ended = running.into_iter().map(ScopedJoinHandle::join);
+        ended
+            .map(|ended| ended.unwrap_or_else(|panic| panic::resume_unwind(panic)))
+            .collect()
+    })
+}
