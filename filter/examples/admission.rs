@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use filter::{CuckooFilter, InsertError};
+use filter::{CuckooFilter, Filter, InsertError};
 use indicatif::{HumanBytes, ProgressIterator};
 use lru::LruCache;
 use programs::{at_least_1, counted, ending, print};

@@ -56,7 +56,7 @@ fn compare(options: Options) -> Result<()> {
         HumanBytes(a.len() as u64),
         HumanBytes(sent.len() as u64)
     ));
-    let filter = builder(options.seed).load(&sent)?;
+    let filter = builder(options.seed).from_bytes(&sent)?;
 
     let missing: Vec<&[u8]> = lines(&b).filter(|line| !filter.contains(line)).collect();
     note(format_args!(

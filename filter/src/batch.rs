@@ -9,8 +9,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::buckets::Buckets;
-use crate::hashing::Location;
+use crate::buckets::{BucketTable, Buckets};
 use crate::lookup;
 
 /// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
@@ -23,40 +22,40 @@ const LOOKUPS: usize = 4;
 /// holds up everything after it, so groups do not overlap.
 pub(crate) const UPDATES: usize = 64;
 
-/// Writes to `found`, for each key, whether its class has a copy.
+/// Writes to `found`, for each hash, whether the key's class has a copy.
 ///
 /// Linearization point of each key: as in [`lookup`].
-pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
+pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
-    keys: &[T],
+    hashes: &[u64],
     found: &mut [bool],
-    locate: impl Fn(&T) -> Location,
 ) {
-    let grouped = keys.len() / LOOKUPS * LOOKUPS;
-    let ((groups, rest), (answers, rest_of_answers)) =
-        (keys.split_at(grouped), found.split_at_mut(grouped));
-    let answers = answers.chunks_exact_mut(LOOKUPS);
-    for (keys, answers) in groups.chunks_exact(LOOKUPS).zip(answers) {
-        let keys: &[T; LOOKUPS] = keys.try_into().expect("chunks are of this length");
-        let answers = answers.try_into().expect("chunks are of this length");
-        lookup::contains_all(buckets, keys.each_ref().map(&locate), answers);
-    }
-    for (key, answer) in rest.iter().zip(rest_of_answers) {
-        *answer = lookup::contains(buckets, locate(key));
+    assert_same_length(hashes, found);
+    let locate = |&hash: &u64| buckets.geometry().locate(hash);
+    for (hashes, answers) in hashes.chunks(LOOKUPS).zip(found.chunks_mut(LOOKUPS)) {
+        let whole = <&[u64; LOOKUPS]>::try_from(hashes);
+        if let (Ok(hashes), Ok(answers)) = (whole, <&mut [_; LOOKUPS]>::try_from(&mut *answers)) {
+            lookup::contains_all(buckets, hashes.each_ref().map(locate), answers);
+        } else {
+            for (hash, answer) in hashes.iter().zip(answers) {
+                *answer = lookup::contains(buckets, locate(hash));
+            }
+        }
     }
 }
 
-/// Does `action` for each key, in order, once the buckets of its group have been fetched into the
+/// Does `action` for each hash, in order, once the buckets of its group have been fetched into the
 /// cache: `look` reads them, only for that, since their contents may change before the action.
-pub(crate) fn update<T, L: Copy, R>(
-    keys: &[T],
+pub(crate) fn update<L: Copy, R>(
+    hashes: &[u64],
     results: &mut [R],
-    locate: impl Fn(&T) -> L,
+    locate: impl Fn(u64) -> L,
     look: impl Fn(L) -> [u64; 2],
     action: impl Fn(L) -> R,
 ) {
-    for (keys, results) in keys.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
-        let locations: ArrayVec<L, UPDATES> = keys.iter().map(&locate).collect();
+    assert_same_length(hashes, results);
+    for (hashes, results) in hashes.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
+        let locations: ArrayVec<L, UPDATES> = hashes.iter().map(|&hash| locate(hash)).collect();
         for &location in &locations {
             std::hint::black_box(look(location));
         }
@@ -64,4 +63,13 @@ pub(crate) fn update<T, L: Copy, R>(
             *result = action(location);
         }
     }
+}
+
+#[track_caller]
+pub(crate) fn assert_same_length<T, R>(keys: &[T], results: &[R]) {
+    assert_eq!(
+        keys.len(),
+        results.len(),
+        "there must be as many places for results as there are keys"
+    );
 }

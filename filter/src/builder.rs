@@ -147,6 +147,13 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
             .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
+
+    pub(crate) fn build_or_panic(self) -> CuckooFilter<SLOTS, BITS, S> {
+        match self.build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("cannot build a filter: {error}"),
+        }
+    }
 }
 
 /// Returns the number of buckets that `keys` distinct keys need.

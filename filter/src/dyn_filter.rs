@@ -10,7 +10,7 @@ use crate::layout::{Layout, Shape};
 use crate::lookup;
 use crate::save::{Header, LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::{BuildError, Builder, Class, CuckooFilter, InsertError};
+use crate::{BuildError, Builder, Class, CuckooFilter, DynKey, Filter, InsertError};
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
@@ -24,8 +24,7 @@ macro_rules! dyn_filter {
         /// [`Builder::false_positive_rate`].
         ///
         /// A lookup does not depend on the layout. Every other call takes one more branch than that
-        /// of the typed filter, always the same way. Each function is documented at the typed
-        /// filter.
+        /// of a [`CuckooFilter`], always the same way.
         ///
         /// ```
         /// use filter::CuckooFilter;
@@ -72,36 +71,30 @@ macro_rules! dyn_filter {
             };
         }
 
-        /// Loading: the filter keeps the layout it was saved in, provided that this is wrong no
-        /// more often than asked for and is one of those chosen for a rate; otherwise it is refused
-        /// with [`LoadError::Layout`]. It also keeps the size it was saved with.
+        /// Loading: the filter keeps the size and the layout that it was saved with, provided that
+        /// this is wrong no more often than asked for and is one of those chosen for a rate;
+        /// otherwise it is refused with [`LoadError::Layout`].
         impl<S: BuildHasher> DynBuilder<S> {
-            /// Like [`Builder::load`].
+            /// [`Builder::from_bytes`].
             ///
             /// # Errors
-            /// As for the typed filter.
-            ///
-            /// # Panics
-            /// As for the typed filter.
-            pub fn load(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
+            /// [`LoadError`].
+            pub fn from_bytes(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
                 let (slots, bits) = Header::of(bytes)?.layout();
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
                         let builder = Builder::<$slots, $bits, S>::new(None, self.hasher);
-                        return builder.load(bytes).map(DynCuckooFilter::from);
+                        return builder.from_bytes(bytes).map(DynCuckooFilter::from);
                     }
                 )+
                 Err(LoadError::Layout { slots, bits })
             }
 
-            /// Like [`Builder::load_from`].
+            /// [`Builder::read_from`].
             ///
             /// # Errors
-            /// As for the typed filter.
-            ///
-            /// # Panics
-            /// As for the typed filter.
-            pub fn load_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
+            /// [`LoadError`].
+            pub fn read_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
                 let header = Header::of(&mut reader)?;
                 let (slots, bits) = header.layout();
                 $(
@@ -285,278 +278,123 @@ fn greatest(end: usize, fits: impl Fn(usize) -> bool) -> usize {
 /// One line, like that of [`CuckooFilter`].
 impl<S> fmt::Debug for DynCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let memory_bytes = self.memory_bytes();
+        let memory_bytes = self.occupied_bytes();
         each!(&self.filter, filter => filter.describe("DynCuckooFilter", memory_bytes, f))
     }
 }
 
 impl<S: BuildHasher> DynCuckooFilter<S> {
-    /// [`CuckooFilter::insert`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    #[inline]
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
-        each!(&self.filter, filter => filter.insert(key))
-    }
-
-    /// [`CuckooFilter::insert_unique`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    #[inline]
-    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        each!(&self.filter, filter => filter.insert_unique(key))
-    }
-
-    /// [`CuckooFilter::contains`].
-    #[inline]
-    pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        self.contains_hash(self.hash(key))
-    }
-
-    /// [`CuckooFilter::count`].
-    pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        each!(&self.filter, filter => filter.count(key))
-    }
-
-    /// [`CuckooFilter::remove`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    #[inline]
-    pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        each!(&self.filter, filter => filter.remove(key))
-    }
-
-    /// [`CuckooFilter::contains_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        each!(&self.filter, filter => filter.contains_batch(keys, found));
-    }
-
-    /// [`CuckooFilter::insert_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>]) {
-        each!(&self.filter, filter => filter.insert_batch(keys, results));
-    }
-
-    /// [`CuckooFilter::insert_unique_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn insert_unique_batch<T: Hash>(
-        &self,
-        keys: &[T],
-        results: &mut [Result<bool, InsertError>],
-    ) {
-        each!(&self.filter, filter => filter.insert_unique_batch(keys, results));
-    }
-
-    /// [`CuckooFilter::remove_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool]) {
-        each!(&self.filter, filter => filter.remove_batch(keys, removed));
-    }
-
     /// [`CuckooFilter::class`].
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         each!(&self.filter, filter => filter.class(key))
     }
-
-    /// [`CuckooFilter::write_to`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
-        each!(&self.filter, filter => filter.write_to(writer))
-    }
-
-    /// [`CuckooFilter::to_bytes`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        each!(&self.filter, filter => filter.to_bytes())
-    }
-
-    /// [`CuckooFilter::hash`].
-    #[inline]
-    pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        each!(&self.filter, filter => filter.hash(key))
-    }
-}
-
-/// Loading with the default hasher, in whichever layout was saved, if it is one of those chosen for
-/// a rate; use a [`DynBuilder`] for another hasher.
-impl DynCuckooFilter {
-    /// [`DynBuilder::load`] for a filter built with the default hasher.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<DynCuckooFilter, LoadError> {
-        CuckooFilter::builder().false_positive_rate(1.0).load(bytes)
-    }
-
-    /// [`DynBuilder::load_from`] for a filter built with the default hasher.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    pub fn read_from(reader: impl Read) -> Result<DynCuckooFilter, LoadError> {
-        CuckooFilter::builder()
-            .false_positive_rate(1.0)
-            .load_from(reader)
-    }
 }
 
 impl<S> DynCuckooFilter<S> {
-    /// [`CuckooFilter::insert_hash`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        each!(&self.filter, filter => filter.insert_hash(hash))
-    }
-
-    /// [`CuckooFilter::insert_unique_hash`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        each!(&self.filter, filter => filter.insert_unique_hash(hash))
-    }
-
-    /// [`CuckooFilter::contains_hash`].
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        // In the same place whichever filter it is, so this takes no branch.
-        let words = each!(&self.filter, filter => filter.buckets.words());
-        let location = hashing::locate(hash, self.shape.max_fingerprint, words.len());
-        match lookup::contains_at_once(words, self.shape, location) {
-            Some(found) => found,
-            None => self.contains_slowly(hash),
-        }
-    }
-
-    /// [`CuckooFilter::contains_hash_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        each!(&self.filter, filter => filter.contains_hash_batch(hashes, found));
-    }
-
-    #[cold]
-    fn contains_slowly(&self, hash: u64) -> bool {
-        each!(&self.filter, filter => filter.contains_hash(hash))
-    }
-
-    /// [`CuckooFilter::remove_hash`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn remove_hash(&self, hash: u64) -> bool {
-        each!(&self.filter, filter => filter.remove_hash(hash))
-    }
-
-    /// [`CuckooFilter::count_hash`].
-    pub fn count_hash(&self, hash: u64) -> usize {
-        each!(&self.filter, filter => filter.count_hash(hash))
-    }
-
-    /// [`CuckooFilter::insert_hash_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        each!(&self.filter, filter => filter.insert_hash_batch(hashes, results));
-    }
-
-    /// [`CuckooFilter::insert_unique_hash_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn insert_unique_hash_batch(
-        &self,
-        hashes: &[u64],
-        results: &mut [Result<bool, InsertError>],
-    ) {
-        each!(&self.filter, filter => filter.insert_unique_hash_batch(hashes, results));
-    }
-
-    /// [`CuckooFilter::remove_hash_batch`].
-    ///
-    /// # Panics
-    /// As for the typed filter.
-    pub fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        each!(&self.filter, filter => filter.remove_hash_batch(hashes, removed));
-    }
-
-    /// [`CuckooFilter::remove_all`].
-    ///
-    /// # Errors
-    /// As for the typed filter.
-    pub fn remove_all(&self) -> Result<usize, SnapshotError> {
-        each!(&self.filter, filter => filter.remove_all())
-    }
-
-    /// [`CuckooFilter::clear`].
-    pub fn clear(&mut self) {
-        each!(&mut self.filter, filter => filter.clear());
-    }
-
-    /// [`CuckooFilter::len`].
-    pub fn len(&self) -> usize {
-        each!(&self.filter, filter => filter.len())
-    }
-
-    /// [`CuckooFilter::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        each!(&self.filter, filter => filter.is_empty())
-    }
-
-    /// [`CuckooFilter::capacity`].
-    pub fn capacity(&self) -> usize {
-        each!(&self.filter, filter => filter.capacity())
-    }
-
-    /// [`CuckooFilter::load_factor`].
-    pub fn load_factor(&self) -> f64 {
-        each!(&self.filter, filter => filter.load_factor())
-    }
-
-    /// [`CuckooFilter::memory_bytes`].
-    pub fn memory_bytes(&self) -> usize {
-        let filter = each!(&self.filter, filter => filter.memory_bytes() - size_of_val(filter));
-        filter + size_of::<Self>()
-    }
-
     /// Returns the layout that was chosen: slots of a bucket, and bits of a fingerprint.
     pub fn layout(&self) -> (usize, usize) {
         each!(&self.filter, filter => layout_of(filter))
     }
 
-    /// Returns the fraction of absent keys about which this filter is wrong when every slot is
-    /// taken ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)): at most the rate asked for.
-    pub fn false_positive_rate(&self) -> f64 {
-        each!(&self.filter, filter => filter.false_positive_rate())
-    }
-
     /// [`CuckooFilter::false_positive_rate_with`].
     pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
         each!(&self.filter, filter => filter.false_positive_rate_with(copies))
+    }
+
+    fn occupied_bytes(&self) -> usize {
+        let filter = each!(&self.filter, filter => filter.occupied_bytes() - size_of_val(filter));
+        filter + size_of::<Self>()
+    }
+}
+
+impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
+    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        each!(&self.filter, filter => filter.insert_hash(hash))
+    }
+
+    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        each!(&self.filter, filter => filter.insert_unique_hash(hash))
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        #[cold]
+        fn slowly<S: BuildHasher>(filter: &AnyLayout<S>, hash: u64) -> bool {
+            each!(filter, filter => filter.contains_hash(hash))
+        }
+        // In the same place whichever filter it is, so this takes no branch.
+        let words = each!(&self.filter, filter => filter.buckets.words());
+        let location = hashing::locate(hash, self.shape.max_fingerprint, words.len());
+        match lookup::contains_at_once(words, self.shape, location) {
+            Some(found) => found,
+            None => slowly(&self.filter, hash),
+        }
+    }
+
+    fn count_hash(&self, hash: u64) -> usize {
+        each!(&self.filter, filter => filter.count_hash(hash))
+    }
+
+    fn remove_hash(&self, hash: u64) -> bool {
+        each!(&self.filter, filter => filter.remove_hash(hash))
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        each!(&self.filter, filter => filter.contains_hash_batch(hashes, found));
+    }
+
+    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
+        each!(&self.filter, filter => filter.insert_hash_batch(hashes, results));
+    }
+
+    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
+        each!(&self.filter, filter => filter.insert_unique_hash_batch(hashes, results));
+    }
+
+    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
+        each!(&self.filter, filter => filter.remove_hash_batch(hashes, removed));
+    }
+
+    #[inline]
+    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        each!(&self.filter, filter => filter.hash(key))
+    }
+
+    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+        each!(&self.filter, filter => filter.hash_dyn(key))
+    }
+
+    fn hasher_digest(&self) -> u64 {
+        each!(&self.filter, filter => filter.hasher_digest())
+    }
+
+    fn len(&self) -> usize {
+        each!(&self.filter, filter => filter.len())
+    }
+
+    fn capacity(&self) -> usize {
+        each!(&self.filter, filter => filter.capacity())
+    }
+
+    /// At most the rate asked for.
+    fn false_positive_rate(&self) -> f64 {
+        each!(&self.filter, filter => filter.false_positive_rate())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.occupied_bytes()
+    }
+
+    fn clear(&mut self) {
+        each!(&mut self.filter, filter => filter.clear());
+    }
+
+    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+        each!(&self.filter, filter => filter.write_to(writer))
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        each!(&self.filter, filter => filter.to_bytes())
     }
 }
 

@@ -132,7 +132,7 @@ impl Hasher for FixedHasher {
 /// Turns a hash that is merely distinct, such as a number used as its own hash, into a good one:
 /// each bit of the result depends on each bit of `hash`. Distinct hashes stay distinct.
 ///
-/// The functions that take a hash, such as [`insert_hash`](crate::CuckooFilter::insert_hash), use
+/// The functions that take a hash, such as [`insert_hash`](crate::Filter::insert_hash), use
 /// it as it is: if you make hashes elsewhere and are not sure of all their bits, mix them with this
 /// function first.
 #[inline]

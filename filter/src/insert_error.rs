@@ -38,7 +38,7 @@ pub enum InsertError {
          apart (with random seeds, if strangers choose the keys)"
     )]
     Crowded,
-    /// The allocator refused the next table of a growing filter (or its first, in `clear`), and the
+    /// The allocator refused the next table of a growing filter (or its first, in `remove_all`), and the
     /// filter has not grown otherwise. Either no other thread was asking for that memory, or others
     /// were, and none of them had made the filter grow while this one looked a thousand times. (Of
     /// threads that grow a filter at the same time, each asks for a table, and one table is used.)

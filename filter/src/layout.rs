@@ -16,8 +16,7 @@
 //! of turns and leave the very same fingerprints in the very same slots, and while the key's copy
 //! moves in before the second bucket is read and out again afterwards.
 //!
-//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save, a union, a
-//! `remove_all`) advances every timestamp once, as an addition does, and leaves the fingerprints as
+//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save) advances every timestamp once, as an addition does, and leaves the fingerprints as
 //! they are: so as many copies within one lookup, and one hop of the key to and fro, are enough.
 //!
 //! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |

@@ -89,7 +89,7 @@
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove or copy, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
-//!   before anything changes. [`try_remove`](CuckooFilter::try_remove) returns the error instead,
+//!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,
 //!   and [`register_thread`] makes sure of a place beforehand, for batches as well. Lookups do not
 //!   count.
 //! - **Types of keys.** Ask for a key as the type that it was inserted as: `"abc"` and its bytes are
@@ -130,54 +130,37 @@
 //!
 //! # Saving and loading
 //!
-//! [`to_bytes`](CuckooFilter::to_bytes) and [`write_to`](CuckooFilter::write_to) save a filter,
-//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load it, and
-//! [`Builder::load`] loads one with another layout or hasher; with the feature `serde`, filters are
-//! serialized as the same bytes. The bytes include version, layout, size, a check of the hasher,
-//! and checksums ([`save`] describes them, byte for byte): a filter that is damaged, or was built
-//! with another layout or hasher, is refused with an error that says so ([`LoadError`]). A filter
-//! whose hasher has random seeds that nobody kept, like those of std's `RandomState`, can be saved,
-//! but not loaded in another process ([`save`](save#hashers)).
+//! [`save`](Filter::save) replaces a file at one moment, and [`load`](CuckooFilter::load) reads it:
+//!
+//! ```
+//! use filter::CuckooFilter;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("seen.filter");
+//! let seen = CuckooFilter::with_capacity(1_000);
+//! seen.insert("key")?;
+//! seen.save(&path)?;
+//! assert!(CuckooFilter::load(&path)?.contains("key"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load that; the
+//! functions of the same names of a [`Builder`] load a filter with another layout or hasher. With the
+//! feature `serde`, filters are serialized as the same bytes. The bytes include version, layout,
+//! size, a check of the hasher, and checksums ([`save`] describes them, byte for byte): a filter that
+//! is damaged, or was built with another layout or hasher, is refused with an error that says so
+//! ([`LoadError`]). A filter whose hasher has random seeds that nobody kept, like those of std's
+//! `RandomState`, can be saved, but not loaded in another process ([`save`](save#hashers)).
 //!
 //! Other threads may go on inserting and removing: whatever was in the filter throughout the call
-//! is in the copy, and whatever was in it at no moment is not. Saving makes one pass over the table,
-//! and does not fail however much others change meanwhile. [`write_to`](CuckooFilter::write_to) needs
-//! a buffer, and memory for buckets that others change before it gets there: at most another table.
-//! A [growing filter](growing) can be saved meanwhile as well, with the memory of a second table
-//! ([`write_to`](GrowingCuckooFilter::write_to)).
+//! is saved, and whatever was in it at no moment is not. Saving makes one pass over the table, and
+//! does not fail however much others change meanwhile. It needs a buffer, and memory for buckets
+//! that others change before it gets there: at most another table. A [growing filter](growing) takes
+//! the memory of a second table.
 //!
 //! The default hasher gives the same hashes on every machine and in every build, so a saved filter
 //! can be loaded anywhere, by this release and by every later one.
-//!
-//! To replace a file at one moment, so that a program that is killed meanwhile leaves the old one
-//! (and perhaps the beginning of the new one, under another name):
-//!
-//! ```
-//! use std::path::Path;
-//!
-//! use filter::CuckooFilter;
-//!
-//! fn save(filter: &CuckooFilter, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-//!     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-//!     let directory = directory.unwrap_or(Path::new("."));
-//!     let mut file = tempfile::NamedTempFile::new_in(directory)?;
-//!     filter.write_to(&mut file)?;
-//!     file.as_file().sync_all()?;
-//!     file.persist(path)?;
-//!     // On Unix, so that the new name outlives a power cut, too.
-//!     std::fs::File::open(directory)?.sync_all()?;
-//!     Ok(())
-//! }
-//!
-//! let directory = tempfile::tempdir()?;
-//! let path = directory.path().join("seen.filter");
-//! let seen = CuckooFilter::with_capacity(1_000);
-//! seen.insert("key")?;
-//! save(&seen, &path)?;
-//! let loaded = CuckooFilter::read_from(std::fs::File::open(&path)?)?;
-//! assert!(loaded.contains("key"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 //!
 //! # Memory
 //!
@@ -205,14 +188,15 @@
 //! # How it is checked
 //!
 //! - `filter/tests/loom` explores the hazards one by one under a model checker, memory orderings
-//!   included, and checks every thread's answers against a sequential
-//!   specification (`specification.rs`).
+//!   included, and checks every thread's answers against a sequential specification
+//!   (`filter/histories`).
 //! - `filter/tests/planted` has small changes that break the filter, each with the check that must
 //!   catch it.
-//! - The checker of histories (`history.rs`) looks for answers to real threads that no order of the
-//!   calls explains.
+//! - `harness check` looks for answers to real threads that no order of the calls explains.
 //! - `filter/tests/steps/stalls.rs` stops threads before every atomic access of every operation: the
 //!   others go on.
+//! - `filter/tests/ordinary/model.rs` makes random calls to every kind of filter, and compares the
+//!   answers with those of a multiset.
 //! - [`growing`] describes the same for the growing filter.
 //!
 //! `scripts/README.md` has a command for each.
@@ -227,9 +211,7 @@ mod builder;
 mod dyn_filter;
 mod filter;
 pub mod growing;
-mod hash_filter;
 pub mod hashing;
-mod history;
 mod insert_error;
 pub mod layout;
 pub mod layouts;
@@ -240,21 +222,18 @@ mod path;
 pub mod recipes {}
 pub mod save;
 mod snapshot;
-mod specification;
-mod try_remove;
+mod traits;
 mod update;
-mod whole;
 
 pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
 pub use filter::{Class, CuckooFilter};
 pub use growing::GrowingCuckooFilter;
-pub use hash_filter::HashFilter;
 pub use hashing::FixedState;
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
-pub use whole::UnionError;
+pub use traits::{DynKey, Filter};
 
 #[doc(inline)]
 pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};
@@ -264,10 +243,6 @@ pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thre
 #[doc(hidden)]
 pub mod internals {
     pub use crate::hashing::{Geometry, Location, reduce};
-    /// Histories of calls, and whether some order explains them.
-    pub mod history {
-        pub use crate::history::*;
-    }
     /// The number of copies held.
     pub mod length {
         pub use crate::length::*;
@@ -275,10 +250,6 @@ pub mod internals {
     /// The search for a chain of shifts.
     pub mod path {
         pub use crate::path::*;
-    }
-    /// What a filter must answer, if calls are made one after another.
-    pub mod specification {
-        pub use crate::specification::*;
     }
 }
 

@@ -10,13 +10,12 @@ use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use filter::FixedState;
-use filter::internals::history::{self, Call, Failure};
-use filter::internals::specification::{Event, OneClass};
 use filter::internals::{Geometry, Location};
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, TwoPhase,
 };
+use histories::{Call, Event, Failure, OneClass};
 use kcas::steps::with_hook;
 
 const BUCKETS: usize = 16;
@@ -182,7 +181,7 @@ fn the_published_lookup_misses_a_key_that_is_present_throughout() {
     );
 
     let calls = table.calls.borrow();
-    match history::check(&OneClass { most: MOST_COPIES }, &[0], &calls) {
+    match histories::check(&OneClass { most: MOST_COPIES }, &[0], &calls) {
         Err(Failure::Violation(violation)) => {
             let blamed = &violation.calls[violation.blamed];
             assert_eq!(
@@ -201,7 +200,7 @@ fn ours_finds_it_under_the_same_schedule() {
     let table = Table::<LockFree>::new(twins, Copies::InB);
     assert!(table.contains(twins.a, &HOPS).0);
     let calls = table.calls.borrow();
-    assert!(history::check(&OneClass { most: MOST_COPIES }, &[0], &calls).is_ok());
+    assert!(histories::check(&OneClass { most: MOST_COPIES }, &[0], &calls).is_ok());
 }
 
 /// Number of steps of a lookup before which others move. For ours, these are the steps of the fast

@@ -7,7 +7,7 @@ use std::sync::{Mutex, RwLock};
 use ahash::RandomState;
 use anyhow::{Context, Result};
 use filter::layout::Layout;
-use filter::{CuckooFilter, InsertError};
+use filter::{CuckooFilter, Filter, InsertError};
 use indicatif::HumanBytes;
 
 use crate::lines::Chunk;

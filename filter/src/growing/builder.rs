@@ -89,4 +89,11 @@ impl<S> GrowingBuilder<S> {
         let tables = Tables::of_all([(first, 0)]);
         Ok(GrowingCuckooFilter::of(tables, slice, self.hasher))
     }
+
+    pub(super) fn build_or_panic(self) -> GrowingCuckooFilter<S> {
+        match self.build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("cannot build a filter: {error}"),
+        }
+    }
 }

@@ -54,7 +54,7 @@ use crate::snapshot::SnapshotError;
 
 impl<S> GrowingCuckooFilter<S> {
     /// Returns a separate filter with the same contents. Other threads may insert and remove
-    /// meanwhile: [`write_to`](Self::write_to) says what the copy holds.
+    /// meanwhile: [`write_to`](crate::Filter::write_to) says what the copy holds.
     ///
     /// Progress: lock-free, apart from the allocator. No linearization point: each class has its
     /// own.

@@ -1,6 +1,5 @@
 #![doc = include_str!("design.md")]
 
-mod batches;
 mod builder;
 mod copying;
 mod generation;
@@ -20,6 +19,7 @@ mod tables;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::io::Write;
 
 use epoch_cell::EpochCell;
 use kcas::sync::AtomicU64;
@@ -27,10 +27,15 @@ use kcas::thread_id;
 
 pub use epoch_cell::{Pinned, pin};
 
-use crate::filter::{Class, unless_too_many};
-use crate::hashing::{FixedState, Location};
+use crate::batch::{self, assert_same_length};
+use crate::filter::{Class, expect_id};
+use crate::hashing::{FixedState, Location, Mixed};
 use crate::insert_error::InsertError;
 use crate::path::MAX_NODES;
+use crate::save::SaveError;
+use crate::save::known_keys::digest_of_known_keys;
+use crate::snapshot::SnapshotError;
+use crate::traits::{DynKey, Filter};
 use crate::update::Refused;
 pub use builder::GrowingBuilder;
 pub use reader::Reader;
@@ -41,7 +46,7 @@ use tables::{Member, Tables};
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: it grows as keys are inserted,
 /// and nobody waits for it.
 ///
-/// Inserts, removes, lookups, counts and `clear` are linearizable and lock-free, even while it
+/// Inserts, removes, lookups, counts and `remove_all` are linearizable and lock-free, even while it
 /// grows. It never denies a key that was inserted and not removed. Up to some 35 million keys (if
 /// the first table is of ordinary size), it is wrong about at most one absent key in 512, and often
 /// about fewer ([`false_positive_rate`](Self::false_positive_rate)); it is never wrong about more
@@ -100,9 +105,11 @@ pub struct GrowingCuckooFilter<S = FixedState> {
 
 impl<S> fmt::Debug for GrowingCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = self.tables();
+        let sum = |number: fn(&TableInfo) -> usize| tables.iter().map(number).sum::<usize>();
         f.debug_struct("GrowingCuckooFilter")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
+            .field("len", &sum(|table| table.len))
+            .field("capacity", &sum(|table| table.buckets * table.slots))
             .finish_non_exhaustive()
     }
 }
@@ -128,15 +135,33 @@ impl GrowingCuckooFilter {
     /// # Panics
     /// When there is no memory for it.
     pub fn new() -> GrowingCuckooFilter {
-        match GrowingCuckooFilter::builder().build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("cannot build a filter: {error}"),
-        }
+        GrowingCuckooFilter::builder().build_or_panic()
+    }
+
+    /// Builds an empty filter whose first table has room for `n` distinct keys
+    /// ([`GrowingBuilder::capacity`]).
+    ///
+    /// # Panics
+    /// When `n` is absurdly large, or there is not enough memory.
+    pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
+        GrowingCuckooFilter::builder().capacity(n).build_or_panic()
     }
 
     /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
         GrowingBuilder::new()
+    }
+}
+
+impl<S> GrowingCuckooFilter<Mixed<S>> {
+    /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
+    /// [`hasher`](GrowingBuilder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
+    pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
+        let builder = GrowingCuckooFilter::builder().capacity(n).hasher(hasher);
+        builder.build_or_panic()
     }
 }
 
@@ -147,81 +172,6 @@ impl Default for GrowingCuckooFilter {
 }
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
-    /// Adds one copy of the key; the filter grows if there is no room for it.
-    ///
-    /// A key can have two copies, and three or four in larger tables. Further copies are refused
-    /// ([`TooManyCopies`](InsertError::TooManyCopies)) until a newer generation begins, except that
-    /// overlapping inserts of the key may add one more.
-    ///
-    /// Progress: lock-free, apart from the allocator when the filter grows. Linearization point:
-    /// the compare-and-swap (or K-CAS, for a chain of shifts) that adds the fingerprint.
-    ///
-    /// # Errors
-    /// [`InsertError`]; the filter holds exactly what it held.
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
-        self.insert_hash(self.hash(key))
-    }
-
-    /// Adds a copy of the key if it has none: `Ok(true)`. If it has one, nothing changes:
-    /// `Ok(false)`.
-    ///
-    /// Of any number of concurrent callers with the same key, exactly one gets `true`, provided the
-    /// key had no copy, there is room and nobody removes it. The answer is wrongly `false` as often
-    /// as [`contains`](Self::contains) is wrong.
-    ///
-    /// Progress: lock-free, apart from the allocator when the filter grows. Linearization point:
-    /// the K-CAS that adds the fingerprint, or the load that found a copy.
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert), but never [`TooManyCopies`](InsertError::TooManyCopies).
-    pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        self.insert_unique_hash(self.hash(key))
-    }
-
-    /// True if the key has a copy: always for a key that was inserted and not removed, and by
-    /// chance for others.
-    ///
-    /// Progress: lock-free. It makes three loads of words, as in the fixed-size filter, and two of
-    /// the number of [wraps](self#when-a-timestamp-wraps), unless the key's buckets are being
-    /// changed or migrated, a timestamp of the table wraps, or there is more than one generation.
-    /// Writes nothing, except to pin the thread. Linearization point: a moment during the call at
-    /// which the answer was true of the set.
-    #[inline]
-    pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        self.contains_hash(self.hash(key))
-    }
-
-    /// Returns a reader, for many lookups in a row: its lookups do not pin the thread each time.
-    pub fn reader(&self) -> Reader<'_, S> {
-        Reader {
-            filter: self,
-            pinned: pin(),
-        }
-    }
-
-    /// Returns the number of copies of the key and of those that cannot be told from it.
-    ///
-    /// Progress: lock-free. Linearization point: a moment during the call at which the answer was
-    /// true of the set.
-    pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        self.count_hash(self.hash(key))
-    }
-
-    /// Takes one copy of the key, the newest; false if it has none. If it was the last copy of its
-    /// generation, the generation is freed, now or by a later change, unless it is the newest.
-    ///
-    /// Remove only what was inserted, after the insert has returned. Otherwise this may take a copy
-    /// of a key that cannot be told from this one, and that key is then denied.
-    ///
-    /// Progress: lock-free. Linearization point: the compare-and-swap that clears the slot; for
-    /// false, as in [`contains`](Self::contains).
-    ///
-    /// # Panics
-    /// As [`CuckooFilter::remove`](crate::CuckooFilter::remove).
-    pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        self.remove_hash(self.hash(key))
-    }
-
     /// Returns the class of `key`: this filter cannot tell keys of one class apart while it is in
     /// its first generation. Splitting tables does not change the class.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
@@ -234,15 +184,8 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         };
         first.into()
     }
-
-    /// Returns the hash of a key, for the functions that take one.
-    #[inline]
-    pub fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
 }
 
-/// Functions that need no hasher.
 impl<S> GrowingCuckooFilter<S> {
     /// The false positive rate of the maximum number of generations, all of them full and at their
     /// shortest fingerprints: 0.78 %.
@@ -253,34 +196,6 @@ impl<S> GrowingCuckooFilter<S> {
 
     /// Maximum number of buckets that an insert looks at before the filter grows.
     pub const MAX_SEARCHED_BUCKETS: usize = MAX_NODES;
-
-    /// [`insert`](GrowingCuckooFilter::insert) for a key with this
-    /// [`hash`](GrowingCuckooFilter::hash).
-    ///
-    /// # Errors
-    /// As `insert`.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        let attempt = |tables: &Tables, key| {
-            let is_open = || self.tables.holds(tables);
-            tables.newest().view().insert(key, is_open).map(|()| true)
-        };
-        self.add(hash, attempt).map(|_| ())
-    }
-
-    /// [`insert_unique`](GrowingCuckooFilter::insert_unique) for a key with this
-    /// [`hash`](GrowingCuckooFilter::hash).
-    ///
-    /// # Errors
-    /// As `insert_unique`.
-    pub fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        self.add(hash, |tables, key| {
-            if tables.older().any(|member| !member.seal(key)) {
-                return Ok(false);
-            }
-            let is_open = || self.tables.holds(tables);
-            tables.newest().view().insert_unique(key, is_open)
-        })
-    }
 
     /// Tries to add to the newest generation until that succeeds or proves unnecessary; the filter
     /// grows when that generation is full.
@@ -319,27 +234,6 @@ impl<S> GrowingCuckooFilter<S> {
         })?
     }
 
-    /// [`contains`](GrowingCuckooFilter::contains) for a key with this
-    /// [`hash`](GrowingCuckooFilter::hash).
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_under(hash, &pin())
-    }
-
-    /// [`count`](GrowingCuckooFilter::count) for a key with this
-    /// [`hash`](GrowingCuckooFilter::hash).
-    pub fn count_hash(&self, hash: u64) -> usize {
-        let key = self.key(hash);
-        let pinned = pin();
-        loop {
-            let tables = self.tables.load(&pinned);
-            match tables.count(key) {
-                Some(count) if self.tables.holds(tables) => return count,
-                _ => {}
-            }
-        }
-    }
-
     #[inline(always)]
     fn contains_under(&self, hash: u64, pinned: &Pinned) -> bool {
         let tables = self.tables.load(pinned);
@@ -367,14 +261,104 @@ impl<S> GrowingCuckooFilter<S> {
         }
     }
 
-    /// [`remove`](GrowingCuckooFilter::remove) for a key with this
-    /// [`hash`](GrowingCuckooFilter::hash).
-    ///
-    /// # Panics
-    /// As `remove`.
-    pub fn remove_hash(&self, hash: u64) -> bool {
+    #[inline]
+    fn key(&self, hash: u64) -> Key {
+        Key::new(hash, self.slice)
+    }
+
+    /// Makes a filter of these tables.
+    fn of(tables: Tables, slice: usize, hasher: S) -> Self {
+        GrowingCuckooFilter {
+            tables: EpochCell::new(tables),
+            slice,
+            asking: AtomicU64::new(0),
+            hasher,
+        }
+    }
+
+    /// Returns a reader, for many lookups in a row: its lookups do not pin the thread each time.
+    pub fn reader(&self) -> Reader<'_, S> {
+        Reader {
+            filter: self,
+            pinned: pin(),
+        }
+    }
+
+    /// Calls `action` for each hash, once the buckets of its group have been fetched.
+    fn update_batch<R>(&self, hashes: &[u64], results: &mut [R], action: impl Fn(u64) -> R) {
+        // So that a call in a batch need only pin itself again.
+        let pinned = pin();
+        // Only the newest generation: nearly all keys are there.
+        let look = |hash| {
+            let view = self.tables.load(&pinned).newest().view();
+            view.look(view.table.plan().locate(self.key(hash)))
+        };
+        batch::update(hashes, results, |hash| hash, look, action);
+    }
+
+    /// Returns the tables that hold the copies, one per generation, the newest first. Progress:
+    /// lock-free, apart from the allocator.
+    pub fn tables(&self) -> Vec<TableInfo> {
+        let pinned = pin();
+        let tables = self.tables.load(&pinned);
+        let info = |member: &Member| TableInfo {
+            buckets: member.table().number_of_buckets(),
+            slots: member.table().format().slots,
+            bits: member.table().format().bits,
+            len: member.generation.len(),
+            takes_over: member.view().older.is_some(),
+        };
+        tables.iter().map(info).collect()
+    }
+}
+
+impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
+    /// The filter grows if there is no room. A key can have two copies, and three or four in larger
+    /// tables. Further copies are refused ([`TooManyCopies`](InsertError::TooManyCopies)) until a
+    /// newer generation begins, except that overlapping inserts of the key may add one more.
+    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        let attempt = |tables: &Tables, key| {
+            let is_open = || self.tables.holds(tables);
+            tables.newest().view().insert(key, is_open).map(|()| true)
+        };
+        self.add(hash, attempt).map(|_| ())
+    }
+
+    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        self.add(hash, |tables, key| {
+            if tables.older().any(|member| !member.seal(key)) {
+                return Ok(false);
+            }
+            let is_open = || self.tables.holds(tables);
+            tables.newest().view().insert_unique(key, is_open)
+        })
+    }
+
+    /// Makes three loads of words and two of the number of [wraps](self#when-a-timestamp-wraps),
+    /// unless the key's buckets are being changed or migrated, a timestamp of the table wraps, or
+    /// there is more than one generation. Writes nothing, except to pin the thread.
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_under(hash, &pin())
+    }
+
+    fn count_hash(&self, hash: u64) -> usize {
         let key = self.key(hash);
-        unless_too_many(thread_id::with(|id| {
+        let pinned = pin();
+        loop {
+            let tables = self.tables.load(&pinned);
+            match tables.count(key) {
+                Some(count) if self.tables.holds(tables) => return count,
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the newest copy. If it was the last of its generation, the generation is freed, now or
+    /// by a later change, unless it is the newest.
+    fn remove_hash(&self, hash: u64) -> bool {
+        let key = self.key(hash);
+        expect_id(thread_id::with(|id| {
             let pinned = pin();
             loop {
                 let tables = self.tables.load(&pinned);
@@ -404,56 +388,47 @@ impl<S> GrowingCuckooFilter<S> {
         }))
     }
 
-    #[inline]
-    fn key(&self, hash: u64) -> Key {
-        Key::new(hash, self.slice)
-    }
-
-    /// Makes a filter of these tables.
-    fn of(tables: Tables, slice: usize, hasher: S) -> Self {
-        GrowingCuckooFilter {
-            tables: EpochCell::new(tables),
-            slice,
-            asking: AtomicU64::new(0),
-            hasher,
+    /// As a [`Reader`] does.
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_same_length(hashes, found);
+        let reader = self.reader();
+        for (&hash, found) in hashes.iter().zip(found) {
+            *found = reader.contains_hash(hash);
         }
     }
 
-    /// Returns the number of copies held. Exact when no insert or remove is under way; otherwise
-    /// some of those under way may be missed.
-    ///
-    /// Progress: lock-free, apart from the allocator ([`pin`]). It reads 10 pointers and the
-    /// counters made so far for each generation.
-    pub fn len(&self) -> usize {
+    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
+        self.update_batch(hashes, results, |hash| self.insert_hash(hash));
+    }
+
+    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
+        self.update_batch(hashes, results, |hash| self.insert_unique_hash(hash));
+    }
+
+    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
+        self.update_batch(hashes, removed, |hash| self.remove_hash(hash));
+    }
+
+    #[inline]
+    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn hasher_digest(&self) -> u64 {
+        digest_of_known_keys(&self.hasher)
+    }
+
+    fn len(&self) -> usize {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
         tables.iter().map(|member| member.generation.len()).sum()
     }
 
-    /// True if no copy is held; as exact as [`len`](Self::len).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the tables that hold the copies, one per generation, the newest first. Progress:
-    /// lock-free, apart from the allocator.
-    pub fn tables(&self) -> Vec<TableInfo> {
-        let pinned = pin();
-        let tables = self.tables.load(&pinned);
-        let info = |member: &Member| TableInfo {
-            buckets: member.table().number_of_buckets(),
-            slots: member.table().format().slots,
-            bits: member.table().format().bits,
-            len: member.generation.len(),
-            takes_over: member.view().older.is_some(),
-        };
-        tables.iter().map(info).collect()
-    }
-
-    /// Returns the false positive rate if all tables are full: the sum of their
-    /// [`Layout::FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE). Never more than
-    /// [`MAX_FALSE_POSITIVE_RATE`](Self::MAX_FALSE_POSITIVE_RATE).
-    pub fn false_positive_rate(&self) -> f64 {
+    fn false_positive_rate(&self) -> f64 {
         let rates = self
             .tables()
             .into_iter()
@@ -461,20 +436,31 @@ impl<S> GrowingCuckooFilter<S> {
         rates.sum()
     }
 
-    /// Returns the number of slots of all tables.
-    pub fn capacity(&self) -> usize {
+    fn capacity(&self) -> usize {
         self.tables()
             .iter()
             .map(|table| table.buckets * table.slots)
             .sum()
     }
 
-    /// Returns the memory that this filter occupies, in bytes. It includes a table that another one
-    /// takes over from, but not tables that were taken off the list and are not freed yet.
-    pub fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         let pinned = pin();
         let tables = self.tables.load(&pinned);
         let members: usize = tables.iter().map(Member::memory_bytes).sum();
         members + size_of::<Tables>() + size_of::<Self>()
+    }
+
+    fn clear(&mut self) {
+        if let Err(error) = self.remove_all() {
+            panic!("{error}");
+        }
+    }
+
+    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+        self.write_tables(writer)
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        self.tables_to_bytes()
     }
 }

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use epoch_cell::Pinned;
 
 use super::GrowingCuckooFilter;
+use crate::Filter;
 use crate::hashing::FixedState;
 
 /// Looks up keys in a [`GrowingCuckooFilter`] while keeping its tables alive. Each lookup sees the
@@ -28,7 +29,7 @@ impl<S: BuildHasher> Reader<'_, S> {
 }
 
 impl<S> Reader<'_, S> {
-    /// [`GrowingCuckooFilter::contains_hash`].
+    /// [`Filter::contains_hash`].
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.filter.contains_under(hash, &self.pinned)

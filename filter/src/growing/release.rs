@@ -9,11 +9,11 @@ use kcas::thread_id;
 use super::GrowingCuckooFilter;
 use super::builder::first_table;
 use super::tables::Member;
-use crate::filter::unless_too_many;
+use crate::filter::expect_id;
 use crate::insert_error::InsertError;
 
 impl<S> GrowingCuckooFilter<S> {
-    /// Removes everything, and keeps as much memory as the filter began with.
+    /// Removes everything while others go on, and keeps as much memory as the filter began with.
     ///
     /// Progress: lock-free, apart from the allocator. Linearization point: the exchange that
     /// replaces the list of tables. An operation that works on the former tables began before that,
@@ -21,7 +21,7 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// When there is no memory for the first table; nothing has changed.
-    pub fn clear(&self) -> Result<(), InsertError> {
+    pub fn remove_all(&self) -> Result<(), InsertError> {
         let first = first_table(self.slice)
             .map_err(|OutOfMemory { len: buckets }| InsertError::OutOfMemory { buckets })?;
         let first = Arc::new(first);
@@ -37,9 +37,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// Progress: lock-free. Not an operation on the set: only the speed of others shows it.
     ///
     /// # Panics
-    /// As [`remove`](Self::remove).
+    /// As [`remove_hash`](crate::Filter::remove_hash).
     pub fn help_grow(&self) {
-        unless_too_many(thread_id::with(|_| self.help_grow_under(&pin())));
+        expect_id(thread_id::with(|_| self.help_grow_under(&pin())));
     }
 
     pub(super) fn help_grow_under(&self, pinned: &Pinned) {
@@ -60,13 +60,13 @@ impl<S> GrowingCuckooFilter<S> {
     /// was replaced is freed now unless a thread is pinned that was pinned before; then later, by
     /// some call of any thread.
     ///
-    /// The newest table keeps its size, however empty it is. [`clear`](Self::clear) replaces it, and
-    /// so does [`shrink_to_fit`](Self::shrink_to_fit) if the filter is empty.
+    /// The newest table keeps its size, however empty it is. [`remove_all`](Self::remove_all)
+    /// replaces it, and so does [`shrink_to_fit`](Self::shrink_to_fit) if the filter is empty.
     ///
     /// Progress: lock-free. Not an operation on the set.
     ///
     /// # Panics
-    /// As [`remove`](Self::remove).
+    /// As [`remove_hash`](crate::Filter::remove_hash).
     pub fn shrink(&self) {
         self.help_grow();
         // Closes generations that nobody takes for the newest any more.
@@ -82,13 +82,14 @@ impl<S> GrowingCuckooFilter<S> {
     /// When there is no memory for the table of initial size; the filter holds what it held.
     ///
     /// # Panics
-    /// As [`remove`](Self::remove).
+    /// As [`remove_hash`](crate::Filter::remove_hash).
     pub fn shrink_to_fit(&mut self) -> Result<(), InsertError> {
         // Nobody takes one of them for the newest.
         self.tables.get_mut().close_older();
         self.shrink();
-        if self.is_empty() && self.tables.get_mut().newest().table().slice_bits() > 0 {
-            self.clear()?;
+        let is_empty = self.tables().iter().all(|table| table.len == 0);
+        if is_empty && self.tables.get_mut().newest().table().slice_bits() > 0 {
+            self.remove_all()?;
         }
         Ok(())
     }

@@ -51,30 +51,13 @@ const HEADER_BYTES: usize = 32;
 const FORMAT_BYTES: usize = 8 + CHECKSUM_BYTES;
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
-    /// Saves the filter to a writer such as a file, for [`GrowingBuilder::load_from`]. `writer`
-    /// needs no buffer of its own. The [hasher](crate::save#hashers) must be kept, as always.
-    ///
-    /// Other threads may insert and remove meanwhile. Every key that is in the filter throughout is
-    /// saved, and what is saved was in the filter at some moment of the call, or cannot be told from
-    /// a key that was. (Once there are several generations, a key that is removed and inserted again
-    /// meanwhile can be saved twice.)
-    ///
-    /// **Time.** For the others it is as if the filter grew for as long as it takes to copy its
-    /// newest table; after that, while the writer is still at work, nobody is slowed down. (Measured
-    /// on two busy cores, for one to two million keys, to memory: 27 ms alone, 21 to 115 ms beside one
-    /// to four writers, who reached a half to three quarters of their speed meanwhile.)
-    ///
-    /// **Memory.** Until the call ends: as much as the newest table takes, and a buffer of 16 KiB.
-    ///
-    /// Progress: lock-free, apart from the allocator and the writer. No linearization point: each
-    /// class has its own.
-    ///
-    /// # Errors
-    /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
-    ///
-    /// # Panics
-    /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes).
-    pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
+    /// Writes the newest table only after it was copied: for others it is as if the filter grew for as
+    /// long as that takes. (Measured on two busy cores, for one to two million keys, to memory: 27 ms
+    /// alone, 21 to 115 ms beside one to four writers, who reached a half to three quarters of their
+    /// speed meanwhile.) Once there are several generations, a key that is removed and inserted again
+    /// meanwhile can be saved twice. Until the call ends it takes as much memory as the newest table,
+    /// and a buffer of 16 KiB.
+    pub(super) fn write_tables(&self, mut writer: impl Write) -> Result<(), SaveError> {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&GROWING.magic);
         header[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
@@ -97,20 +80,12 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
         Ok(writer.flush()?)
     }
 
-    /// Saves the filter as [`write_to`](Self::write_to) does, but as bytes, for
-    /// [`GrowingBuilder::load`].
-    ///
-    /// # Errors
-    /// [`SnapshotError`]; the filter holds what it held.
-    ///
-    /// # Panics
-    /// As [`write_to`](Self::write_to).
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+    pub(super) fn tables_to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let mut bytes = InMemory(Vec::new());
-        match self.write_to(&mut bytes) {
+        match self.write_tables(&mut bytes) {
             Ok(()) => Ok(bytes.0),
             Err(SaveError::Snapshot(error)) => Err(error),
-            Err(SaveError::Io(_)) => {
+            Err(_) => {
                 let buckets = self.tables().iter().map(|table| table.buckets).sum();
                 Err(SnapshotError::OutOfMemory { buckets })
             }
@@ -146,47 +121,29 @@ fn write_format(writer: &mut impl Write, digest: &mut Sum, format: [u32; 2]) -> 
 /// Loading with the hasher of this builder, which must be the one that the filter was built with.
 /// The filter has the size it was saved with, whatever this builder says.
 impl<S: BuildHasher> GrowingBuilder<S> {
-    /// Loads the filter that was saved as these bytes: like [`load_from`](Self::load_from), but
-    /// nothing may follow them.
+    /// As [`Builder::from_bytes`](crate::Builder::from_bytes).
     ///
     /// # Errors
     /// [`LoadError`].
     ///
     /// # Panics
-    /// When the hasher panics: as [`Builder::load`](crate::Builder::load).
-    pub fn load(self, mut bytes: &[u8]) -> Result<GrowingCuckooFilter<S>, LoadError> {
-        let filter = self.load_from(&mut bytes)?;
+    /// When the hasher panics.
+    pub fn from_bytes(self, mut bytes: &[u8]) -> Result<GrowingCuckooFilter<S>, LoadError> {
+        let filter = self.read_from(&mut bytes)?;
         match bytes.len() as u64 {
             0 => Ok(filter),
             excess => Err(LoadError::TooLong { excess }),
         }
     }
 
-    /// Loads a filter that was saved by [`GrowingCuckooFilter::write_to`], from a reader such as a
-    /// file, which needs no buffer of its own. Nothing is read past the filter's end.
-    ///
-    /// Memory grows with what arrives, whatever the header claims: to at most three times as much
-    /// for a moment, plus 16 KiB.
-    ///
-    /// ```
-    /// use filter::growing::GrowingCuckooFilter;
-    ///
-    /// let seen = GrowingCuckooFilter::new();
-    /// seen.insert("https://example.org/a")?;
-    /// let mut file = Vec::new();
-    /// seen.write_to(&mut file)?;
-    ///
-    /// let loaded = GrowingCuckooFilter::builder().load_from(&file[..])?;
-    /// assert!(loaded.contains("https://example.org/a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// As [`Builder::read_from`](crate::Builder::read_from).
     ///
     /// # Errors
     /// [`LoadError`].
     ///
     /// # Panics
-    /// When the hasher panics: as [`Builder::load`](crate::Builder::load).
-    pub fn load_from(self, reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
+    /// When the hasher panics.
+    pub fn read_from(self, reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let mut saved = Saved::begin(reader)?;
         let mut words = ArrayVec::<_, MAX_GENERATIONS>::new();
         while let Some(format) = saved.next_format()? {

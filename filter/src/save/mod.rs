@@ -57,9 +57,9 @@
 //! seen.insert("key")?;
 //! let bytes = seen.to_bytes()?;
 //!
-//! let loaded = CuckooFilter::builder().hasher(hasher()).load(&bytes)?;
+//! let loaded = CuckooFilter::builder().hasher(hasher()).from_bytes(&bytes)?;
 //! assert!(loaded.contains("key"));
-//! let other = CuckooFilter::builder().hasher(RandomState::new()).load(&bytes);
+//! let other = CuckooFilter::builder().hasher(RandomState::new()).from_bytes(&bytes);
 //! assert!(matches!(other, Err(LoadError::Hasher)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -69,12 +69,16 @@ pub(crate) mod known_keys;
 mod serialized;
 pub(crate) mod words;
 
+use std::fs::{self, File};
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use crate::buckets::Buckets;
 use crate::builder::Builder;
+use crate::dyn_filter::{DynBuilder, DynCuckooFilter};
 use crate::filter::CuckooFilter;
+use crate::growing::{GrowingBuilder, GrowingCuckooFilter};
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -96,6 +100,17 @@ pub enum SaveError {
     /// The writer failed, perhaps after part of the filter was written.
     #[error("the filter cannot be written: {0}")]
     Io(#[from] io::Error),
+    /// The file cannot be replaced; an older one is as it was.
+    #[error(
+        "the filter cannot be saved as {path}: {error}. Save it in a folder that exists, may be written to, and \
+         has room for a second file"
+    )]
+    File {
+        /// The file's name.
+        path: String,
+        /// What went wrong.
+        error: io::Error,
+    },
 }
 
 /// Why bytes could not be loaded as a filter.
@@ -193,29 +208,146 @@ pub enum LoadError {
     /// The reader failed.
     #[error("the saved filter cannot be read: {0}")]
     Io(io::Error),
+    /// There is no file of this name, or it cannot be opened.
+    #[error("the saved filter {path} cannot be opened: {error}")]
+    File {
+        /// The file's name.
+        path: String,
+        /// What went wrong.
+        error: io::Error,
+    },
 }
 
-/// Copying and saving.
-///
-/// Other threads may insert and remove meanwhile, as quickly as they like. The copy holds, for each
-/// class ([`Class`](crate::Class)), as many copies as the filter held at some moment during the
-/// call; the moment may differ from class to class. So whatever was in the filter throughout is in
-/// the copy, and whatever was in it at no moment is not. The source of the module `snapshot`
-/// explains how and why.
-///
-/// **Time.** One pass over the table, with one exchange for each bucket. Lookups of others are not
-/// slowed down; an insert or a remove of another thread keeps what a bucket held before its first
-/// change, which costs two exchanges for each of its buckets. (Measured on two busy cores, for two
-/// million keys: 6 ms alone, 12 to 80 ms beside one to eight writers, which reached a tenth to a
-/// third of their speed meanwhile.)
-///
-/// **Memory.** [`try_clone`](Self::try_clone) takes the table of the copy and
-/// [`to_bytes`](Self::to_bytes) the bytes, [`write_to`](Self::write_to) a buffer of 16 KiB; each of
-/// them also takes 8 bytes, in whole pages, for every bucket that others change before it gets
-/// there. That much address space is reserved from the start, and the call fails if the system
-/// refuses it.
+/// Replaces a file at one moment by what `write` writes.
+pub(crate) fn save_as(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), SaveError>,
+) -> Result<(), SaveError> {
+    let failed = |error| SaveError::File {
+        path: path.display().to_string(),
+        error,
+    };
+    let (partial, mut file) = create_beside(path).map_err(failed)?;
+    let saved = write(&mut file).and_then(|()| {
+        file.sync_all()?;
+        Ok(fs::rename(&partial, path)?)
+    });
+    if let Err(error) = saved {
+        // If it cannot be removed either, the first error says more.
+        let _ = fs::remove_file(partial);
+        return Err(match error {
+            SaveError::Io(error) => failed(error),
+            other => other,
+        });
+    }
+    // So that the new name outlives a power cut, too. Only Unix can open a folder.
+    if cfg!(unix) {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        folder.sync_all().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Creates a file beside another one, under a name that nobody uses.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    for number in 0.. {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".partial{number}"));
+        let name = PathBuf::from(name);
+        match File::create_new(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return Ok((name, created?)),
+        }
+    }
+    unreachable!("there are not so many files")
+}
+
+/// Gives each type of filter the functions that load one with the default hasher, and each builder
+/// the one that loads a file.
+macro_rules! loading {
+    ($(($($parameters:tt)*) $builder:ty => $filter:ty, by default $start:expr => $default:ty;)+) => {$(
+        impl<$($parameters)* S: BuildHasher> $builder {
+            /// [`read_from`](Self::read_from) a file, which was made by [`Filter::save`](crate::Filter::save).
+            ///
+            /// # Errors
+            /// [`LoadError`].
+            ///
+            /// # Panics
+            /// When the hasher panics.
+            pub fn load(self, path: impl AsRef<Path>) -> Result<$filter, LoadError> {
+                let path = path.as_ref();
+                let file = File::open(path).map_err(|error| LoadError::File {
+                    path: path.display().to_string(),
+                    error,
+                })?;
+                self.read_from(file)
+            }
+        }
+
+        /// Loading a filter with the default hasher (and, for a `CuckooFilter`, in the default
+        /// layout); its builder loads others.
+        impl $default {
+            /// Loads the filter that was saved as these bytes.
+            ///
+            /// # Errors
+            /// [`LoadError`].
+            #[doc(alias = "deserialize")]
+            pub fn from_bytes(bytes: &[u8]) -> Result<$default, LoadError> {
+                $start.from_bytes(bytes)
+            }
+
+            /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
+            /// the filter's end.
+            ///
+            /// # Errors
+            /// [`LoadError`].
+            pub fn read_from(reader: impl Read) -> Result<$default, LoadError> {
+                $start.read_from(reader)
+            }
+
+            /// Loads the filter that was [saved](crate::Filter::save) as this file.
+            ///
+            /// # Errors
+            /// [`LoadError`].
+            pub fn load(path: impl AsRef<Path>) -> Result<$default, LoadError> {
+                $start.load(path)
+            }
+        }
+    )+};
+}
+
+loading! {
+    (const SLOTS: usize, const BITS: usize,) Builder<SLOTS, BITS, S> => CuckooFilter<SLOTS, BITS, S>,
+        by default CuckooFilter::builder() => CuckooFilter;
+    () DynBuilder<S> => DynCuckooFilter<S>,
+        by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;
+    () GrowingBuilder<S> => GrowingCuckooFilter<S>,
+        by default GrowingCuckooFilter::builder() => GrowingCuckooFilter;
+}
+
+/// Copying.
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// Returns a separate filter with the same contents.
+    ///
+    /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
+    /// saved filter) holds, for each class ([`Class`](crate::Class)), as many copies as the filter
+    /// held at some moment during the call; the moment may differ from class to class. So whatever
+    /// was in the filter throughout is in the copy, and whatever was in it at no moment is not. The
+    /// source of the module `snapshot` explains how and why.
+    ///
+    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups of others are not
+    /// slowed down; an insert or a remove of another thread keeps what a bucket held before its first
+    /// change, which costs two exchanges for each of its buckets. (Measured on two busy cores, for two
+    /// million keys: 6 ms alone, 12 to 80 ms beside one to eight writers, which reached a tenth to a
+    /// third of their speed meanwhile.)
+    ///
+    /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
+    /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every
+    /// bucket that others change before the call gets there. That much address space is reserved from
+    /// the start, and the call fails if the system refuses it.
     ///
     /// Progress: lock-free, apart from the allocator; it ends after a limited number of steps for
     /// each bucket, whatever others insert and remove (but not whatever they copy). No linearization
@@ -245,29 +377,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 }
 
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
-    /// Saves the filter as [`to_bytes`](Self::to_bytes) does, but to a writer such as a file.
-    /// `writer` needs no buffer of its own.
-    ///
-    /// # Errors
-    /// As [`try_clone`](Self::try_clone), before anything is written; and errors of the writer.
-    ///
-    /// # Panics
-    /// As [`to_bytes`](Self::to_bytes).
-    pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
-        Ok(self.write_snapshot(self.snapshot()?, writer)?)
-    }
-
-    /// Saves the filter as bytes, in the format described in [`save`](crate::save), for
-    /// [`load`](Builder::load). Loading them requires the same [hasher](crate::save#hashers); if it
-    /// has seeds of your own, keep them, too.
-    ///
-    /// # Errors
-    /// As [`try_clone`](Self::try_clone).
-    ///
-    /// # Panics
-    /// When the hasher panics: numbers, strings, slices, a tuple and an enum are hashed, so that
-    /// the hasher can be recognised.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+    pub(crate) fn snapshot_to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let snapshot = self.snapshot()?;
         let buckets = snapshot.buckets();
         let mut bytes = Vec::new();
@@ -279,7 +389,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         Ok(bytes)
     }
 
-    fn write_snapshot(
+    pub(crate) fn write_snapshot(
         &self,
         snapshot: Snapshot<'_, SLOTS, BITS>,
         mut writer: impl Write,
@@ -295,41 +405,6 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
         write_words(&mut writer, &mut digest, snapshot)?;
         writer.write_all(&digest.finalize().to_le_bytes())?;
         writer.flush()
-    }
-}
-
-/// Loading in the default layout and with the default hasher; use a [`Builder`] for others.
-impl CuckooFilter {
-    /// [`Builder::load`] for a filter built in the default layout and with the default hasher.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// ```
-    /// use filter::{CuckooFilter, LoadError};
-    ///
-    /// let seen = CuckooFilter::with_capacity(1_000);
-    /// seen.insert("https://example.org/a")?;
-    /// let mut bytes = seen.to_bytes()?;
-    ///
-    /// let loaded = CuckooFilter::from_bytes(&bytes)?;
-    /// assert!(loaded.contains("https://example.org/a"));
-    ///
-    /// bytes[100] ^= 1;
-    /// let damaged = CuckooFilter::from_bytes(&bytes);
-    /// assert!(matches!(damaged, Err(LoadError::Corrupt { .. })));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
-        CuckooFilter::builder().load(bytes)
-    }
-
-    /// [`Builder::load_from`] for a filter built in the default layout and with the default hasher.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    pub fn read_from(reader: impl Read) -> Result<CuckooFilter, LoadError> {
-        CuckooFilter::builder().load_from(reader)
     }
 }
 
@@ -350,7 +425,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     /// let seen = builder.capacity(1_000).build()?;
     /// seen.insert("key")?;
     /// let bytes = seen.to_bytes()?;
-    /// assert!(builder.load(&bytes)?.contains("key"));
+    /// assert!(builder.from_bytes(&bytes)?.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -358,8 +433,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     /// [`LoadError`].
     ///
     /// # Panics
-    /// When the hasher panics: as [`to_bytes`](CuckooFilter::to_bytes).
-    pub fn load(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+    /// When the hasher panics.
+    pub fn from_bytes(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
         let mut rest = bytes;
         let header = Header::of(&mut rest)?;
         header.check::<SLOTS, BITS>(&self.hasher)?;
@@ -371,7 +446,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
         }
     }
 
-    /// Loads a filter as [`load`](Self::load) does, but from a reader such as a file. `reader`
+    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a file. `reader`
     /// needs no buffer of its own; nothing is read past the filter's end.
     ///
     /// Memory grows with what arrives, whatever the header claims: to at most three times as much
@@ -381,8 +456,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS,
     /// [`LoadError`].
     ///
     /// # Panics
-    /// As [`load`](Self::load).
-    pub fn load_from(
+    /// As [`from_bytes`](Self::from_bytes).
+    pub fn read_from(
         self,
         mut reader: impl Read,
     ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {

@@ -59,13 +59,13 @@ macro_rules! serialized {
 serialized!(
     CuckooFilter<SLOTS, BITS, S>,
     [const SLOTS: usize, const BITS: usize,],
-    |hasher, bytes| Builder::new(None, hasher).load(bytes)
+    |hasher, bytes| Builder::new(None, hasher).from_bytes(bytes)
 );
 serialized!(DynCuckooFilter<S>, [], |hasher, bytes| {
     let builder = CuckooFilter::builder().unmixed_hasher(hasher);
-    builder.false_positive_rate(1.0).load(bytes)
+    builder.false_positive_rate(1.0).from_bytes(bytes)
 });
 serialized!(GrowingCuckooFilter<S>, [], |hasher, bytes| {
     let builder = GrowingCuckooFilter::builder().unmixed_hasher(hasher);
-    builder.load(bytes)
+    builder.from_bytes(bytes)
 });

@@ -34,7 +34,7 @@ fn nothing_is_kept_once_a_call_has_ended() {
     let copied = more(|| drop(filter.try_clone().unwrap()));
     kept.push(("copying", copied));
     filter.shrink();
-    let cleared = more(|| filter.clear().unwrap());
+    let cleared = more(|| filter.remove_all().unwrap());
     kept.push(("clearing", table + cleared));
     let mut filter = filled();
     (0..KEYS).for_each(|key| assert!(filter.remove(&key)));

@@ -70,7 +70,7 @@ fn clearing_and_building_without_memory_change_nothing() {
                 .build()
                 .is_err()
         );
-        filter.clear()
+        filter.remove_all()
     });
     assert_eq!(refused, Err(InsertError::OutOfMemory { buckets: 8_192 }));
     holds_just(&filter, 1_000);
@@ -92,7 +92,7 @@ fn loading_takes_no_more_than_the_table_or_is_refused() {
     let table = (BUCKETS + 1) * size_of::<u64>();
     for (most, has_room) in [(table, true), (table - 1, false), (table / 2, false)] {
         let loaded = with_most(most, || {
-            GrowingCuckooFilter::builder().load_from(&bytes[..])
+            GrowingCuckooFilter::builder().read_from(&bytes[..])
         });
         match loaded {
             Ok(loaded) => {

@@ -4,7 +4,7 @@
 use std::thread;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, InsertError};
+use filter::{CuckooFilter, Filter, InsertError};
 
 fn allocations(action: impl FnOnce()) -> u64 {
     crate::limited::measure(action).count_total

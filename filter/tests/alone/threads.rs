@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, DynCuckooFilter, InsertError, MAX_THREADS, TooManyThreads};
+use filter::{CuckooFilter, DynCuckooFilter, Filter, InsertError, MAX_THREADS, TooManyThreads};
 
 const THREADS: usize = 5_000;
 

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use filter::internals::Geometry;
-use filter::internals::history::{self, Call, Failure};
-use filter::internals::specification::{Event, OneClass};
 use filter::layout::Layout;
-use filter::{Class, CuckooFilter, InsertError, SnapshotError};
+use filter::{Class, CuckooFilter, Filter, InsertError, SnapshotError};
+use histories::{Call, Event, Failure, OneClass};
 
 pub(crate) use crate::identity::Identity;
 
@@ -81,54 +80,24 @@ pub(crate) fn residents() -> [u64; 4] {
     [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
 }
 
-/// What a caller can ask of a filter.
-pub(crate) trait Asked: Sized {
+/// A filter whose answers are recorded.
+pub(crate) trait Asked: Filter + Sized {
     /// Maximum number of copies of a class.
     const MOST: u64;
-    fn insert(&self, key: u64) -> Result<(), InsertError>;
-    fn insert_unique(&self, key: u64) -> Result<bool, InsertError>;
-    fn count(&self, key: u64) -> usize;
-    fn contains(&self, key: u64) -> bool;
-    fn contains_batch(&self, keys: &[u64], found: &mut [bool]);
-    fn remove(&self, key: u64) -> bool;
     fn class(&self, key: u64) -> Class;
-    fn len(&self) -> usize;
     fn try_clone(&self) -> Result<Self, SnapshotError>;
+
+    /// What the specification calls this error.
+    fn specified(error: InsertError) -> InsertError {
+        error
+    }
 }
 
 impl Asked for Small {
     const MOST: u64 = 2 * SLOTS as u64;
 
-    fn insert(&self, key: u64) -> Result<(), InsertError> {
-        self.insert(&key)
-    }
-
-    fn insert_unique(&self, key: u64) -> Result<bool, InsertError> {
-        self.insert_unique(&key)
-    }
-
-    fn count(&self, key: u64) -> usize {
-        self.count(&key)
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
-    }
-
-    fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
-        self.contains_batch(keys, found);
-    }
-
-    fn remove(&self, key: u64) -> bool {
-        self.remove(&key)
-    }
-
     fn class(&self, key: u64) -> Class {
         self.class(&key)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
     }
 
     fn try_clone(&self) -> Result<Self, SnapshotError> {
@@ -155,25 +124,25 @@ impl<F: Asked> Caller<F> {
     }
 
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
-        let result = self.filter.insert(key);
+        let result = self.filter.insert(&key).map_err(F::specified);
         self.write_down(key, Event::Insert(result));
         result
     }
 
     pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
-        let result = self.filter.insert_unique(key);
+        let result = self.filter.insert_unique(&key).map_err(F::specified);
         self.write_down(key, Event::InsertUnique(result));
         result
     }
 
     pub(crate) fn count(&mut self, key: u64) -> usize {
-        let copies = self.filter.count(key);
+        let copies = self.filter.count(&key);
         self.write_down(key, Event::Count(copies as u64));
         copies
     }
 
     pub(crate) fn contains(&mut self, key: u64) -> bool {
-        let found = self.filter.contains(key);
+        let found = self.filter.contains(&key);
         self.write_down(key, Event::Contains(found));
         found
     }
@@ -187,7 +156,7 @@ impl<F: Asked> Caller<F> {
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> bool {
-        let removed = self.filter.remove(key);
+        let removed = self.filter.remove(&key);
         self.write_down(key, Event::Remove(removed));
         removed
     }
@@ -197,9 +166,9 @@ impl<F: Asked> Caller<F> {
     pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F {
         let copy = self.filter.try_clone().expect("there is room and memory");
         for key in keys {
-            self.write_down(*key, Event::Count(copy.count(*key) as u64));
+            self.write_down(*key, Event::Count(copy.count(key) as u64));
         }
-        let held: usize = keys.iter().map(|key| copy.count(*key)).sum();
+        let held: usize = keys.iter().map(|key| copy.count(key)).sum();
         assert_eq!(copy.len(), held, "the copy holds other keys as well");
         copy
     }
@@ -208,7 +177,7 @@ impl<F: Asked> Caller<F> {
     /// answered.
     pub(crate) fn count_in_copy(&mut self, key: u64) {
         let copy = self.filter.try_clone().expect("there is room and memory");
-        self.write_down(key, Event::Count(copy.count(key) as u64));
+        self.write_down(key, Event::Count(copy.count(&key) as u64));
     }
 
     /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
@@ -216,7 +185,7 @@ impl<F: Asked> Caller<F> {
     pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
         let copy = self.filter.try_clone().expect("there is memory");
         for key in keys {
-            self.write_down(*key, Event::Contains(copy.contains(*key)));
+            self.write_down(*key, Event::Contains(copy.contains(key)));
         }
         copy
     }
@@ -255,13 +224,13 @@ pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller
     let most = F::MOST;
     let mut total = 0;
     for (class, (key, held, calls)) in classes {
-        match history::check(&OneClass { most }, &[held], &calls) {
+        match histories::check(&OneClass { most }, &[held], &calls) {
             Ok(left) => {
                 let &[left] = left.as_slice() else {
                     panic!("the calls say how many copies are left, and not {left:?}");
                 };
-                assert_eq!(filter.contains(key), left > 0, "{class:?}, {left} left");
-                assert_eq!(filter.count(key) as u64, left, "{class:?}");
+                assert_eq!(filter.contains(&key), left > 0, "{class:?}, {left} left");
+                assert_eq!(filter.count(&key) as u64, left, "{class:?}");
                 total += left as usize;
             }
             Err(Failure::Violation(violation)) => panic!("{class:?}: {violation}"),

@@ -15,45 +15,22 @@ impl Asked for Growing {
     /// More than any test inserts: it grows.
     const MOST: u64 = 1_000;
 
-    fn insert(&self, key: u64) -> Result<(), InsertError> {
-        self.insert(&key).map_err(|_| InsertError::Full)
-    }
-
-    fn insert_unique(&self, key: u64) -> Result<bool, InsertError> {
-        self.insert_unique(&key).map_err(|_| InsertError::Full)
-    }
-
-    fn count(&self, key: u64) -> usize {
-        self.count(&key)
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
-    }
-
-    fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
-        self.contains_batch(keys, found);
-    }
-
-    fn remove(&self, key: u64) -> bool {
-        self.remove(&key)
-    }
-
     fn class(&self, key: u64) -> Class {
         self.class(&key)
-    }
-
-    fn len(&self) -> usize {
-        self.len()
     }
 
     fn try_clone(&self) -> Result<Self, SnapshotError> {
         self.try_clone()
     }
+
+    /// It refuses copies earlier than the specification allows.
+    fn specified(_: InsertError) -> InsertError {
+        InsertError::Full
+    }
 }
 
-/// A key that prefers a bucket of the slice, has the `nth` short part of a fingerprint, and these bits after it, of which the
-/// lowest chooses the slice when the table is split.
+/// A key that prefers a bucket of the slice, has the `nth` short part of a fingerprint, and these
+/// bits after it, of which the lowest chooses the slice when the table is split.
 pub(crate) fn key(bucket: u64, nth: u64, tail: u64) -> u64 {
     bucket << 63 | tail << 12 | (1 + nth)
 }

@@ -397,7 +397,7 @@ fn clear_while_a_key_is_inserted() {
             assert!(found || !others.contains(&older), "only the newest is gone");
             found
         });
-        filter.clear().unwrap();
+        filter.remove_all().unwrap();
         assert!(!filter.contains(&older));
         let found = writer.join().unwrap();
         assert!(found || !filter.contains(&new), "it comes back");

@@ -3,7 +3,7 @@
 
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, GrowingCuckooFilter, HashFilter, InsertError};
+use filter::{BuildError, CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
@@ -26,7 +26,7 @@ fn n_distinct_keys_fit_and_are_found() {
 /// As a vector does, a filter begins empty and takes little memory.
 #[test]
 fn a_capacity_of_zero_makes_a_small_empty_filter() {
-    fn is_small(filter: &impl HashFilter, capacity: usize) {
+    fn is_small(filter: &impl Filter, capacity: usize) {
         assert_eq!((filter.len(), filter.capacity()), (0, capacity));
         assert!(!filter.contains_hash(1));
         assert_eq!(filter.insert_hash(1), Ok(()));

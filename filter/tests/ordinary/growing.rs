@@ -367,7 +367,7 @@ fn clearing_while_others_work() {
         let none = || cleared.load(Ordering::Relaxed) == 0;
         while made < CLEARS || (none() && made < 1_000 * CLEARS) {
             clears.fetch_add(1, Ordering::SeqCst);
-            filter.clear().unwrap();
+            filter.remove_all().unwrap();
             clears.fetch_add(1, Ordering::SeqCst);
             thread::yield_now();
             made += 1;
@@ -375,7 +375,7 @@ fn clearing_while_others_work() {
         done.store(true, Ordering::Relaxed);
     });
     assert!(cleared.into_inner() > 0);
-    filter.clear().unwrap();
+    filter.remove_all().unwrap();
     assert!(filter.is_empty());
     assert_eq!(filter.tables()[0].buckets, 4);
 }
@@ -483,21 +483,6 @@ fn absurd_sizes_are_errors() {
     ] {
         assert!(matches!(result.unwrap_err(), BuildError::TooLarge { .. }));
     }
-}
-
-#[test]
-fn a_batch_of_lookups_answers_as_one_by_one() {
-    let filter = small();
-    (0..10_000).for_each(|key| filter.insert(&key).unwrap());
-    let keys: Vec<i32> = (5_000..15_000).collect();
-    let mut found = vec![false; keys.len()];
-    filter.contains_batch(&keys, &mut found);
-    let singly: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
-    assert_eq!(found, singly);
-    let hashes: Vec<u64> = keys.iter().map(|key| filter.hash(key)).collect();
-    let mut found = vec![false; keys.len()];
-    filter.contains_hash_batch(&hashes, &mut found);
-    assert_eq!(found, singly);
 }
 
 #[test]

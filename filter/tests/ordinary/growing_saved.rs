@@ -16,7 +16,7 @@ fn saved(filter: &GrowingCuckooFilter) -> Vec<u8> {
 }
 
 fn load(bytes: &[u8]) -> Result<GrowingCuckooFilter, LoadError> {
-    GrowingCuckooFilter::builder().load_from(bytes)
+    GrowingCuckooFilter::builder().read_from(bytes)
 }
 
 /// A filter that was `buckets` large at first and then got this many keys.
@@ -77,7 +77,7 @@ fn nothing_is_saved_together_with_what_was_there_before_a_clear() {
             // The first bucket comes after 48 bytes.
             if self.bytes.len() > 48 && !self.is_cleared {
                 self.is_cleared = true;
-                self.filter.clear().unwrap();
+                self.filter.remove_all().unwrap();
                 fill(self.filter);
             }
             self.bytes.extend_from_slice(bytes);
@@ -364,7 +364,7 @@ fn another_hasher_is_an_error() {
     let bytes = saved(&filter_of(16, 100));
     let builder = GrowingCuckooFilter::builder().hasher(RandomState::new());
     assert!(matches!(
-        builder.load_from(&bytes[..]),
+        builder.read_from(&bytes[..]),
         Err(LoadError::Hasher)
     ));
 }

@@ -1,7 +1,7 @@
 //! What filters do, with one thread and several.
 #![cfg(not(kcas_loom))]
 
-mod batches;
+mod calls;
 mod capacity;
 mod docs;
 mod dyn_filter;
@@ -9,14 +9,12 @@ mod errors;
 mod evenness;
 mod growing;
 mod growing_saved;
-mod hash_filter;
 #[path = "../common/identity.rs"]
 mod identity;
 mod mixed;
+mod model;
 mod saved;
-mod sequential;
 #[cfg(feature = "serde")]
 mod serialized;
 mod snapshot;
 mod stress;
-mod whole;

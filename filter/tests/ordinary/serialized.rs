@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::hash::RandomState;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, DynCuckooFilter, HashFilter};
+use filter::{CuckooFilter, DynCuckooFilter, Filter};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,14 +12,14 @@ fn hashes() -> impl Iterator<Item = u64> {
     (0..1_000u64).map(|nth| nth.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-fn holds_all(filter: &impl HashFilter) -> bool {
+fn holds_all(filter: &impl Filter) -> bool {
     filter.len() == 1_000 && hashes().all(|hash| filter.contains_hash(hash))
 }
 
 /// Serializes the filter, between other things, as the bytes that `save` returns.
 fn is_serialized<F>(filter: &F, save: fn(&F) -> Vec<u8>)
 where
-    F: HashFilter + Serialize + DeserializeOwned + Debug,
+    F: Filter + Serialize + DeserializeOwned + Debug,
 {
     hashes().for_each(|hash| filter.insert_hash(hash).unwrap());
     let saved = save(filter);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::identity::Identity;
 use filter::growing::GrowingCuckooFilter;
 use filter::internals::Geometry;
-use filter::{CuckooFilter, FixedState, HashFilter};
+use filter::{CuckooFilter, Filter, FixedState};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -173,7 +173,7 @@ fn keys_that_stay_are_in_every_copy_while_it_grows() {
         let (mut longest, mut generations) = (0, 0);
         let copies = while_others_write(churn, || {
             let bytes = filter.to_bytes().unwrap();
-            let copy = GrowingCuckooFilter::builder().load(&bytes).unwrap();
+            let copy = GrowingCuckooFilter::builder().from_bytes(&bytes).unwrap();
             for key in 0..STAYING {
                 assert!(copy.contains(&(0u64, key)), "key {key} is not in the copy");
             }
@@ -212,7 +212,7 @@ fn growing() -> Saved<GrowingCuckooFilter> {
     Saved {
         filter: GrowingCuckooFilter::new(),
         save: |filter| filter.to_bytes().unwrap(),
-        load: |bytes| GrowingCuckooFilter::builder().load(bytes).unwrap(),
+        load: |bytes| GrowingCuckooFilter::builder().from_bytes(bytes).unwrap(),
     }
 }
 
@@ -220,7 +220,7 @@ fn growing() -> Saved<GrowingCuckooFilter> {
 /// share and removes it, again and again, and half as many keys as `keys` stay. It is saved `saves`
 /// times, or as often as fits into `time`; and the writers' speed meanwhile is compared with that in
 /// the pauses between.
-fn saves_under_churn<F: HashFilter + Sync>(
+fn saves_under_churn<F: Filter + Sync>(
     Saved { filter, save, load }: Saved<F>,
     keys: usize,
     churn: &[(u64, u64)],

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Instant;
 
 use anyhow::Result;
-use filter::internals::specification::Event;
+use histories::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::SLOTS_PER_BUCKET;

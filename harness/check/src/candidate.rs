@@ -1,7 +1,7 @@
 //! The subject under check, whatever its type.
 
 use anyhow::{Context, Result};
-use filter::internals::specification::Event;
+use histories::Event;
 use subject::calls::{Calls, Operation};
 use subject::wording::counted;
 use subject::{Operations, Subject};

@@ -14,8 +14,7 @@
 
 use std::fmt;
 
-use filter::internals::history::{self, Call, Failure, Violation};
-use filter::internals::specification::{Event, OfClass, OneClass, Specification, WholeTable};
+use histories::{Call, Event, Failure, OfClass, OneClass, Specification, Violation, WholeTable};
 use rayon::prelude::*;
 use subject::SLOTS_PER_BUCKET;
 
@@ -58,7 +57,7 @@ pub(crate) fn judge(
             .collect();
         let empty = vec![0; scenario.groups.len()];
         let told = |violation| describe_violation(&violation, scenario.groups.iter().enumerate());
-        return verdict(history::check(&table, &[empty], &calls), told);
+        return verdict(histories::check(&table, &[empty], &calls), told);
     }
     let mut parts = vec![Vec::new(); scenario.groups.len()];
     for call in calls {
@@ -73,11 +72,11 @@ pub(crate) fn judge(
                 let slots = SLOTS_PER_BUCKET * if one_bucket { 1 } else { 2 };
                 let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
                 let of = OneClass { most };
-                verdict(history::check(&Held { set, of }, &[0], calls), told)
+                verdict(histories::check(&Held { set, of }, &[0], calls), told)
             }
             None => {
                 let of = NoFalseNegatives;
-                verdict(history::check(&Held { set, of }, &[0], calls), told)
+                verdict(histories::check(&Held { set, of }, &[0], calls), told)
             }
         }
     });

@@ -32,8 +32,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use filter::internals::history::Call;
-use filter::internals::specification::Event;
+use histories::{Call, Event};
 
 pub use candidate::Candidate;
 

@@ -26,7 +26,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-use filter::internals::history::Call;
+use histories::Call;
 
 /// What one thread did, in order.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, Result};
-use filter::internals::history::Call;
+use histories::Call;
 use simulator::{Body, Core, Limits, Model, Options};
 
 use crate::candidate::Candidate;

@@ -4,7 +4,9 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use arrayvec::ArrayVec;
-use filter::{BuildError, Class, CuckooFilter, DynCuckooFilter, GrowingCuckooFilter, InsertError};
+use filter::{
+    BuildError, Class, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError,
+};
 use subject::layout::{Layout, slots};
 use subject::{Operations, Subject};
 
@@ -68,7 +70,7 @@ impl Subject for LockFree {
 /// Keys per batch.
 const BATCH: usize = 32;
 
-/// [`LockFree`] with its lookups made by [`contains_batch`](filter::CuckooFilter::contains_batch).
+/// [`LockFree`] with its lookups made by [`contains_batch`](filter::Filter::contains_batch).
 /// In mixes of operations, which have no batches, it is the same as [`LockFree`].
 #[derive(Debug)]
 pub struct LockFreeBatch(LockFree);

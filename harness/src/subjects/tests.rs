@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use filter::hashing::MAX_BUCKETS;
-use filter::internals::specification::Event;
+use histories::Event;
 use subject::SLOTS_PER_BUCKET;
 use subject::calls::Operation::{self, Contains, Insert, Remove};
 

@@ -1,7 +1,7 @@
 //! Single calls of any subject, chosen at run time.
 
-use filter::internals::specification::Event;
 use filter::{Class, InsertError};
+use histories::Event;
 
 use crate::Subject;
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use filter::Filter;
 use filter::growing::GrowingCuckooFilter;
 use redis_module::{
     BlockedClient, Context, ContextFlags, RedisError, RedisResult, RedisValue, ThreadSafeContext,

@@ -1,6 +1,6 @@
 //! What the commands do. README.md says how they differ from RedisBloom's.
 
-use filter::InsertError;
+use filter::{Filter, InsertError};
 use filter::growing::{GrowingCuckooFilter, TableInfo};
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisValue};

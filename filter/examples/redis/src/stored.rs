@@ -56,7 +56,7 @@ impl Stored {
 
     /// Reads a filter to its end.
     pub(crate) fn load(mut reader: impl Read) -> Result<Stored, LoadError> {
-        let filter = GrowingCuckooFilter::builder().load_from(&mut reader)?;
+        let filter = GrowingCuckooFilter::builder().read_from(&mut reader)?;
         match reader.read(&mut [0]).map_err(LoadError::Io)? {
             0 => Ok(Stored::new(filter)),
             excess => Err(LoadError::TooLong {
@@ -95,7 +95,7 @@ impl Whole {
     pub(crate) fn save(&self, out: impl Write) -> io::Result<()> {
         self.filter.write_to(out).map_err(|error| match error {
             SaveError::Io(error) => error,
-            SaveError::Snapshot(error) => io::Error::other(error),
+            other => io::Error::other(other),
         })
     }
 
@@ -116,7 +116,7 @@ impl Whole {
         self.filter.shrink();
         // Only this thread inserts.
         if self.filter.is_empty() {
-            self.filter.clear()?;
+            self.filter.remove_all()?;
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Arriving {
 
 /// Loads a filter from these bytes. If they are only its beginning, returns its least length.
 fn parsed(mut bytes: &[u8]) -> Result<Result<GrowingCuckooFilter, u64>, LoadError> {
-    match GrowingCuckooFilter::builder().load_from(&mut bytes) {
+    match GrowingCuckooFilter::builder().read_from(&mut bytes) {
         Ok(filter) if bytes.is_empty() => Ok(Ok(filter)),
         Ok(_) => Err(LoadError::TooLong {
             excess: bytes.len() as u64,

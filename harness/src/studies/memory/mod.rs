@@ -12,7 +12,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
-use filter::internals::specification::Event;
+use histories::Event;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The answers that a filter may give: sequential specifications against which recorded histories
-//! are checked ([`history`](crate::history)).
+//! are checked ([`check`](crate::check)).
 //!
-//! A filter is a multiset over classes ([`Class`](crate::Class)). Its answers about one class
+//! A filter is a multiset over classes ([`Class`](filter::Class)). Its answers about one class
 //! depend only on the copies of that class ([`OneClass`]), so a history can be taken apart by
 //! classes and each part checked separately. The one exception is [`InsertError::Full`], which
 //! depends on room that classes share: it is checked against the whole table where that has a
@@ -10,7 +10,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::insert_error::InsertError;
+use filter::InsertError;
 
 /// The sequential object against which a history is checked.
 pub trait Specification {
@@ -29,15 +29,15 @@ pub trait Specification {
 /// An operation on a class, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// [`insert`](crate::CuckooFilter::insert).
+    /// [`insert`](filter::Filter::insert).
     Insert(Result<(), InsertError>),
-    /// [`insert_unique`](crate::CuckooFilter::insert_unique).
+    /// [`insert_unique`](filter::Filter::insert_unique).
     InsertUnique(Result<bool, InsertError>),
-    /// [`contains`](crate::CuckooFilter::contains).
+    /// [`contains`](filter::Filter::contains).
     Contains(bool),
-    /// [`count`](crate::CuckooFilter::count).
+    /// [`count`](filter::Filter::count).
     Count(u64),
-    /// [`remove`](crate::CuckooFilter::remove).
+    /// [`remove`](filter::Filter::remove).
     Remove(bool),
 }
 
@@ -54,12 +54,12 @@ impl Event {
     fn apply(self, copies: u64) -> Option<u64> {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
-            Event::Insert(Err(error)) => may_be_told(error, copies).then_some(copies),
+            Event::Insert(Err(error)) => may_be_refused(error, copies).then_some(copies),
             Event::InsertUnique(Ok(inserted)) => {
                 (inserted == (copies == 0)).then_some(copies + u64::from(inserted))
             }
             Event::InsertUnique(Err(error)) => {
-                (copies == 0 && may_be_told(error, copies)).then_some(copies)
+                (copies == 0 && may_be_refused(error, copies)).then_some(copies)
             }
             Event::Contains(found) => (found == (copies > 0)).then_some(copies),
             Event::Count(count) => (count == copies).then_some(copies),
@@ -70,7 +70,7 @@ impl Event {
 }
 
 /// True if an insert may return this error while its class has this many copies.
-fn may_be_told(error: InsertError, copies: u64) -> bool {
+fn may_be_refused(error: InsertError, copies: u64) -> bool {
     match error {
         InsertError::TooManyCopies { most } => copies == u64::from(most),
         _ => true,

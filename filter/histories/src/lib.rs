@@ -18,8 +18,11 @@ use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
 
-use crate::hashing::FixedState;
-use crate::specification::Specification;
+use filter::FixedState;
+
+pub use specification::{Event, OfClass, OneClass, Specification, WholeTable};
+
+mod specification;
 
 /// One call of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -364,12 +367,11 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
     }
 }
 
-#[cfg(all(test, not(kcas_loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::InsertError;
-    use crate::specification::Event::{Contains, Count, Insert, InsertUnique, Remove};
-    use crate::specification::{Event, OfClass, OneClass, WholeTable};
+    use Event::{Contains, Count, Insert, InsertUnique, Remove};
+    use filter::InsertError;
     use proptest::prelude::*;
 
     const CLASS: OneClass = OneClass { most: 8 };

@@ -1,0 +1,585 @@
+//! What all filters of this crate can do: the trait [`Filter`], and its most frequent calls as
+//! functions of each filter.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::Path;
+
+use arrayvec::ArrayVec;
+use kcas::thread_id::{self, TooManyThreads};
+
+use crate::batch::{self, assert_same_length};
+use crate::dyn_filter::DynCuckooFilter;
+use crate::filter::CuckooFilter;
+use crate::growing::GrowingCuckooFilter;
+use crate::insert_error::InsertError;
+use crate::save::{SaveError, save_as};
+use crate::snapshot::SnapshotError;
+
+/// What all filters of this crate can do, for code that works with any of them (`F: Filter`), or
+/// with one that is chosen at run time (`Box<dyn Filter>`). The most frequent calls need no import of
+/// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
+///
+/// Inserts, removes, lookups and counts are linearizable and lock-free (in a
+/// [`GrowingCuckooFilter`] apart from the allocator): a thread that stops anywhere stops nobody
+/// else. All keys with the same fingerprint and the same buckets are one *class*
+/// ([`Class`](crate::Class)); the filter counts copies per class.
+///
+/// ```
+/// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+///
+/// fn fill(filter: &impl Filter, words: &[&str]) -> Result<(), InsertError> {
+///     words.iter().try_for_each(|word| filter.insert(word))
+/// }
+///
+/// fn filter_for(keys: Option<usize>) -> Box<dyn Filter + Send + Sync> {
+///     match keys {
+///         Some(keys) => Box::new(CuckooFilter::with_capacity(keys)),
+///         None => Box::new(GrowingCuckooFilter::new()),
+///     }
+/// }
+///
+/// let seen = GrowingCuckooFilter::new();
+/// fill(&seen, &["a", "b"])?;
+/// let chosen = filter_for(Some(10));
+/// chosen.insert("a")?;
+/// assert!(seen.contains("b") && chosen.contains("a") && !chosen.contains("b"));
+/// # Ok::<(), InsertError>(())
+/// ```
+///
+/// # Hashes
+///
+/// Each filter hashes keys itself, with its own hasher. Whoever asks one filter several times about
+/// a key can hash it once ([`hash`](Self::hash)) and use the functions that take a hash. A hash is
+/// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
+/// other it means another key, which that filter does not have. So code that does not know how its
+/// filters were built passes keys, or asks `hashes_like` first.
+pub trait Filter {
+    /// Adds one copy of the class of the key with this [`hash`](Self::hash).
+    ///
+    /// Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts) that adds the
+    /// fingerprint.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added. Linearization point: a moment during the call at which
+    /// both buckets were full ([`Full`](InsertError::Full)), or full of copies of the class
+    /// ([`TooManyCopies`](InsertError::TooManyCopies)).
+    fn insert_hash(&self, hash: u64) -> Result<(), InsertError>;
+
+    /// Adds a copy of the key's class if it has none; returns whether it did.
+    ///
+    /// Linearization point: the K-CAS that adds the fingerprint, or the load that found a copy.
+    ///
+    /// # Errors
+    /// As [`insert_hash`](Self::insert_hash), but never
+    /// [`TooManyCopies`](InsertError::TooManyCopies). Chains are one bucket shorter here, so
+    /// [`Full`](InsertError::Full) may come a little earlier.
+    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError>;
+
+    /// True if the key's class has a copy: always for a key that was inserted and not removed, and
+    /// by chance for others ([false positives](crate#sizes-and-error-rates)).
+    ///
+    /// Linearization point: a moment during the call at which the answer was true of the set.
+    fn contains_hash(&self, hash: u64) -> bool;
+
+    /// Returns the number of copies of the key's class. Linearization point: as
+    /// [`contains_hash`](Self::contains_hash).
+    fn count_hash(&self, hash: u64) -> usize;
+
+    /// Takes one copy from the key's class; false if it has none. Remove only what was inserted:
+    /// anything else may take the copy of another key of the class, which is then denied.
+    ///
+    /// Linearization point: the compare-and-swap that clears the slot; for false, as
+    /// [`contains_hash`](Self::contains_hash).
+    ///
+    /// # Panics
+    /// When more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove; nothing
+    /// has changed then. This never happens in a thread that has
+    /// [registered](crate::register_thread).
+    fn remove_hash(&self, hash: u64) -> bool;
+
+    /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to
+    /// the same places in `found`: in a table larger than the caches this is faster than one call
+    /// at a time. Each call is atomic, the batch is not; this holds for all batches.
+    ///
+    /// # Panics
+    /// When `found` and `hashes` differ in length.
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]);
+
+    /// [`insert_hash`](Self::insert_hash) for several keys, in order. One that is refused does not
+    /// prevent those after it from being inserted.
+    ///
+    /// # Panics
+    /// When `results` and `hashes` differ in length; nothing has changed then.
+    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]);
+
+    /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
+    ///
+    /// # Panics
+    /// As [`insert_hash_batch`](Self::insert_hash_batch).
+    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]);
+
+    /// [`remove_hash`](Self::remove_hash) for several keys, in order.
+    ///
+    /// # Panics
+    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
+    /// then nothing has changed.
+    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]);
+
+    /// [`hash`](Self::hash) of a key whose type is not known here.
+    fn hash_dyn(&self, key: &dyn DynKey) -> u64;
+
+    /// Condenses how this filter hashes: the same number for filters with the same hasher, seeds
+    /// included.
+    fn hasher_digest(&self) -> u64;
+
+    /// Returns the number of copies held: successful inserts minus successful removes. Exact when
+    /// no insert or remove is under way; otherwise some of those under way count and others do not.
+    /// It reads a counter for each thread that has changed the filter.
+    #[doc(alias = "len_approx")]
+    #[doc(alias = "size")]
+    fn len(&self) -> usize;
+
+    /// Returns the number of slots that there are now. Inserts into a fixed-size filter begin to
+    /// fail somewhat below this ([`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)).
+    fn capacity(&self) -> usize;
+
+    /// Returns the fraction of absent keys about which the filter is wrong when every slot that
+    /// there is now is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
+    #[doc(alias = "error_rate")]
+    #[doc(alias = "fpr")]
+    fn false_positive_rate(&self) -> f64;
+
+    /// Returns the memory that the filter occupies now, in bytes: its tables, its counters, and the
+    /// value itself. It does not include the K-CAS descriptors, which all filters of the process
+    /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies under
+    /// way or not freed yet.
+    #[doc(alias = "memory_usage")]
+    #[doc(alias = "size_in_bytes")]
+    fn memory_bytes(&self) -> usize;
+
+    /// Removes everything. A fixed-size filter keeps its memory, a growing one as much as it began
+    /// with.
+    ///
+    /// # Panics
+    /// When there is no memory for the first table of a growing filter, whose
+    /// [`remove_all`](GrowingCuckooFilter::remove_all) returns that as an error.
+    #[doc(alias = "reset")]
+    fn clear(&mut self);
+
+    /// Saves the filter to a writer, which needs no buffer of its own, in the format that
+    /// [`save`](crate::save) describes. Others may insert and remove meanwhile: what is in the filter
+    /// throughout is saved, and what is saved was in it at some moment of the call. Loading requires
+    /// the same [hasher](crate::save#hashers).
+    ///
+    /// # Errors
+    /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
+    ///
+    /// # Panics
+    /// When the hasher panics, which hashes some known keys so that it can be recognised.
+    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError>;
+
+    /// [`write_to`](Self::write_to) memory.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; the filter holds what it held.
+    ///
+    /// # Panics
+    /// As [`write_to`](Self::write_to).
+    #[doc(alias = "serialize")]
+    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError>;
+
+    /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
+    /// disk is full, an older file stays as it was. (The file that was begun, NAME`.partial0`, stays
+    /// beside it if the program is killed.) When the call returns, the file outlives a power cut.
+    ///
+    /// # Errors
+    /// [`SaveError`].
+    ///
+    /// # Panics
+    /// As [`write_to`](Self::write_to).
+    fn save(&self, path: &Path) -> Result<(), SaveError> {
+        save_as(path, |writer| self.write_to(writer))
+    }
+
+    /// True if no copy is held; as exact as [`len`](Self::len).
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1 (a
+    /// little more at most while others insert and remove).
+    #[doc(alias = "occupancy")]
+    fn load_factor(&self) -> f64 {
+        self.len() as f64 / self.capacity() as f64
+    }
+
+    /// True if the other filter gives every key the same hash.
+    fn hashes_like(&self, other: &dyn Filter) -> bool {
+        self.hasher_digest() == other.hasher_digest()
+    }
+
+    /// [`remove_hash`](Self::remove_hash), for a thread that may be one too many: it gets an error
+    /// instead of a panic.
+    ///
+    /// # Errors
+    /// [`TooManyThreads`]; nothing has changed.
+    fn try_remove_hash(&self, hash: u64) -> Result<bool, TooManyThreads> {
+        thread_id::with(|_| self.remove_hash(hash))
+    }
+
+    /// Returns the hash of a key, for the functions that take one.
+    #[inline]
+    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64
+    where
+        Self: Sized,
+    {
+        self.hash_dyn(&key)
+    }
+
+    /// [`insert_hash`](Self::insert_hash) of a key.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    #[doc(alias = "add")]
+    #[doc(alias = "put")]
+    #[inline]
+    fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError>
+    where
+        Self: Sized,
+    {
+        self.insert_hash(self.hash(key))
+    }
+
+    /// [`insert_unique_hash`](Self::insert_unique_hash) of a key: of any number of concurrent
+    /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
+    /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as
+    /// [`contains`](Self::contains) is wrong about it.)
+    ///
+    /// # Errors
+    /// As [`insert_unique_hash`](Self::insert_unique_hash).
+    #[doc(alias = "test_and_add")]
+    #[doc(alias = "insert_if_absent")]
+    #[inline]
+    fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
+    where
+        Self: Sized,
+    {
+        self.insert_unique_hash(self.hash(key))
+    }
+
+    /// [`contains_hash`](Self::contains_hash) of a key.
+    // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
+    // costs a tenth of a lookup.
+    #[doc(alias = "might_contain")]
+    #[doc(alias = "may_contain")]
+    #[doc(alias = "lookup")]
+    #[doc(alias = "test")]
+    #[inline(always)]
+    fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool
+    where
+        Self: Sized,
+    {
+        self.contains_hash(self.hash(key))
+    }
+
+    /// [`count_hash`](Self::count_hash) of a key.
+    #[inline]
+    fn count<T: Hash + ?Sized>(&self, key: &T) -> usize
+    where
+        Self: Sized,
+    {
+        self.count_hash(self.hash(key))
+    }
+
+    /// [`remove_hash`](Self::remove_hash) of a key.
+    ///
+    /// # Panics
+    /// As [`remove_hash`](Self::remove_hash).
+    #[doc(alias = "delete")]
+    #[inline]
+    fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool
+    where
+        Self: Sized,
+    {
+        self.remove_hash(self.hash(key))
+    }
+
+    /// [`try_remove_hash`](Self::try_remove_hash) of a key.
+    ///
+    /// # Errors
+    /// [`TooManyThreads`]; nothing has changed.
+    fn try_remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, TooManyThreads>
+    where
+        Self: Sized,
+    {
+        self.try_remove_hash(self.hash(key))
+    }
+
+    /// [`contains_hash_batch`](Self::contains_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// When `found` and `keys` differ in length.
+    fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool])
+    where
+        Self: Sized,
+    {
+        in_groups(self, keys, found, Self::contains_hash_batch);
+    }
+
+    /// [`insert_hash_batch`](Self::insert_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// When `results` and `keys` differ in length; nothing has changed then.
+    fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>])
+    where
+        Self: Sized,
+    {
+        in_groups(self, keys, results, Self::insert_hash_batch);
+    }
+
+    /// [`insert_unique_hash_batch`](Self::insert_unique_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// When `results` and `keys` differ in length; nothing has changed then.
+    fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, InsertError>])
+    where
+        Self: Sized,
+    {
+        in_groups(self, keys, results, Self::insert_unique_hash_batch);
+    }
+
+    /// [`remove_hash_batch`](Self::remove_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `keys` differ in length; then
+    /// nothing has changed.
+    fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool])
+    where
+        Self: Sized,
+    {
+        in_groups(self, keys, removed, Self::remove_hash_batch);
+    }
+}
+
+/// Hashes keys group by group, and passes on each group of hashes with the places for its results.
+fn in_groups<F: Filter, T: Hash, R>(
+    filter: &F,
+    keys: &[T],
+    results: &mut [R],
+    call: impl Fn(&F, &[u64], &mut [R]),
+) {
+    assert_same_length(keys, results);
+    let groups = keys.chunks(batch::UPDATES);
+    for (keys, results) in groups.zip(results.chunks_mut(batch::UPDATES)) {
+        let hashes: ArrayVec<u64, { batch::UPDATES }> =
+            keys.iter().map(|key| filter.hash(key)).collect();
+        call(filter, &hashes, results);
+    }
+}
+
+/// Any type of key, as [`Filter::hash_dyn`] takes it.
+pub trait DynKey {
+    /// Hashes the key as its `Hash` does.
+    fn hash_into(&self, hasher: &mut dyn Hasher);
+}
+
+impl<T: Hash> DynKey for T {
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
+}
+
+impl Hash for dyn DynKey + '_ {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.hash_into(hasher);
+    }
+}
+
+/// A filter that was chosen at run time.
+impl<F: Filter + ?Sized> Filter for Box<F> {
+    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        (**self).insert_hash(hash)
+    }
+
+    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        (**self).insert_unique_hash(hash)
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        (**self).contains_hash(hash)
+    }
+
+    fn count_hash(&self, hash: u64) -> usize {
+        (**self).count_hash(hash)
+    }
+
+    fn remove_hash(&self, hash: u64) -> bool {
+        (**self).remove_hash(hash)
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        (**self).contains_hash_batch(hashes, found);
+    }
+
+    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
+        (**self).insert_hash_batch(hashes, results);
+    }
+
+    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
+        (**self).insert_unique_hash_batch(hashes, results);
+    }
+
+    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
+        (**self).remove_hash_batch(hashes, removed);
+    }
+
+    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+        (**self).hash_dyn(key)
+    }
+
+    fn hasher_digest(&self) -> u64 {
+        (**self).hasher_digest()
+    }
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn capacity(&self) -> usize {
+        (**self).capacity()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        (**self).false_positive_rate()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (**self).memory_bytes()
+    }
+
+    fn clear(&mut self) {
+        (**self).clear();
+    }
+
+    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+        (**self).write_to(writer)
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        (**self).to_bytes()
+    }
+}
+
+/// Gives these types the most frequent calls of [`Filter`] as functions of their own, so that a
+/// program need not import the trait.
+macro_rules! frequent_calls {
+    ($(($($parameters:tt)*) $filter:ty;)+) => {$(
+        /// The most frequent calls of [`Filter`], which describes each of them.
+        impl<$($parameters)* S: BuildHasher> $filter {
+            /// [`Filter::insert`].
+            ///
+            /// # Errors
+            /// [`InsertError`]; nothing was added.
+            #[inline]
+            pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
+                Filter::insert(self, key)
+            }
+
+            /// [`Filter::insert_unique`].
+            ///
+            /// # Errors
+            /// [`InsertError`]; nothing was added.
+            #[inline]
+            pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
+                Filter::insert_unique(self, key)
+            }
+
+            /// [`Filter::contains`].
+            #[inline(always)]
+            pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
+                Filter::contains(self, key)
+            }
+
+            /// [`Filter::count`].
+            #[inline]
+            pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
+                Filter::count(self, key)
+            }
+
+            /// [`Filter::remove`].
+            ///
+            /// # Panics
+            /// As [`Filter::remove_hash`].
+            #[inline]
+            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
+                Filter::remove(self, key)
+            }
+
+            /// [`Filter::len`].
+            pub fn len(&self) -> usize {
+                Filter::len(self)
+            }
+
+            /// [`Filter::is_empty`].
+            pub fn is_empty(&self) -> bool {
+                Filter::is_empty(self)
+            }
+
+            /// [`Filter::capacity`].
+            pub fn capacity(&self) -> usize {
+                Filter::capacity(self)
+            }
+
+            /// [`Filter::load_factor`].
+            pub fn load_factor(&self) -> f64 {
+                Filter::load_factor(self)
+            }
+
+            /// [`Filter::false_positive_rate`].
+            pub fn false_positive_rate(&self) -> f64 {
+                Filter::false_positive_rate(self)
+            }
+
+            /// [`Filter::memory_bytes`].
+            pub fn memory_bytes(&self) -> usize {
+                Filter::memory_bytes(self)
+            }
+
+            /// [`Filter::clear`].
+            pub fn clear(&mut self) {
+                Filter::clear(self);
+            }
+
+            /// [`Filter::to_bytes`].
+            ///
+            /// # Errors
+            /// [`SnapshotError`]; the filter holds what it held.
+            pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+                Filter::to_bytes(self)
+            }
+
+            /// [`Filter::write_to`].
+            ///
+            /// # Errors
+            /// [`SaveError`], perhaps after a part was written.
+            pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
+                Filter::write_to(self, &mut writer)
+            }
+
+            /// [`Filter::save`].
+            ///
+            /// # Errors
+            /// [`SaveError`]; an older file is as it was.
+            pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError> {
+                Filter::save(self, path.as_ref())
+            }
+        }
+    )+};
+}
+
+frequent_calls! {
+    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>;
+    () DynCuckooFilter<S>;
+    () GrowingCuckooFilter<S>;
+}
