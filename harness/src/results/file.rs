@@ -1,55 +1,15 @@
 //! CSV files that are written row by row and continued after an interruption; and those of a sweep,
 //! read again.
 
-use std::collections::HashSet;
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result};
 
-use crate::results::record::{COLUMNS, Row};
-use crate::results::rows::Record;
-use crate::results::statistics::Axis;
-use crate::wording::counted;
-
-/// Columns that older files lack; a missing value is read as 0, or as no text.
-const LATER_COLUMNS: [&str; 21] = [
-    "frozen",
-    "hit",
-    "skew",
-    "offered_mops",
-    "p50_ns",
-    "p99_ns",
-    "p999_ns",
-    "max_ns",
-    "offered",
-    "chained_ns",
-    "lookup_p50_ns",
-    "lookup_p99_ns",
-    "lookup_p999_ns",
-    "insert_p50_ns",
-    "insert_p99_ns",
-    "insert_p999_ns",
-    "remove_p50_ns",
-    "remove_p99_ns",
-    "remove_p999_ns",
-    "simulated",
-    "hand_over_ns",
-];
-
-impl Row {
-    /// Returns the values that distinguish this measurement from all others of its run.
-    fn measurement(&self) -> ([String; 3], [u64; 4], [usize; 5]) {
-        let names = [&self.subject, &self.workload, &self.simulated].map(String::clone);
-        let rate = Axis::Rate.place(self);
-        let shares = [self.load_factor, self.skew, rate, self.offered].map(f64::to_bits);
-        let (hit, keys) = (usize::from(self.hit), self.keys as usize);
-        let counts = [self.threads, self.frozen, self.round, hit, keys];
-        (names, shares, counts)
-    }
-}
+use crate::results::record::Row;
+use crate::results::rows::{self, Record};
 
 /// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run
 /// keeps all that it has done.
@@ -132,98 +92,19 @@ impl<Row: Record + Debug> Writer<Row> {
     }
 }
 
-/// Reads all rows of a file, which must be those of one run. Errors name the file, the line and the
-/// column.
+/// Reads all rows of a sweep's file.
+///
+/// # Errors
+///
+/// Fails like [`rows::read`].
 pub fn read(path: &Path) -> Result<Vec<Row>> {
-    let name = path.display();
-    let text = fs::read(path).with_context(|| format!("cannot open the results file {name}"))?;
-    let mut csv = csv::Reader::from_reader(&*text);
-    let header = csv
-        .headers()
-        .with_context(|| format!("{name}, line 1: not a CSV header"))?
-        .clone();
-    check_header(&header).with_context(|| format!("{name}, line 1"))?;
-
-    // A complete row ends with a line end.
-    let is_cut_off = |line: u64| {
-        let end = text.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
-        line == end && !text.ends_with(b"\n")
-    };
-    let wrong = |error: &csv::Error| {
-        let what = locate(error, &header);
-        let line = error.position().map_or(0, csv::Position::line);
-        if is_cut_off(line) {
-            anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again")
-        } else {
-            anyhow!("{name}: {what}")
-        }
-    };
-    let mut rows: Vec<Row> = Vec::new();
-    let mut measured = HashSet::new();
-    for record in csv.records() {
-        let record = record.map_err(|error| wrong(&error))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let row: Row = record
-            .deserialize(Some(&header))
-            .map_err(|error| wrong(&error))?;
-        row.validate()
-            .with_context(|| format!("{name}, line {line}"))?;
-        if let Some(first) = rows.first() {
-            ensure!(
-                row.experiment == first.experiment,
-                "{name}, line {line}: column `experiment` is {:?}, but {:?} above; keep each run in a file of its own",
-                row.experiment,
-                first.experiment
-            );
-        }
-        ensure!(
-            measured.insert(row.measurement()),
-            "{name}, line {line}: round {} of {} under {} at {} appears twice",
-            row.round,
-            row.subject,
-            row.workload,
-            counted(row.threads, "thread")
-        );
-        rows.push(row);
-    }
-    Ok(rows)
-}
-
-/// Checks that each column is there once, unless older files lack it.
-fn check_header(header: &csv::StringRecord) -> Result<()> {
-    for (column, _) in COLUMNS {
-        match header.iter().filter(|found| found == column).count() {
-            0 if LATER_COLUMNS.contains(column) => {}
-            0 => bail!("column `{column}` is missing"),
-            1 => {}
-            _ => bail!("column `{column}` appears twice"),
-        }
-    }
-    Ok(())
-}
-
-/// Adds the line and the name of the column, instead of its number, to an error of the CSV reader.
-fn locate(error: &csv::Error, header: &csv::StringRecord) -> String {
-    let line = error.position().map_or(0, csv::Position::line);
-    match error.kind() {
-        csv::ErrorKind::Deserialize { err, .. } => {
-            let column = err.field().and_then(|field| header.get(field as usize));
-            match column {
-                Some(column) => format!("line {line}, column `{column}`: {}", err.kind()),
-                None => format!("line {line}: {}", err.kind()),
-            }
-        }
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => format!("line {line}: {len} values where the header has {expected_len}"),
-        _ => format!("line {line}: {error}"),
-    }
+    rows::read(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample;
+    use crate::results::record::{COLUMNS, sample};
 
     fn row() -> Row {
         Row {
@@ -270,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_gone_on_with_after_its_last_whole_row() {
+    fn resume_continues_after_the_last_whole_row() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.csv");
         Writer::create(&path).unwrap().write(&row()).unwrap();
@@ -294,95 +175,44 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_file_is_never_overwritten() {
+    fn an_existing_file_is_never_overwritten_nor_given_impossible_rows() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.csv");
-        Writer::create(&path).unwrap().write(&row()).unwrap();
+        let mut writer = Writer::create(&path).unwrap();
+        writer.write(&row()).unwrap();
         assert!(Writer::<Row>::create(&path).is_err());
+        let impossible = Row {
+            mops: f64::NAN,
+            ..row()
+        };
+        let error = format!("{:#}", writer.write(&impossible).unwrap_err());
+        assert!(error.contains("`mops`"), "{error}");
         assert_eq!(read(&path).unwrap(), [row()]);
     }
 
     #[test]
-    fn impossible_values_are_not_written() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.csv");
-        let mut writer = Writer::create(&path).unwrap();
-        for (column, bad) in [
-            (
-                "mops",
-                Row {
-                    mops: f64::NAN,
-                    ..row()
-                },
-            ),
-            (
-                "seconds",
-                Row {
-                    seconds: -1.0,
-                    ..row()
-                },
-            ),
-            (
-                "load_factor",
-                Row {
-                    load_factor: 1.5,
-                    ..row()
-                },
-            ),
-            (
-                "threads",
-                Row {
-                    threads: 0,
-                    ..row()
-                },
-            ),
-        ] {
-            let error = format!("{:#}", writer.write(&bad).unwrap_err());
-            assert!(error.contains(&format!("`{column}`")), "{error}");
-        }
-        assert_eq!(read(&path).unwrap(), []);
-    }
-
-    #[test]
-    fn files_from_before_threads_could_be_frozen_are_read() {
+    fn older_files_are_read() {
         let old = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,slots,\
                    memory_bytes,operations,refused,seconds,mops\n\
                    tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0\n";
         assert_eq!(read_text(old).unwrap(), [row()]);
-        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-        for row in read(&committed.join("full.csv")).unwrap() {
-            assert_eq!(row.frozen, 0);
-        }
     }
 
+    /// A thread may be stopped by frozen ones, or lose its core for all of a short measurement.
     #[test]
-    fn frozen_threads_are_told_apart_and_may_stop_the_others() {
+    fn rows_without_operations_and_with_frozen_threads_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.csv");
         let mut writer = Writer::create(&path).unwrap();
-        let stopped = Row {
-            frozen: 1,
+        let stopped = |frozen| Row {
+            frozen,
             operations: 0,
             mops: 0.0,
             ..row()
         };
-        writer.write(&row()).unwrap();
-        writer.write(&stopped).unwrap();
-        assert_eq!(read(&path).unwrap(), [row(), stopped]);
-    }
-
-    /// A thread may lose its core for all of a short measurement.
-    #[test]
-    fn a_measurement_in_which_nothing_was_done_is_kept() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.csv");
-        let nothing = Row {
-            operations: 0,
-            mops: 0.0,
-            ..row()
-        };
-        Writer::create(&path).unwrap().write(&nothing).unwrap();
-        assert_eq!(read(&path).unwrap(), [nothing]);
+        let rows = [stopped(0), stopped(1)];
+        rows.iter().for_each(|row| writer.write(row).unwrap());
+        assert_eq!(read(&path).unwrap(), rows);
     }
 
     #[test]
@@ -424,7 +254,7 @@ mod tests {
             ),
             (
                 good.to_owned(),
-                "line 3: round 1 of lock-free under lookup-hit at 2 threads appears twice",
+                "line 3: round 1 of lock-free under lookup-hit at 2 threads (0 frozen",
             ),
             (
                 good.replace("tiny", "other"),

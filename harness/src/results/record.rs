@@ -7,7 +7,10 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, columns, possible};
+use crate::results::statistics::Axis;
+use crate::wording::counted;
+use crate::workload::latency::percent;
 
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and
@@ -145,19 +148,14 @@ impl Record for Row {
                 "column `{name}` is {value}, but must be a finite number above 0"
             );
         }
-        for (name, value) in [
+        possible(&[
             ("mops", self.mops),
             ("skew", self.skew),
             ("offered_mops", self.offered_mops),
             ("offered", self.offered),
             ("chained_ns", self.chained_ns),
             ("hand_over_ns", self.hand_over_ns),
-        ] {
-            ensure!(
-                value.is_finite() && value >= 0.0,
-                "column `{name}` is {value}, but must be a finite number of 0 or more"
-            );
-        }
+        ])?;
         // Threads may be stopped by frozen ones, or lose their cores.
         ensure!(
             self.mops > 0.0 || self.operations == 0,
@@ -186,6 +184,37 @@ impl Record for Row {
             self.load_factor
         );
         Ok(())
+    }
+
+    fn follows(&self, first: &Self) -> Result<()> {
+        ensure!(
+            self.experiment == first.experiment,
+            "column `experiment` is {:?}, but {:?} above; keep each run in a file of its own",
+            self.experiment,
+            first.experiment
+        );
+        Ok(())
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(format!(
+            "round {} of {} under {} at {} ({} frozen, {} keys, load factor {}, {} % hits, skew {}, {} % or {} M/s due{})",
+            self.round,
+            self.subject,
+            self.workload,
+            counted(self.threads, "thread"),
+            self.frozen,
+            self.keys,
+            self.load_factor,
+            self.hit,
+            self.skew,
+            percent(self.offered),
+            Axis::Rate.place(self),
+            match &*self.simulated {
+                "" => String::new(),
+                machine => format!(", simulated on {machine}"),
+            },
+        ))
     }
 }
 

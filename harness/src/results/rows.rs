@@ -1,17 +1,20 @@
-//! Kinds of rows, and their CSV files. The names and meanings of a kind's columns are defined once,
-//! by the fields of its type.
+//! Kinds of rows, and how their CSV files are read. The names and meanings of a kind's columns are
+//! defined once, by the fields of its type.
 
-use std::fs::File;
+use std::collections::HashSet;
+use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use csv::ByteRecord;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use csv::StringRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Declares `Row` and `COLUMNS` from one list, so that the description written beside every CSV
-/// file is the documentation of the fields.
+/// Declares `Row` and its columns from one list, so that the description written beside every CSV
+/// file is the documentation of the fields. Those marked `#[serde(default)]` are columns that older
+/// files lack.
 macro_rules! columns {
+    (@later default $name:ident) => { stringify!($name) };
     ($(#[doc = $what:literal])+ Row:
      $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
         $(#[doc = $what])+
@@ -23,12 +26,23 @@ macro_rules! columns {
 
         /// Name and meaning of every column, in the order of the file.
         pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
+
+        impl $crate::results::rows::Later for Row {
+            const LATER: &'static [&'static str] =
+                &[$($($crate::results::rows::columns!(@later $absent $name),)?)+];
+        }
     };
 }
 pub(crate) use columns;
 
+/// A kind of rows some of whose columns were added later.
+pub trait Later {
+    /// Names of the columns that older files lack.
+    const LATER: &'static [&'static str];
+}
+
 /// A kind of rows.
-pub trait Record: Serialize + DeserializeOwned {
+pub trait Record: Later + Serialize + DeserializeOwned {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
 
@@ -38,6 +52,20 @@ pub trait Record: Serialize + DeserializeOwned {
     ///
     /// Fails if no measurement can have such a value; the message names it.
     fn validate(&self) -> Result<()>;
+
+    /// Checks that the row can be in one file with the first one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if they are of different runs.
+    fn follows(&self, _first: &Self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Names all that distinguishes this row from all others of its file; `None` if rows may be alike.
+    fn identity(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Checks that measured values are finite and not below 0.
@@ -49,7 +77,7 @@ pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
     for (column, value) in columns {
         ensure!(
             value.is_finite() && *value >= 0.0,
-            "column `{column}`: {value} is not possible"
+            "column `{column}` is {value}, but must be a finite number of 0 or more"
         );
     }
     Ok(())
@@ -60,32 +88,92 @@ pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
 /// # Errors
 ///
 /// Fails if the file cannot be read.
-pub fn header(csv: &Path) -> Result<ByteRecord> {
-    let mut reader = open(csv)?;
-    let header = reader
-        .byte_headers()
-        .with_context(|| format!("{}, line 1: not a CSV header", csv.display()))?;
-    Ok(header.clone())
+pub fn header(csv: &Path) -> Result<StringRecord> {
+    let name = csv.display();
+    let mut reader = csv::Reader::from_path(csv)
+        .with_context(|| format!("cannot open the results file {name}"))?;
+    let header = reader.headers();
+    Ok(header
+        .with_context(|| format!("{name}, line 1: not a CSV header"))?
+        .clone())
+}
+
+/// Checks that each column of this kind is there once, unless older files lack it, and no other.
+///
+/// # Errors
+///
+/// Fails at the first that is not; the message names it.
+pub(crate) fn check_header<R: Record>(header: &StringRecord) -> Result<()> {
+    for (column, _) in R::COLUMNS {
+        match header.iter().filter(|found| found == column).count() {
+            0 if R::LATER.contains(column) => {}
+            0 => bail!("column `{column}` is missing"),
+            1 => {}
+            _ => bail!("column `{column}` appears twice"),
+        }
+    }
+    let is_unknown = |name: &&str| R::COLUMNS.iter().all(|(column, _)| column != name);
+    let unknown = header.iter().find(is_unknown);
+    unknown.map_or(Ok(()), |name| bail!("column `{name}` is unknown"))
 }
 
 /// Reads and validates all rows of a file.
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, or has a row that cannot be right; the message names file and
-/// line.
-pub fn read<Row: Record>(csv: &Path) -> Result<Vec<Row>> {
-    let rows = open(csv)?.into_deserialize().enumerate();
-    let rows = rows.map(|(row, read)| {
-        let line = || format!("{}, line {}", csv.display(), row + 2);
-        let row: Row = read.with_context(line)?;
-        row.validate().with_context(line)?;
-        Ok(row)
-    });
-    rows.collect()
+/// Fails if the file cannot be read, or has a row that cannot be right; the message names file, line
+/// and column.
+pub fn read<R: Record>(csv: &Path) -> Result<Vec<R>> {
+    let name = csv.display();
+    let header = header(csv)?;
+    check_header::<R>(&header).with_context(|| format!("{name}, line 1"))?;
+    let text = fs::read(csv).with_context(|| format!("cannot open the results file {name}"))?;
+    // A complete row ends with a line end.
+    let lines = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    let is_cut_off = |line: u64| line == lines + 1 && !text.ends_with(b"\n");
+    let wrong = |error: &csv::Error| {
+        let what = locate(error, &header);
+        if is_cut_off(error.position().map_or(0, csv::Position::line)) {
+            anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again")
+        } else {
+            anyhow!("{name}: {what}")
+        }
+    };
+    let mut rows: Vec<R> = Vec::new();
+    let mut known = HashSet::new();
+    for record in csv::Reader::from_reader(&*text).records() {
+        let record = record.map_err(|error| wrong(&error))?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let at = || format!("{name}, line {line}");
+        let row: R = (record.deserialize(Some(&header))).map_err(|error| wrong(&error))?;
+        row.validate().with_context(at)?;
+        row.follows(rows.first().unwrap_or(&row)).with_context(at)?;
+        if let Some(identity) = row.identity() {
+            ensure!(
+                known.insert(identity.clone()),
+                "{}: {identity} appears twice",
+                at()
+            );
+        }
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
-fn open(csv: &Path) -> Result<csv::Reader<File>> {
-    csv::Reader::from_path(csv)
-        .with_context(|| format!("cannot open the results file {}", csv.display()))
+/// Adds the line and the name of the column, instead of its number, to an error of the CSV reader.
+fn locate(error: &csv::Error, header: &StringRecord) -> String {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::Deserialize { err, .. } => {
+            let column = err.field().and_then(|field| header.get(field as usize));
+            match column {
+                Some(column) => format!("line {line}, column `{column}`: {}", err.kind()),
+                None => format!("line {line}: {}", err.kind()),
+            }
+        }
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!("line {line}: {len} values where the header has {expected_len}"),
+        _ => format!("line {line}: {error}"),
+    }
 }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use csv::StringRecord;
 
 use super::KINDS;
 use super::study::Shown;
-use crate::results::rows::{Record, header, read};
+use crate::results::rows::{check_header, header, read};
 use crate::results::verdict::Judge;
 use crate::results::{file, record};
 use crate::show::chart::Figure;
@@ -94,14 +95,14 @@ impl<R: Shown> Rows for Vec<R> {
 
 /// A kind of rows.
 pub(super) struct Kind {
-    columns: &'static [(&'static str, &'static str)],
+    has: fn(&StringRecord) -> bool,
     read: fn(&Path) -> Result<Box<dyn Rows>>,
 }
 
 impl Kind {
     pub(super) const fn of<R: Shown + 'static>() -> Self {
         Self {
-            columns: R::COLUMNS,
+            has: |header| check_header::<R>(header).is_ok(),
             read: |csv| Ok(Box::new(read::<R>(csv)?)),
         }
     }
@@ -116,20 +117,11 @@ impl Kind {
 /// line. Returns [`NoResults`] for a file of another kind.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
-    let is = |columns: &[(&str, &str)]| {
-        let names = columns.iter().map(|(name, _)| name.as_bytes());
-        header.iter().eq(names)
-    };
-    // Older files lack the columns that came last.
-    let may_be = |kind: &&Kind| {
-        let known = kind.columns.len().min(header.len());
-        !header.is_empty() && header.len() == known && is(&kind.columns[..known])
-    };
-    if let Some(kind) = KINDS.iter().find(may_be) {
+    if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {
         return (kind.read)(csv);
     }
-    let (first, _) = record::Row::COLUMNS[0];
-    if header.iter().any(|name| name == first.as_bytes()) {
+    let (first, _) = record::COLUMNS[0];
+    if header.iter().any(|name| name == first) {
         return Ok(Box::new(file::read(csv)?));
     }
     let why = format!("column `{first}` is missing, and no command leaves such columns");

@@ -17,6 +17,7 @@
 mod ablations;
 mod bounds;
 mod crates;
+pub mod engines;
 mod locks;
 mod ours;
 pub mod registry;

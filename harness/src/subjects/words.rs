@@ -3,15 +3,14 @@
 //! chooses the words.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use filter::FixedState;
-use kcas::{Entry, WordArray};
-use subject::layout::{geometry, zeroed};
-use subject::sync::{AtomicU64, Mutex};
+use kcas::WordArray;
+use subject::layout::geometry;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
+
+use crate::subjects::engines::{Change, Locked, Ours, Session, Words};
 
 /// Names of the subjects that add to words, and hold no keys.
 pub const NAMES: [&str; 6] = [
@@ -36,126 +35,89 @@ fn chosen<const K: usize>(key: &(impl Hash + ?Sized), len: usize) -> [usize; K] 
     words
 }
 
-/// Declares a subject of `K` words at a time: its type, the names for 2, 4 and 8, what it is, and
-/// what its users may rely on.
-macro_rules! words {
-    ($words:ident, $names:expr, $what:literal, $guarantees:literal) => {
-        impl<const K: usize> Subject for $words<K> {
-            const NAME: &'static str = match K {
-                2 => $names[0],
-                4 => $names[1],
-                _ => $names[2],
-            };
-            const DESCRIPTION: &'static str = $what;
-            const GUARANTEES: &'static str = $guarantees;
-            const OPERATIONS: Operations = Operations::UPDATES;
-            const HOLDS_KEYS: bool = false;
+/// An engine by which the words are changed.
+pub trait Adds: Words {
+    /// Names of the subjects of 2, 4 and 8 words at a time.
+    const NAMES: [&'static str; 3];
+    /// What they are.
+    const DESCRIPTION: &'static str;
+    /// What their users may rely on.
+    const GUARANTEES: &'static str;
+}
 
-            fn with_buckets(buckets: usize) -> Result<Self> {
-                Self::with_words(count(buckets)?)
-            }
+impl Adds for Ours<WordArray> {
+    const NAMES: [&'static str; 3] = [NAMES[0], NAMES[1], NAMES[2]];
+    const DESCRIPTION: &'static str =
+        "words changed two, four or eight at a time by K-CAS: what it costs by itself";
+    const GUARANTEES: &'static str = "linearizable; lock-free; it holds no keys";
+}
 
-            #[inline]
-            fn insert<Key: Hash + ?Sized>(&self, key: &Key) -> bool {
-                self.add(key, 1);
-                true
-            }
+impl Adds for Locked {
+    const NAMES: [&'static str; 3] = [NAMES[3], NAMES[4], NAMES[5]];
+    const DESCRIPTION: &'static str = "the words of kcas-2, -4 and -8 under one mutex";
+    const GUARANTEES: &'static str = "linearizable; blocking; it holds no keys";
+}
 
-            /// Never called.
-            fn contains<Key: Hash + ?Sized>(&self, _: &Key) -> bool {
-                false
-            }
+/// Words that an insert increases and a remove reduces, `K` at one moment.
+pub struct AddsTo<W, const K: usize> {
+    words: W,
+    len: usize,
+}
 
-            #[inline]
-            fn remove<Key: Hash + ?Sized>(&self, key: &Key) -> bool {
-                self.add(key, -1);
-                true
-            }
+/// By K-CAS.
+pub type KcasWords<const K: usize> = AddsTo<Ours<WordArray>, K>;
 
-            fn slots(&self) -> usize {
-                self.len() * BUCKETS_PER_WORD * SLOTS_PER_BUCKET
-            }
+/// Under one mutex.
+pub type MutexWords<const K: usize> = AddsTo<Locked, K>;
 
-            fn memory_bytes(&self) -> usize {
-                self.len() * size_of::<u64>()
-            }
-        }
+impl<W: Adds, const K: usize> AddsTo<W, K> {
+    #[inline]
+    fn add(&self, key: &(impl Hash + ?Sized), by: i64) -> bool {
+        let changes = chosen::<K>(key, self.len).map(|index| Change { index, by });
+        let mut session = self.words.session();
+        while !session.try_change(&changes) {}
+        true
+    }
+}
+
+impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
+    const NAME: &'static str = match K {
+        2 => W::NAMES[0],
+        4 => W::NAMES[1],
+        _ => W::NAMES[2],
     };
-}
+    const DESCRIPTION: &'static str = W::DESCRIPTION;
+    const GUARANTEES: &'static str = W::GUARANTEES;
+    const OPERATIONS: Operations = Operations::UPDATES;
+    const HOLDS_KEYS: bool = false;
 
-/// Words that an insert increases and a remove reduces, `K` at one moment, by K-CAS.
-pub struct KcasWords<const K: usize>(WordArray);
-
-words!(
-    KcasWords,
-    [NAMES[0], NAMES[1], NAMES[2]],
-    "words changed two, four or eight at a time by K-CAS: what it costs by itself",
-    "linearizable; lock-free; it holds no keys"
-);
-
-impl<const K: usize> KcasWords<K> {
-    fn with_words(words: usize) -> Result<Self> {
-        Ok(Self(WordArray::new(words)))
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let len = count(buckets)?;
+        let words = W::new(len)?;
+        Ok(Self { words, len })
     }
 
     #[inline]
-    fn add(&self, key: &(impl Hash + ?Sized), by: i64) {
-        let words = chosen::<K>(key, self.0.len());
-        loop {
-            let entries = words.map(|index| {
-                let expected = self.0.load(index);
-                let new = expected.wrapping_add_signed(by);
-                Entry {
-                    index,
-                    expected,
-                    new,
-                }
-            });
-            if self.0.kcas(&entries).is_ok() {
-                return;
-            }
-        }
-    }
-}
-
-/// The same words under one mutex.
-pub struct MutexWords<const K: usize> {
-    held: Mutex<()>,
-    words: Box<[AtomicU64]>,
-}
-
-words!(
-    MutexWords,
-    [NAMES[3], NAMES[4], NAMES[5]],
-    "the words of kcas-2, -4 and -8 under one mutex",
-    "linearizable; blocking; it holds no keys"
-);
-
-impl<const K: usize> MutexWords<K> {
-    fn with_words(words: usize) -> Result<Self> {
-        Ok(Self {
-            held: Mutex::new(()),
-            words: zeroed(words)?,
-        })
+    fn insert<Key: Hash + ?Sized>(&self, key: &Key) -> bool {
+        self.add(key, 1)
     }
 
-    fn len(&self) -> usize {
-        self.words.len()
+    /// Never called.
+    fn contains<Key: Hash + ?Sized>(&self, _: &Key) -> bool {
+        false
     }
 
     #[inline]
-    fn add(&self, key: &(impl Hash + ?Sized), by: i64) {
-        let words = chosen::<K>(key, self.words.len());
-        let _held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        for index in words {
-            // Relaxed: the mutex orders them.
-            let value = self.words[index].load(Ordering::Relaxed);
-            self.words[index].store(value.wrapping_add_signed(by), Ordering::Relaxed);
-        }
+    fn remove<Key: Hash + ?Sized>(&self, key: &Key) -> bool {
+        self.add(key, -1)
+    }
+
+    fn slots(&self) -> usize {
+        self.len * BUCKETS_PER_WORD * SLOTS_PER_BUCKET
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.len * size_of::<u64>()
     }
 }
 
@@ -164,49 +126,40 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::subjects::engines::START;
 
     /// Threads insert and remove keys; what each key adds to its words is known.
-    fn adds_up<const K: usize>() {
+    fn adds_up<W: Adds, const K: usize>() {
         const BUCKETS: usize = 400;
-        let (kcas, mutex) = (
-            KcasWords::<K>::with_buckets(BUCKETS).unwrap(),
-            MutexWords::<K>::with_buckets(BUCKETS).unwrap(),
-        );
-        let len = BUCKETS / BUCKETS_PER_WORD;
+        let subject = AddsTo::<W, K>::with_buckets(BUCKETS).unwrap();
         thread::scope(|scope| {
             for keys in [0..3_000_u64, 1_000..4_000] {
-                let (kcas, mutex) = (&kcas, &mutex);
+                let subject = &subject;
                 scope.spawn(move || {
                     for key in keys {
-                        assert!(kcas.insert(&key) && mutex.insert(&key));
-                        if key % 3 == 0 {
-                            assert!(kcas.remove(&key) && mutex.remove(&key));
-                        }
+                        assert!(subject.insert(&key));
+                        assert!(key % 3 > 0 || subject.remove(&key));
                     }
                 });
             }
         });
-        let mut expected = vec![0; len];
-        for key in (0..3_000_u64)
-            .chain(1_000..4_000)
-            .filter(|key| key % 3 != 0)
-        {
+        let len = BUCKETS / BUCKETS_PER_WORD;
+        let mut expected = vec![START; len];
+        let keys = (0..3_000_u64).chain(1_000..4_000);
+        for key in keys.filter(|key| key % 3 != 0) {
             let words = chosen::<K>(&key, len);
             assert!(words.is_sorted_by(|one, other| one < other), "{words:?}");
             words.into_iter().for_each(|word| expected[word] += 1);
         }
-        assert!(expected.iter().all(|&added| added > 0));
-        let of_kcas: Vec<_> = (0..len).map(|word| kcas.0.load(word)).collect();
-        let of_mutex: Vec<_> = (mutex.words.iter())
-            .map(|word| word.load(Ordering::Relaxed))
-            .collect();
-        assert_eq!((&of_kcas, &of_mutex), (&expected, &expected));
+        assert!(expected.iter().all(|&value| value > START));
+        let found = (0..len).map(|word| subject.words.value(word));
+        assert!(found.eq(expected.into_iter().map(Some)));
     }
 
     #[test]
     fn words_hold_what_was_added_to_them() {
-        adds_up::<2>();
-        adds_up::<4>();
-        adds_up::<8>();
+        adds_up::<Ours<WordArray>, 2>();
+        adds_up::<Ours<WordArray>, 8>();
+        adds_up::<Locked, 4>();
     }
 }

@@ -16,7 +16,7 @@ fn kcas_leaves_rows_figure_and_machine() {
         .stdout(contains("| contended |       2 | 8 |"));
     let csv = place.text("results/kcas.csv");
     // Two workloads, eight sizes, two numbers of threads, and a header.
-    let engines = harness::studies::kcas::engines::ENGINES.len();
+    let engines = harness::subjects::engines::ENGINES.len();
     assert_eq!(csv.lines().count(), 2 * 8 * 2 * engines + 1);
     let sidecar = place.text("results/kcas.machine.toml");
     assert!(sidecar.contains("kcas --threads 2,1,2") && sidecar.contains("wrong_words = "));

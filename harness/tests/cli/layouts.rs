@@ -41,7 +41,7 @@ fn layouts_leave_table_rows_and_a_figure_that_can_be_drawn_again() {
         .write("rows.csv", &damaged)
         .run(&["plot", "rows.csv"])
         .code(1)
-        .stderr(contains("rows.csv, line 2"));
+        .stderr(contains("rows.csv: line 2, column `bits`"));
     let header = rows.lines().next().unwrap();
     place
         .write("rows.csv", header)

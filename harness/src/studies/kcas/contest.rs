@@ -1,4 +1,4 @@
-//! Threads that change words of one [engine](crate::studies::kcas::engines) at the same time.
+//! Threads that change words of one [engine](crate::subjects::engines) at the same time.
 //! Measures how much they did, and whether the words agree.
 
 use std::ops::Range;
@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::machine::pinning::Cores;
 use crate::run::crew::{Crew, Member};
-use crate::studies::kcas::engines::{Change, EngineInfo, START, Tally};
+use crate::subjects::engines::{Change, EngineInfo, START, Tally};
 
 /// Which words the threads change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -201,7 +201,7 @@ impl Contest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::kcas::engines::{ENGINES, Engine};
+    use crate::subjects::engines::{ENGINES, Engine};
 
     fn contest(workload: Workload, changes: Changes, entries: usize) -> Contest {
         Contest {

@@ -1,7 +1,7 @@
 //! Counts the compare-and-swaps of an operation.
 
-use super::engines::{Change, ENGINES, EngineInfo, MAX_ENTRIES};
 use crate::show::sheet::markdown;
+use crate::subjects::engines::{Change, ENGINES, EngineInfo, MAX_ENTRIES};
 
 /// Counts the compare-and-swaps (and other read-modify-writes) of one uncontended operation on k
 /// words, for k = 1 … 8.

@@ -1,9 +1,8 @@
 //! The `kcas` study: the cost of changing k words at one moment. It measures the throughput of
-//! every [engine](crate::studies::kcas::engines) for k = 1 … 8, and the compare-and-swaps of one
+//! every [engine](crate::subjects::engines) for k = 1 … 8, and the compare-and-swaps of one
 //! operation.
 
 pub mod contest;
-pub mod engines;
 #[cfg(feature = "steps")]
 mod exchanges;
 mod shown;
@@ -24,8 +23,8 @@ use crate::show::print::{self, note, say};
 use crate::show::sheet::markdown;
 use crate::studies::apart;
 use crate::studies::kcas::contest::{Changes, Contest, Outcome, Workload};
-use crate::studies::kcas::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS, Tally};
 use crate::studies::study::{About, Progress, Study, seconds, within};
+use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS, Tally};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 

@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use super::contest::{OWN_WORDS, SHARED_WORDS, Workload};
-use super::engines::{ENGINES, EngineInfo};
 use super::{Case, Row};
 use crate::results::statistics::{InRounds, Results};
 use crate::results::summary::Summary;
@@ -14,6 +13,7 @@ use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::Shown;
+use crate::subjects::engines::{ENGINES, EngineInfo};
 use crate::wording::counted;
 
 impl Shown for Row {

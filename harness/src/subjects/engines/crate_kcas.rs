@@ -15,6 +15,7 @@
 use std::array;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anyhow::Result;
 use kcas_crate::{KCasWord, RefStateWrapper, State, is_value_a_kcas_marker};
 
 use super::{Change, Engine, EngineInfo, MAX_THREADS, START, Session, Words, boxed};
@@ -53,11 +54,11 @@ struct Thread<'a, const ENTRIES: usize> {
 impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
     type Session<'a> = Thread<'a, ENTRIES>;
 
-    fn new(len: usize) -> Self {
-        Shared {
+    fn new(len: usize) -> Result<Self> {
+        Ok(Shared {
             words: (0..len).map(|_| AtomicUsize::new(START as usize)).collect(),
             state: Box::new(State::new()),
-        }
+        })
     }
 
     fn session(&self) -> Thread<'_, ENTRIES> {

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Result;
 use kcas::WordArray;
 
 mod crate_kcas;
@@ -13,6 +14,9 @@ mod crate_kcas;
 mod crate_mwcas;
 mod mutex;
 mod ours;
+
+pub use mutex::Locked;
+pub use ours::Ours;
 
 /// Maximum number of threads that may use the words of one engine.
 pub const MAX_THREADS: usize = 256;
@@ -42,12 +46,16 @@ impl Change {
 }
 
 /// An array of words that threads share. Each file here implements it, and thereby an [`Engine`].
-trait Words: Send + Sync + Sized + 'static {
+pub trait Words: Send + Sync + Sized + 'static {
     /// One thread's access to the words.
     type Session<'a>: Session;
 
     /// Creates `len` words, each holding [`START`].
-    fn new(len: usize) -> Self;
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no memory for them.
+    fn new(len: usize) -> Result<Self>;
 
     /// Gives the current thread access.
     fn session(&self) -> Self::Session<'_>;
@@ -58,7 +66,7 @@ trait Words: Send + Sync + Sized + 'static {
 }
 
 /// See [`Words::Session`].
-trait Session {
+pub trait Session {
     /// Reads the words, which have ascending indices, and makes all the changes at one moment.
     /// Returns `false`, without effect, if another thread changed a word meanwhile.
     fn try_change(&mut self, changes: &[Change]) -> bool;
@@ -161,7 +169,7 @@ pub const ENGINES: &[EngineInfo] = &[
 ];
 
 fn boxed<W: Words>(len: usize) -> Box<dyn Engine> {
-    Box::new(W::new(len))
+    Box::new(W::new(len).expect("there is memory for some words"))
 }
 
 #[cfg(test)]

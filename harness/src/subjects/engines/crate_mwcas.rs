@@ -11,6 +11,7 @@
 //!
 //! It supports x86-64 only.
 
+use anyhow::Result;
 use crossbeam_epoch::pin;
 use mwcas::{MwCas, U64Pointer};
 
@@ -29,8 +30,8 @@ struct Pointers(Vec<U64Pointer>);
 impl Words for Pointers {
     type Session<'a> = &'a Pointers;
 
-    fn new(len: usize) -> Self {
-        Pointers((0..len).map(|_| U64Pointer::new(START)).collect())
+    fn new(len: usize) -> Result<Self> {
+        Ok(Pointers((0..len).map(|_| U64Pointer::new(START)).collect()))
     }
 
     fn session(&self) -> &Pointers {

@@ -1,6 +1,7 @@
 //! Our K-CAS, and the same protocol with one decision changed: owners that install by DCSS, or
 //! descriptors on the heap that epochs reclaim.
 
+use anyhow::Result;
 use arrayvec::ArrayVec;
 use kcas::{Entry, WordArray};
 
@@ -34,15 +35,16 @@ pub(super) const EPOCH: EngineInfo = EngineInfo {
     build: |len, _| boxed::<Ours<kcas_epoch::WordArray>>(len),
 };
 
-struct Ours<W>(W);
+/// Words that are changed by K-CAS.
+pub struct Ours<W>(W);
 
 impl<W: subjects::Words> Words for Ours<W> {
     type Session<'a> = &'a Ours<W>;
 
-    fn new(len: usize) -> Self {
-        let words = W::try_new(len).expect("there is memory for some words");
+    fn new(len: usize) -> Result<Self> {
+        let words = W::try_new(len)?;
         (0..len).for_each(|index| assert!(words.replace(index, 0, START)));
-        Ours(words)
+        Ok(Ours(words))
     }
 
     fn session(&self) -> &Self {

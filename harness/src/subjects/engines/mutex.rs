@@ -1,6 +1,11 @@
 //! An array under one mutex: the baseline without any of this.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use anyhow::Result;
+use subject::layout::zeroed;
+use subject::sync::{AtomicU64, Mutex};
 
 use super::{Change, EngineInfo, START, Session, Words, boxed};
 
@@ -12,13 +17,20 @@ pub(super) const ENGINE: EngineInfo = EngineInfo {
     build: |len, _| boxed::<Locked>(len),
 };
 
-struct Locked(Mutex<Vec<u64>>);
+/// Words that one mutex protects. Accesses are relaxed: the mutex orders them.
+pub struct Locked {
+    held: Mutex<()>,
+    words: Box<[AtomicU64]>,
+}
 
 impl Words for Locked {
     type Session<'a> = &'a Locked;
 
-    fn new(len: usize) -> Self {
-        Locked(Mutex::new(vec![START; len]))
+    fn new(len: usize) -> Result<Self> {
+        let words: Box<[AtomicU64]> = zeroed(len)?;
+        words.iter().for_each(|word| word.store(START, Relaxed));
+        let held = Mutex::new(());
+        Ok(Self { held, words })
     }
 
     fn session(&self) -> &Locked {
@@ -26,7 +38,7 @@ impl Words for Locked {
     }
 
     fn value(&self, index: usize) -> Option<u64> {
-        Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)[index])
+        Some(self.words[index].load(Relaxed))
     }
 }
 
@@ -34,10 +46,10 @@ impl Session for &Locked {
     /// Always succeeds: no other thread can interfere.
     #[inline]
     fn try_change(&mut self, changes: &[Change]) -> bool {
-        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for &change in changes {
-            let word = &mut words[change.index];
-            *word = change.of(*word);
+            let word = &self.words[change.index];
+            word.store(change.of(word.load(Relaxed)), Relaxed);
         }
         true
     }
