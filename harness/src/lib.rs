@@ -13,6 +13,10 @@
 //! Below this crate are others: [`subject`] has the trait of what is measured, [`relatives`] the
 //! rivals from the literature. [`check`] looks for wrong answers.
 
+#![allow(
+    missing_docs,
+    reason = "it is not published: where a name says it all, nothing is added"
+)]
 // All printing goes through `show::print`, which knows what to do when nobody reads.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -78,10 +78,6 @@ impl<Row: Record + Debug> Writer<Row> {
     }
 
     /// Waits until all rows are on the disk, where they survive a crash of the machine.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the disk does not take them.
     pub fn sync(&self) -> Result<()> {
         let synced = self.csv.get_ref().sync_all();
         synced.with_context(|| self.cannot_write())
@@ -93,10 +89,6 @@ impl<Row: Record + Debug> Writer<Row> {
 }
 
 /// Reads all rows of a sweep's file.
-///
-/// # Errors
-///
-/// Fails like [`rows::read`].
 pub fn read(path: &Path) -> Result<Vec<Row>> {
     rows::read(path)
 }

@@ -47,17 +47,9 @@ pub trait Record: Later + Serialize + DeserializeOwned {
     const COLUMNS: &'static [(&'static str, &'static str)];
 
     /// Checks the values.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no measurement can have such a value; the message names it.
     fn validate(&self) -> Result<()>;
 
     /// Checks that the row can be in one file with the first one.
-    ///
-    /// # Errors
-    ///
-    /// Fails if they are of different runs.
     fn follows(&self, _first: &Self) -> Result<()> {
         Ok(())
     }
@@ -69,10 +61,6 @@ pub trait Record: Later + Serialize + DeserializeOwned {
 }
 
 /// Checks that measured values are finite and not below 0.
-///
-/// # Errors
-///
-/// Fails at the first that is not; the message names its column.
 pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
     for (column, value) in columns {
         ensure!(
@@ -84,10 +72,6 @@ pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
 }
 
 /// Returns the columns of a file, which may be of any kind.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read.
 pub fn header(csv: &Path) -> Result<StringRecord> {
     let name = csv.display();
     let mut reader = csv::Reader::from_path(csv)
@@ -99,10 +83,6 @@ pub fn header(csv: &Path) -> Result<StringRecord> {
 }
 
 /// Checks that each column of this kind is there once, unless older files lack it, and no other.
-///
-/// # Errors
-///
-/// Fails at the first that is not; the message names it.
 pub(crate) fn check_header<R: Record>(header: &StringRecord) -> Result<()> {
     for (column, _) in R::COLUMNS {
         match header.iter().filter(|found| found == column).count() {
@@ -118,11 +98,6 @@ pub(crate) fn check_header<R: Record>(header: &StringRecord) -> Result<()> {
 }
 
 /// Reads and validates all rows of a file.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read, or has a row that cannot be right; the message names file, line
-/// and column.
 pub fn read<R: Record>(csv: &Path) -> Result<Vec<R>> {
     let name = csv.display();
     let header = header(csv)?;

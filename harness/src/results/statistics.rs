@@ -33,7 +33,6 @@ pub trait InRounds {
         self.case(axis) == *case
     }
 
-    /// Returns the place on the axis.
     fn place(&self, axis: Self::Axis) -> f64;
 
     /// Returns the throughput, in million operations per second; `None` if no ratio can be taken of it.
@@ -203,7 +202,6 @@ impl<'a, R: InRounds> Results<'a, R> {
         self.comparison_of(case, a, b, R::throughput)
     }
 
-    /// Compares any quantity.
     pub fn comparison_of(
         &self,
         case: &R::Case,
@@ -484,19 +482,6 @@ mod tests {
         assert_eq!((inverse.count, inverse.median), (3, 0.5));
     }
 
-    #[test]
-    fn a_ratio_needs_a_round_with_both() {
-        let rows = [
-            row("a", 1, 1, 1.0),
-            row("b", 1, 2, 1.0),
-            row("b", 2, 1, 1.0),
-        ];
-        let results = Results::of(&rows);
-        assert_eq!(results.ratio(&case(), 1.0, "a", "b"), None);
-        assert_eq!(results.ratio(&case(), 2.0, "a", "b"), None);
-        assert_eq!(results.ratio(&case(), 1.0, "a", "c"), None);
-    }
-
     /// It may have lost its core for all of the time: nothing is divided by 0, and where too few rounds
     /// are left, nothing is claimed.
     #[test]
@@ -517,18 +502,6 @@ mod tests {
         // Frozen threads stop others: that is what is measured.
         rows[0].frozen = 1;
         assert!(Results::of(&rows[..1]).left_out().is_none());
-    }
-
-    #[test]
-    fn a_subject_may_be_compared_with_itself_elsewhere() {
-        let rows = [
-            row("a", 1, 1, 10.0),
-            row("a", 2, 1, 15.0),
-            row("a", 1, 2, 1.0),
-            row("a", 2, 2, 1.5),
-        ];
-        let ratio = Results::of(&rows).ratio_across(&case(), (2.0, "a"), (1.0, "a"));
-        assert_eq!(ratio.map(|ratio| (ratio.min, ratio.max)), Some((1.5, 1.5)));
     }
 
     #[test]
@@ -595,27 +568,17 @@ mod tests {
             .collect();
         assert_eq!(hits, [(Some(0.0), None), (Some(50.0), None)]);
         assert_eq!(results.places(&results.cases()[0]), [0.5, 0.9]);
+        let larger = Row {
+            keys: 120_000,
+            threads: 4,
+            ..at(0.9, 0)
+        };
+        assert_eq!(axis(&[at(0.9, 0), larger]), Axis::Keys);
         // Workloads with different load factors do not make load factor the axis.
         let elsewhere = Row {
             workload: "insert".into(),
             ..at(0.95, 0)
         };
         assert_eq!(axis(&[at(0.9, 0), elsewhere]), Axis::Threads);
-    }
-
-    #[test]
-    fn tables_of_several_sizes_are_compared_by_size() {
-        let of = |keys, threads, mops| Row {
-            keys,
-            ..row("a", threads, 1, mops)
-        };
-        let rows = [of(4_000, 1, 1.0), of(1_000, 1, 2.0), of(1_000, 2, 3.0)];
-        let results = Results::of(&rows);
-        assert_eq!(results.axis(), Axis::Keys);
-        let case = &results.cases()[0];
-        assert_eq!(case.value(Axis::Threads), Some(1.0));
-        assert_eq!(results.places(case), [1_000.0, 4_000.0]);
-        let there = results.throughput(case, 1_000.0, "a").unwrap();
-        assert_eq!((there.count, there.median), (1, 2.0));
     }
 }

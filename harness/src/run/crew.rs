@@ -1,13 +1,51 @@
 //! Pinned threads that start together: the one way in which anything is measured on several threads.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
+use crossbeam_utils::Backoff;
 
 use crate::machine::pinning::Cores;
-use crate::run::gate::{Arrival, Gate};
+use crate::workload::latency::Timings;
+use crate::workload::phase::Tally;
+
+/// What one thread, or all threads together, did to a subject.
+pub(crate) struct Done {
+    pub(crate) tally: Tally,
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+    pub(crate) pinned: bool,
+    /// Latencies, if operations were timed one by one.
+    pub(crate) timings: Option<Timings>,
+}
+
+impl Done {
+    /// Adds what another thread did at the same time.
+    fn and(mut self, other: Self) -> Self {
+        self.tally.add(&other.tally);
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+        self.pinned &= other.pinned;
+        if let (Some(all), Some(more)) = (&mut self.timings, &other.timings) {
+            all.add(more);
+        }
+        self
+    }
+
+    /// Adds up what all threads did.
+    pub(crate) fn together(all: impl Iterator<Item = Self>) -> Result<Self> {
+        let together = all.reduce(Self::and);
+        together.context("field `threads`: 0 threads measure nothing")
+    }
+
+    /// Returns the time from the earliest start to the latest end.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end.duration_since(self.start).as_secs_f64()
+    }
+}
 
 /// A number of threads, each bound to a core, and the thread that leads them.
 pub(crate) struct Crew<'a> {
@@ -38,6 +76,55 @@ impl Drop for End<'_> {
     }
 }
 
+/// Lets threads through when all have arrived. They spin rather than sleep, so that they start
+/// together.
+struct Gate {
+    awaited: AtomicUsize,
+    opened: OnceLock<Instant>,
+}
+
+/// One thread's arrival. A thread that panics before it arrives counts as arrived, so that the
+/// others do not wait for ever.
+pub(crate) struct Arrival<'a>(&'a Gate);
+
+impl Gate {
+    /// Creates a gate that waits for one [`Arrival`] of every thread.
+    fn new(threads: usize) -> Self {
+        Self {
+            awaited: AtomicUsize::new(threads),
+            opened: OnceLock::new(),
+        }
+    }
+}
+
+impl Arrival<'_> {
+    /// Waits until all others have arrived; they then wait for this one.
+    pub(crate) fn wait_for_others(&self) {
+        while self.0.awaited.load(Ordering::Acquire) > 1 {
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// Waits for all others. Returns the time at which the gate opened, the same for all.
+    pub(crate) fn wait(self) -> Instant {
+        let gate = self.0;
+        drop(self);
+        let backoff = Backoff::new();
+        while gate.awaited.load(Ordering::Acquire) > 0 {
+            backoff.snooze();
+        }
+        *gate.opened.get_or_init(Instant::now)
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        // Release pairs with the acquire above: what threads did before they arrived comes before
+        // what is timed.
+        self.0.awaited.fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl<'a> Crew<'a> {
     /// Creates a crew, for one run.
     pub(crate) fn new(cores: &'a Cores, threads: usize) -> Self {
@@ -51,10 +138,6 @@ impl<'a> Crew<'a> {
 
     /// Runs `work` on all threads, and `lead` on this one, which may start further threads. Nobody gets
     /// through the gate before the leader arrives there. Returns what the threads made, in their order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a thread panics.
     pub(crate) fn run<'env, T: Send + 'env, L>(
         &'env self,
         work: &'env (impl Fn(Member<'env>) -> T + Sync),
@@ -109,6 +192,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::workload::latency::Kind;
 
     #[test]
     fn threads_start_together_and_results_are_in_order() {
@@ -148,5 +232,36 @@ mod tests {
         };
         let (_, stuck) = crew.run(&work, lead).unwrap();
         assert_eq!(stuck, (2, 0));
+    }
+
+    #[test]
+    fn what_threads_did_together_is_of_all_of_them() {
+        let start = Instant::now();
+        let done = |operations, from, to, ns| Done {
+            tally: Tally {
+                operations,
+                ..Tally::default()
+            },
+            start: start + Duration::from_secs(from),
+            end: start + Duration::from_secs(to),
+            pinned: ns < 3_000,
+            timings: Some({
+                let mut timings = Timings::default();
+                timings.record(Kind::Lookup, ns);
+                timings
+            }),
+        };
+        let all = [
+            done(10, 2, 5, 1_000),
+            done(7, 1, 4, 2_000),
+            done(3, 3, 6, 3_000),
+        ];
+        let together = Done::together(all.into_iter()).unwrap();
+        assert_eq!(together.tally.operations, 20);
+        assert_eq!(together.seconds(), 5.0);
+        assert!(!together.pinned);
+        let latencies = together.timings.unwrap().all();
+        assert_eq!(latencies.count(), 3);
+        assert!(latencies.within(1.0) >= 3_000);
     }
 }

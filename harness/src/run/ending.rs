@@ -32,10 +32,6 @@ impl Ending {
 }
 
 /// Returns the flag that the first Ctrl-C sets; the second ends the process.
-///
-/// # Errors
-///
-/// Fails if the system cannot report Ctrl-C.
 pub fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let handle = Arc::clone(&stop);

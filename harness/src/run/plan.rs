@@ -78,11 +78,6 @@ pub struct Skipped {
 
 impl Plan {
     /// Returns what a run of this experiment will do on these cores.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a subject is not in the registry, threads are to be frozen in a build that
-    /// cannot freeze them, or there are too few keys for so many threads.
     pub fn of(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Self> {
         experiment.check_build()?;
         // A frozen thread needs inserts and removes.
@@ -261,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_no_row_is_missing() {
+    fn measurements_without_a_row_are_missing() {
         let plan = plan(&["lock-free", "roofline"]);
         let row = |made: Measurement| Row {
             load_factor: made.workload.load(),
@@ -286,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_known_by_all_that_tells_it_from_others() {
+    fn a_row_belongs_to_one_measurement() {
         let plan = plan(&["lock-free"]);
         let [insert, lookup] = [0, 1].map(|part| plan.parts[part].round(2).remove(1));
         let row = Row {
@@ -344,22 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_cannot_look_up_inserts_only() {
-        let plan = plan(&["hyperloglog"]);
-        let workloads: Vec<_> = plan
-            .parts
-            .iter()
-            .map(|part| part.workload.label())
-            .collect();
-        assert_eq!(workloads, ["insert"]);
-        assert_eq!(
-            plan.skipped[0].to_string(),
-            "hyperloglog is left out of lookup-hit: it cannot look keys up"
-        );
-    }
-
-    #[test]
-    fn what_a_subject_cannot_do_is_skipped_and_said() {
+    fn unsupported_workloads_are_skipped_with_a_reason() {
         let plan = plan(&["roofline"]);
         assert_eq!(plan.parts.len(), 1);
         assert_eq!(plan.measurements(2).count(), 2 * 2);

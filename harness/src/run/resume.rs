@@ -52,11 +52,6 @@ impl Earlier {
 }
 
 /// Returns what an earlier run left in these files, to continue from; `None` if there are no rows.
-///
-/// # Errors
-///
-/// Fails if files cannot be read, or if the run that `now` describes differs from the earlier one;
-/// the message lists all differences.
 pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     let name = files.csv.display();
     if !files.csv.exists() {

@@ -146,11 +146,6 @@ impl<'a> Simulated<'a> {
     }
 
     /// Simulates a measurement. Returns its row, and what was observed of its accesses.
-    ///
-    /// # Errors
-    ///
-    /// If the machine cannot run so many threads, the subject cannot be simulated or gives a wrong answer, or
-    /// the model has no time of one thread for it.
     pub fn simulate(&self, measurement: &Measurement, setting: &Setting) -> Result<(Row, Report)> {
         ensure!(
             SIMULATED.contains(&&*measurement.subject),
@@ -251,10 +246,6 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
 /// the workload, or else the average of its kinds of operations. Of all lookups it is one time,
 /// whatever their skew and share of hits.
-///
-/// # Errors
-///
-/// If the model does not know it.
 fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {
         format!(

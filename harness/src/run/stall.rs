@@ -78,10 +78,6 @@ pub(crate) struct Frozen<'scope> {
 
 impl Frozen<'_> {
     /// Waits until all have completed the operation that they were in.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a thread panicked.
     pub(crate) fn let_go(self) -> Result<()> {
         drop(self.holds);
         let ends: Vec<_> = (self.threads.into_iter())
@@ -103,10 +99,6 @@ pub(crate) struct Site<'a> {
 }
 
 /// Starts threads, and returns when all are frozen, or blocked by others that are.
-///
-/// # Errors
-///
-/// Fails if the operations of a subject have no steps.
 pub(crate) fn freeze<'scope>(
     scope: &'scope Scope<'scope, '_>,
     site: &Site<'scope>,

@@ -19,10 +19,6 @@ use crate::machine::pinning::Cores;
 use crate::show::print::Stdout;
 
 /// Runs this program with these arguments, in a new process, which [prints](print) one row.
-///
-/// # Errors
-///
-/// Fails with the message of the process if that fails.
 pub(super) fn measure<R: DeserializeOwned + Send>(
     arguments: &[impl AsRef<OsStr> + Sync],
 ) -> Result<R> {
@@ -40,10 +36,6 @@ pub(super) fn measure<R: DeserializeOwned + Send>(
 
 /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
 /// as there are cores, and hands the rows of each on as it ends, until it is told to break.
-///
-/// # Errors
-///
-/// Fails with the message of the first process that fails.
 pub(super) fn measure_all<R: DeserializeOwned + Send, I>(
     count: usize,
     arguments: impl Fn(usize) -> I + Sync,
@@ -106,10 +98,6 @@ fn rows<R: DeserializeOwned>(
 }
 
 /// Prints the rows that were measured, for the process that started this one.
-///
-/// # Errors
-///
-/// Fails if a row cannot be written as CSV.
 pub(super) fn print(rows: &[impl Serialize]) -> Result<()> {
     let mut csv = csv::WriterBuilder::new()
         .has_headers(false)

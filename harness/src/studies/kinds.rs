@@ -39,21 +39,10 @@ pub trait Rows {
     /// or did not end.
     fn missing(&self, sidecar: &Sidecar) -> Option<String>;
 
-    /// See [`Shown::sheet`].
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet>;
 
-    /// See [`Shown::figure`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if there are no rows to draw.
     fn figure(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
 
-    /// See [`Shown::speedup`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is only one number of threads.
     fn speedup(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
 
     /// See [`Shown::story`].
@@ -110,11 +99,6 @@ impl Kind {
 
 /// Reads all rows of a file. A file that has the first column of a sweep is read as that of a
 /// sweep.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read, or has a row that cannot be right; the message names file and
-/// line. Returns [`NoResults`] for a file of another kind.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
     if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {

@@ -33,10 +33,6 @@ pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usiz
 }
 
 /// Parses an option that is a number of seconds.
-///
-/// # Errors
-///
-/// Fails if the text is no number above 0, or the time is longer than a week.
 pub(crate) fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse().context("that is not a number")?;
     match Duration::try_from_secs_f64(seconds) {
@@ -64,20 +60,12 @@ pub trait Shown: Record {
     }
 
     /// Draws the figure of one row or more. Returns `None` for rows that have no figure.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is nothing to draw.
     fn figure(_rows: &[Self], _sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
         Ok(None)
     }
 
     /// Draws throughputs over those at the lowest number of threads. Returns `None` for rows that
     /// have no such figure.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is only one number of threads.
     fn speedup(_rows: &[Self], _sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
         Ok(None)
     }
@@ -117,27 +105,15 @@ pub trait Study: Args + Serialize {
     const NAME: &'static str;
 
     /// Describes the results.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a subject is not in the registry.
     fn about(&self, registry: &Registry) -> Result<About>;
 
     /// Checks the options.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an option has an impossible value; the message names it.
     fn check(&self, _registry: &Registry) -> Result<()> {
         Ok(())
     }
 
     /// Does something else instead of measuring, if the options ask for it. Returns whether they
     /// do.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot be done.
     fn instead(&self) -> Result<bool> {
         Ok(false)
     }
@@ -154,17 +130,8 @@ pub trait Study: Args + Serialize {
     fn steps(&self) -> u64;
 
     /// Measures, and adds rows as they come. Calls `progress` before each step.
-    ///
-    /// # Errors
-    ///
-    /// Fails if something ends the measurement early; the rows up to then are valid.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
 
-    /// Judges the rows.
-    ///
-    /// # Errors
-    ///
-    /// Fails if some rows are not as they must be; the message names them.
     fn judge(_rows: &[Self::Row]) -> Result<()> {
         Ok(())
     }
@@ -188,11 +155,6 @@ impl<S: Study> Options<S> {
 
     /// Measures, prints the table, and writes rows, description and figure. If one of these cannot
     /// be written, the others still are. The first Ctrl-C ends the measurement early.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an option is impossible, the measurement ends early (but for Ctrl-C), a file cannot
-    /// be written, or rows are not as they must be.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         let Self { study, out } = self;
         study.check(registry)?;
@@ -241,10 +203,6 @@ impl<S: Study> Options<S> {
 /// Prints the rows of a finished study, and writes them with their description and figure, if they
 /// have one. If one of these cannot be written, the others still are. `measured` is the error,
 /// other than Ctrl-C, that ended the measurement early.
-///
-/// # Errors
-///
-/// Fails with that error, or if files cannot be written.
 fn end<R: Shown>(
     directory: &Path,
     name: &str,

@@ -10,12 +10,10 @@ use rand_distr::{Distribution, Exp1};
 /// sum of their rates.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
-    /// Nanoseconds between two bursts, used cyclically.
+    /// Nanoseconds between two arrivals, used cyclically.
     gaps: Vec<f32>,
     next: usize,
     due: f64,
-    burst: u32,
-    left: u32,
 }
 
 impl Arrivals {
@@ -23,30 +21,23 @@ impl Arrivals {
     /// vary.
     const GAPS: usize = 1 << 14;
 
-    /// Creates arrivals at a rate in operations per second; at 0, none ever comes. They come `burst` at
-    /// a time, at the same moment.
-    pub fn new(per_second: f64, burst: u32, random: &mut SmallRng) -> Self {
-        let mean = 1e9 * f64::from(burst) / per_second;
+    /// Creates arrivals at a rate in operations per second; at 0, none ever comes.
+    pub fn new(per_second: f64, random: &mut SmallRng) -> Self {
+        let mean = 1e9 / per_second;
         let drawn: Vec<f64> = Exp1.sample_iter(&mut *random).take(Self::GAPS).collect();
         let scale = mean * Self::GAPS as f64 / drawn.iter().sum::<f64>();
         Self {
             gaps: drawn.iter().map(|gap| (gap * scale) as f32).collect(),
             next: random.random_range(0..Self::GAPS),
             due: 0.0,
-            burst,
-            left: 0,
         }
     }
 
     /// Returns when the next operation is due, in nanoseconds since the start.
     #[inline]
     pub fn next_ns(&mut self) -> u64 {
-        if self.left == 0 {
-            self.due += f64::from(self.gaps[self.next]);
-            self.next = (self.next + 1) % self.gaps.len();
-            self.left = self.burst;
-        }
-        self.left -= 1;
+        self.due += f64::from(self.gaps[self.next]);
+        self.next = (self.next + 1) % self.gaps.len();
         self.due as u64
     }
 }
@@ -57,30 +48,27 @@ mod tests {
 
     use super::*;
 
-    fn moments(per_second: f64, burst: u32, count: usize) -> Vec<u64> {
-        let mut arrivals = Arrivals::new(per_second, burst, &mut SmallRng::seed_from_u64(1));
+    fn moments(per_second: f64, count: usize) -> Vec<u64> {
+        let mut arrivals = Arrivals::new(per_second, &mut SmallRng::seed_from_u64(1));
         (0..count).map(|_| arrivals.next_ns()).collect()
     }
 
     #[test]
     fn the_rate_is_that_asked_for() {
-        for burst in [1, 64] {
-            let operations = Arrivals::GAPS * burst as usize;
-            let last = *moments(2e6, burst, operations).last().unwrap() as f64;
-            let expected = operations as f64 / 2e6 * 1e9;
-            assert!((last / expected - 1.0).abs() < 1e-3, "{last} {expected}");
-        }
+        let last = *moments(2e6, Arrivals::GAPS).last().unwrap() as f64;
+        let expected = Arrivals::GAPS as f64 / 2e6 * 1e9;
+        assert!((last / expected - 1.0).abs() < 1e-3, "{last} {expected}");
     }
 
     /// Half of nothing is due where the closed loop did nothing.
     #[test]
     fn at_a_rate_of_zero_nothing_is_ever_due() {
-        assert_eq!(moments(0.0, 1, 3), [u64::MAX; 3]);
+        assert_eq!(moments(0.0, 3), [u64::MAX; 3]);
     }
 
     #[test]
     fn gaps_are_exponential() {
-        let moments = moments(1e5, 1, Arrivals::GAPS);
+        let moments = moments(1e5, Arrivals::GAPS);
         let gaps: Vec<u64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
         for means in [0.1, 1.0, 3.0] {
             let longer = gaps.iter().filter(|&&gap| gap as f64 > means * 1e4).count();
@@ -88,15 +76,5 @@ mod tests {
             // Three standard deviations of a share of this many are at most 0.012.
             assert!((share - (-means).exp()).abs() < 0.012, "{means}: {share}");
         }
-    }
-
-    #[test]
-    fn bursts_come_at_one_moment() {
-        let moments = moments(1e6, 64, 640);
-        for burst in moments.chunks(64) {
-            assert!(burst.iter().all(|moment| moment == &burst[0]));
-        }
-        let distinct: std::collections::BTreeSet<_> = moments.iter().collect();
-        assert_eq!(distinct.len(), 10);
     }
 }

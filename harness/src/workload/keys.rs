@@ -55,7 +55,6 @@ pub trait KeyList {
     /// The type to be hashed.
     type Key: Hash + ?Sized;
 
-    /// Returns the key at an index.
     fn get(&self, index: usize) -> &Self::Key;
 
     /// Returns the keys at a range of indices.
@@ -79,11 +78,6 @@ impl KeySource {
     /// Reads distinct lines of a text file, in an order that the seed determines. Blank lines are
     /// skipped, and so are lines beyond those that `keys` residents need. A file with too few lines
     /// gives fewer residents: see [`scaled_down_from`](Self::scaled_down_from).
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read, or not twice; if a line is longer than [`MAX_LINE`]; or if there
-    /// are fewer than [`MIN_LINES`] distinct lines.
     pub fn from_file(path: &Path, keys: usize, seed: u64) -> Result<Self> {
         let name = path.display();
         ensure!(

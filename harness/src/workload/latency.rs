@@ -38,30 +38,18 @@ pub const CHAIN: usize = 1_000;
 pub const CHAINS: f64 = 0.5;
 
 /// The field `latency` of an experiment. The closed loop is always measured.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Rates at which operations are due in the open loop, as shares of the throughput of the same
     /// subject in the closed loop.
     #[serde(default)]
     pub offered: Vec<f64>,
-    /// Operations that are due at the same moment.
-    #[serde(default = "one")]
-    pub burst: u32,
-    /// In the closed loop, one in this many operations is timed.
-    #[serde(default = "one")]
-    pub every: u32,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Latency {
     const LEAST_SHARE: f64 = 0.001;
     const MOST_SHARE: f64 = 10.0;
-    const MAX_BURST: u32 = 10_000;
-    const MAX_EVERY: u32 = 1_000;
 
     /// Checks every value. Errors name the field and say what is allowed.
     pub fn validate(&self) -> Result<()> {
@@ -79,40 +67,20 @@ impl Latency {
                 "field `latency.offered`: {share} appears twice"
             );
         }
-        for (field, value, most) in [
-            ("burst", self.burst, Self::MAX_BURST),
-            ("every", self.every, Self::MAX_EVERY),
-        ] {
-            ensure!(
-                (1..=most).contains(&value),
-                "field `latency.{field}`: {value} is not between 1 and {most}"
-            );
-        }
-        ensure!(
-            self.burst == 1 || !shares.is_empty(),
-            "field `latency.burst`: {} has an effect only in the open loop: name a share in `offered`",
-            self.burst
-        );
         Ok(())
     }
 
     /// Returns what was timed and how, in one line, with the cost of timing.
     pub fn describe(&self, cost: &Cost) -> String {
-        let mut loops = vec![match self.every {
-            1 => "closed loop, every operation timed".to_owned(),
-            every => format!("closed loop, one of {every} operations timed"),
-        }];
-        for share in &self.offered {
-            let of = match self.burst {
-                1 => String::new(),
-                burst => format!(" of {burst} at a time"),
-            };
+        let open = self.offered.iter().map(|share| {
             let percent = percent(*share);
-            loops.push(format!(
-                "open loop, Poisson arrivals{of} at {percent} % of the closed loop's throughput"
-            ));
-        }
-        format!("{}; {}", loops.join("; "), cost.describe())
+            format!("open loop, Poisson arrivals at {percent} % of the closed loop's throughput; ")
+        });
+        let open: String = open.collect();
+        format!(
+            "closed loop, every operation timed; {open}{}",
+            cost.describe()
+        )
     }
 }
 
@@ -258,17 +226,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_default() {
-        let expected = Latency {
-            offered: vec![0.3, 2.5],
-            burst: 1,
-            every: 1,
-        };
-        assert_eq!(latency("offered = [0.3, 2.5]").unwrap(), expected);
-        assert!(latency("").unwrap().offered.is_empty());
-    }
-
-    #[test]
     fn impossible_values_name_their_field() {
         for (text, expected) in [
             ("offered = [0]", "`latency.offered`: 0 must be from 0.001"),
@@ -276,11 +233,6 @@ mod tests {
             ("offered = [nan]", "`latency.offered`: NaN must"),
             ("offered = [30]", "`latency.offered`: 30 must"),
             ("offered = [1, 1.0]", "1 appears twice"),
-            ("offered = [1]\nburst = 0", "`latency.burst`: 0"),
-            ("offered = [1]\nburst = 10001", "`latency.burst`: 10001"),
-            ("burst = 2", "`latency.burst`: 2 has an effect only"),
-            ("every = 0", "`latency.every`: 0"),
-            ("every = 1001", "`latency.every`: 1001"),
             ("offered_mops = [2]", "unknown field `offered_mops`"),
         ] {
             let error = format!("{:#}", latency(text).unwrap_err());
@@ -289,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_and_together_they_are_all() {
+    fn kinds_are_kept_apart_and_added_up() {
         let (mut one, mut other) = (Timings::default(), Timings::default());
         one.record(Kind::Lookup, 10);
         one.record(Kind::Update, 40);
@@ -329,20 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn the_description_tells_loops_and_cost() {
-        let text = latency("offered = [0.6]\nburst = 8\nevery = 4");
+    fn the_description_has_loops_and_cost() {
         let cost = Cost {
             spent: 50.4,
             shown: 21,
         };
-        let text = text.unwrap().describe(&cost);
-        for part in [
-            "one of 4",
-            "of 8 at a time at 60 % of",
-            "costs 50 ns",
-            "show 21 ns",
-        ] {
+        let text = latency("offered = [0.6]").unwrap().describe(&cost);
+        for part in ["every operation", "at 60 % of", "costs 50 ns", "show 21 ns"] {
             assert!(text.contains(part), "{text}");
         }
+        assert!(!latency("").unwrap().describe(&cost).contains("open"));
     }
 }

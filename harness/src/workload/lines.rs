@@ -46,10 +46,6 @@ impl NotText {
 }
 
 /// Returns the key of a line: the line without its line break; `None` if it is blank.
-///
-/// # Errors
-///
-/// Fails if the line is longer than [`MAX_LINE`].
 pub fn key_of(line: &[u8]) -> Result<Option<&[u8]>> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     let text = text.strip_suffix(b"\r").unwrap_or(text);

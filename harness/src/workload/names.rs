@@ -40,29 +40,29 @@ impl Workload {
                 remove,
                 hit,
                 ..
-            } if hit == default_hit() => format!("mix-{lookup}-{insert}-{remove}"),
-            Self::Mix {
-                lookup,
-                insert,
-                remove,
-                hit,
-                ..
-            } => format!("mix-{lookup}-{insert}-{remove}-hit-{hit}"),
+            } => {
+                let hits = if hit == default_hit() {
+                    String::new()
+                } else {
+                    format!("-hit-{hit}")
+                };
+                format!("mix-{lookup}-{insert}-{remove}{hits}")
+            }
             Self::Lookup { .. } => "lookup".into(),
             Self::Ycsb { mix, .. } => format!("ycsb-{}", mix.letter()),
             Self::Window { lookup, .. } => format!("window-{lookup}-{}", 100 - lookup.min(100)),
             Self::Grow {
                 insert,
                 lookup,
-                from: 0.0,
-                ..
-            } => format!("grow-{insert}-{lookup}"),
-            Self::Grow {
-                insert,
-                lookup,
                 from,
                 ..
-            } => format!("grow-{insert}-{lookup}-from-{from}"),
+            } => {
+                let from = match from {
+                    0.0 => String::new(),
+                    from => format!("-from-{from}"),
+                };
+                format!("grow-{insert}-{lookup}{from}")
+            }
         }
     }
 

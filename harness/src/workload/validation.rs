@@ -16,29 +16,17 @@ pub struct InvalidWorkload {
 
 impl Workload {
     /// Checks every value, so that what runs is what the experiment states.
-    ///
-    /// # Errors
-    ///
-    /// The first field with an impossible value, with what is allowed.
     pub fn validate(&self) -> Result<(), InvalidWorkload> {
         let load = self.load();
-        if !(load > 0.0 && load <= MAX_LOAD) {
-            return Err(invalid(
-                "load",
-                format!(
-                    "{load} is not a usable load factor: it must be above 0 and at most {MAX_LOAD}"
-                ),
-            ));
-        }
+        check(load > 0.0 && load <= MAX_LOAD, "load", || {
+            format!("{load} is not a usable load factor: it must be above 0 and at most {MAX_LOAD}")
+        })?;
         let skew = self.skew();
-        if !(0.0..=MAX_SKEW).contains(&skew) {
-            return Err(invalid(
-                "skew",
-                format!(
-                    "{skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
-                ),
-            ));
-        }
+        check((0.0..=MAX_SKEW).contains(&skew), "skew", || {
+            format!(
+                "{skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
+            )
+        })?;
         match *self {
             Self::Mix {
                 lookup,
@@ -53,8 +41,10 @@ impl Workload {
                     ("remove", remove),
                     ("hit", hit),
                 ])?;
-                as_many_inserts_as_removes(insert, remove)?;
-                all_of_them("lookup, insert and remove", &[lookup, insert, remove])
+                check(insert == remove, "insert", || {
+                    format!("{insert} must equal remove ({remove}), so that the load factor holds")
+                })?;
+                sum_to_100("lookup, insert and remove", &[lookup, insert, remove])
             }
             Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
             Self::Window { lookup, .. } => percentages(&[("lookup", lookup)]),
@@ -66,8 +56,13 @@ impl Workload {
                 load,
             } => {
                 percentages(&[("insert", insert), ("lookup", lookup), ("hit", hit)])?;
-                fills((insert, from), load)?;
-                all_of_them("lookup and insert", &[lookup, insert])
+                check(insert > 0, "insert", || {
+                    "0 never fills the filter; it must be from 1 to 100".into()
+                })?;
+                check((0.0..load).contains(&from), "from", || {
+                    format!("{from} must be from 0 to below load, which is {load}")
+                })?;
+                sum_to_100("lookup and insert", &[lookup, insert])
             }
             _ => Ok(()),
         }
@@ -75,10 +70,6 @@ impl Workload {
 
     /// Checks that each thread has a key of its own to insert and remove, where threads do. One that
     /// had none would count as a thread and do nothing, and a simulation would never end.
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer keys than that, with what is enough.
     pub fn check_keys(&self, keys: usize, threads: usize) -> Result<(), InvalidWorkload> {
         // Half of the keys of a mix stay in the table.
         let each = match self {
@@ -87,72 +78,42 @@ impl Workload {
             _ => return Ok(()),
         };
         let enough = threads * each;
-        if keys < enough {
-            return Err(invalid(
-                "keys",
-                format!(
-                    "{keys} are too few for {threads} threads, each of which inserts and removes keys \
-                     of its own under {}: take {enough} keys or more, or at most {} threads",
-                    self.label(),
-                    keys / each
-                ),
-            ));
-        }
-        Ok(())
+        check(keys >= enough, "keys", || {
+            format!(
+                "{keys} are too few for {threads} threads, each of which inserts and removes keys \
+                 of its own under {}: take {enough} keys or more, or at most {} threads",
+                self.label(),
+                keys / each
+            )
+        })
     }
-}
-
-/// Checks that a mix holds its load factor.
-fn as_many_inserts_as_removes(insert: u8, remove: u8) -> Result<(), InvalidWorkload> {
-    if insert != remove {
-        return Err(invalid(
-            "insert",
-            format!("{insert} must equal remove ({remove}), so that the load factor holds"),
-        ));
-    }
-    Ok(())
-}
-
-/// Checks that growth comes from below its load factor and reaches it.
-fn fills((insert, from): (u8, f64), load: f64) -> Result<(), InvalidWorkload> {
-    if insert == 0 {
-        let problem = "0 never fills the filter; it must be from 1 to 100";
-        return Err(invalid("insert", problem.into()));
-    }
-    if !(0.0..load).contains(&from) {
-        return Err(invalid(
-            "from",
-            format!("{from} must be from 0 to below load, which is {load}"),
-        ));
-    }
-    Ok(())
 }
 
 /// Checks that these are percentages.
 fn percentages(fields: &[(&'static str, u8)]) -> Result<(), InvalidWorkload> {
-    for &(field, percent) in fields {
-        if percent > 100 {
-            return Err(invalid(
-                field,
-                format!("{percent} is not a percentage: it must be from 0 to 100"),
-            ));
-        }
-    }
-    Ok(())
+    fields.iter().try_for_each(|&(field, percent)| {
+        check(percent <= 100, field, || {
+            format!("{percent} is not a percentage: it must be from 0 to 100")
+        })
+    })
 }
 
 /// Checks that these percentages, one of which is `lookup`, sum to 100.
-fn all_of_them(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
+fn sum_to_100(names: &str, percentages: &[u8]) -> Result<(), InvalidWorkload> {
     let sum: u16 = percentages.iter().copied().map(u16::from).sum();
-    if sum != 100 {
-        return Err(invalid(
-            "lookup",
-            format!("{names} are percentages and must sum to 100, not {sum}"),
-        ));
-    }
-    Ok(())
+    check(sum == 100, "lookup", || {
+        format!("{names} are percentages and must sum to 100, not {sum}")
+    })
 }
 
-fn invalid(field: &'static str, problem: String) -> InvalidWorkload {
-    InvalidWorkload { field, problem }
+fn check(
+    holds: bool,
+    field: &'static str,
+    problem: impl FnOnce() -> String,
+) -> Result<(), InvalidWorkload> {
+    if holds {
+        return Ok(());
+    }
+    let problem = problem();
+    Err(InvalidWorkload { field, problem })
 }

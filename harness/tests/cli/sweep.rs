@@ -304,10 +304,9 @@ fn cores_that_are_not_there_are_refused() {
 fn latencies_are_in_the_rows_their_cost_in_the_sidecar_and_too_high_a_rate_is_told() {
     let place = Place::new();
     let workload = "kind = \"mix\"\nlookup = 90\ninsert = 5\nremove = 5";
-    let timed = TINY.replace("kind = \"insert\"", workload).replace(
-        "seed = 1",
-        "seed = 1\nlatency = { offered = [10], burst = 8 }",
-    );
+    let timed = TINY
+        .replace("kind = \"insert\"", workload)
+        .replace("seed = 1", "seed = 1\nlatency = { offered = [10] }");
     place.write("tiny.toml", &timed);
     place
         .run(&["sweep", "tiny.toml"])

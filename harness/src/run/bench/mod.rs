@@ -197,22 +197,17 @@ impl<'a> Bench<'a> {
                 &fresh
             }
         };
-        let (outcome, refused) = self.run_threads(table, measurement)?;
+        let (done, refused) = self.run_threads(table, measurement)?;
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        self.check(entry, &outcome.tally, table, refused, measurement)?;
+        self.check(entry, &done.tally, table, refused, measurement)?;
         let mut row = Row {
             oversubscribed: measurement.threads > self.cores.count(),
-            pinned: outcome.pinned,
-            ..self.row(
-                measurement,
-                table,
-                (refused, &outcome.tally),
-                outcome.end.duration_since(outcome.start).as_secs_f64(),
-            )
+            pinned: done.pinned,
+            ..self.row(measurement, table, (refused, &done.tally), done.seconds())
         };
-        if let Some(timings) = outcome.timings {
+        if let Some(timings) = done.timings {
             let all = timings.all();
             [row.p50_ns, row.p99_ns, row.p999_ns] = percentiles(&all);
             row.max_ns = all.within(1.0);

@@ -11,12 +11,11 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::{Bench, Table, WARM_UP, complaint};
-use crate::run::crew::{Crew, Member};
-use crate::run::gate::Arrival;
+use crate::run::crew::{Arrival, Crew, Done, Member};
 use crate::run::plan::Measurement;
 use crate::run::stall::{self, Observed, Site};
 use crate::workload::arrivals::Arrivals;
-use crate::workload::latency::{CHAINS, Timings};
+use crate::workload::latency::CHAINS;
 use crate::workload::phase::{Pools, Tally, Timer, Waiting, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
@@ -29,29 +28,6 @@ struct Seen {
     end: Instant,
 }
 
-/// What one thread, or all threads together, did.
-pub(super) struct Outcome {
-    pub(super) tally: Tally,
-    pub(super) start: Instant,
-    pub(super) end: Instant,
-    pub(super) pinned: bool,
-    /// Latencies, if operations were timed one by one.
-    pub(super) timings: Option<Timings>,
-}
-
-impl Outcome {
-    /// Adds what another thread did at the same time.
-    fn add(&mut self, other: &Self) {
-        self.tally.add(&other.tally);
-        self.start = self.start.min(other.start);
-        self.end = self.end.max(other.end);
-        self.pinned &= other.pinned;
-        if let (Some(all), Some(more)) = (&mut self.timings, &other.timings) {
-            all.add(more);
-        }
-    }
-}
-
 impl Bench<'_> {
     /// Runs the workload on all threads. Returns what they did together, and how many keys were
     /// refused beforehand.
@@ -59,7 +35,7 @@ impl Bench<'_> {
         &self,
         table: &Table,
         measurement: &Measurement,
-    ) -> Result<(Outcome, u64)> {
+    ) -> Result<(Done, u64)> {
         let observed = (self.experiment.freezes()).then(|| Observed::new(measurement.threads));
         let observed = observed.as_ref();
         let pools = &pools(measurement.threads);
@@ -82,16 +58,8 @@ impl Bench<'_> {
             .and_then(|(results, seen)| Ok((results, seen?)))
             .with_context(|| complaint(measurement))?;
 
-        let mut together: Option<Outcome> = None;
-        let mut refused = table.refused;
-        for (outcome, refused_by_thread) in results {
-            refused += refused_by_thread;
-            match &mut together {
-                None => together = Some(outcome),
-                Some(together) => together.add(&outcome),
-            }
-        }
-        let mut together = together.context("field `threads`: 0 threads measure nothing")?;
+        let refused = results.iter().fold(table.refused, |sum, (_, of)| sum + of);
+        let mut together = Done::together(results.into_iter().map(|(done, _)| done))?;
         if let Some(seen) = seen {
             // Those after the time are not counted.
             let done = &mut together.tally;
@@ -151,7 +119,7 @@ impl Bench<'_> {
         (table, pools): (&Table, &Pools),
         measurement: &Measurement,
         observed: Option<&Observed>,
-    ) -> (Outcome, u64) {
+    ) -> (Done, u64) {
         let Member {
             thread,
             pinned,
@@ -211,63 +179,29 @@ impl Bench<'_> {
                 ..*of
             });
         }
-        let outcome = Outcome {
+        let done = Done {
             tally,
             start,
             end,
             pinned,
             timings,
         };
-        (outcome, refused)
+        (done, refused)
     }
 
     /// Returns the timer for single operations of a thread, if latencies are requested.
     fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
-        let latency = self.experiment.latency.as_ref()?;
+        self.experiment.latency.as_ref()?;
         if measurement.offered == 0.0 {
-            return Some(Timer::closed(latency.every));
+            return Some(Timer::closed());
         }
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
-        let arrivals = Arrivals::new(per_second, latency.burst, &mut self.random(thread));
+        let arrivals = Arrivals::new(per_second, &mut self.random(thread));
         let waiting = if measurement.threads > self.cores.count() {
             Waiting::Yield
         } else {
             Waiting::Spin
         };
         Some(Timer::open(arrivals, waiting))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::latency::Kind;
-
-    #[test]
-    fn what_threads_did_together_is_of_all_of_them() {
-        let start = Instant::now();
-        let outcome = |operations, from, to, ns| Outcome {
-            tally: Tally {
-                operations,
-                ..Tally::default()
-            },
-            start: start + Duration::from_secs(from),
-            end: start + Duration::from_secs(to),
-            pinned: ns < 3_000,
-            timings: Some({
-                let mut timings = Timings::default();
-                timings.record(Kind::Lookup, ns);
-                timings
-            }),
-        };
-        let mut together = outcome(10, 2, 5, 1_000);
-        together.add(&outcome(7, 1, 4, 2_000));
-        together.add(&outcome(3, 3, 6, 3_000));
-        assert_eq!(together.tally.operations, 20);
-        assert_eq!((together.end - together.start).as_secs(), 5);
-        assert!(!together.pinned);
-        let latencies = together.timings.unwrap().all();
-        assert_eq!(latencies.count(), 3);
-        assert!(latencies.within(1.0) >= 3_000);
     }
 }

@@ -27,11 +27,6 @@ pub enum Event<'a> {
 /// Makes all measurements of the [plan](crate::run::plan::Plan), in its order, but for those that an
 /// earlier run has made. Passes each row to the observer as soon as it is made. Once `stop` is set,
 /// the current measurement is aborted and leaves no row.
-///
-/// # Errors
-///
-/// Fails if a subject is not in the registry, cannot be built, or gives wrong answers, and with
-/// errors of the observer.
 pub fn run(
     sweep: &Sweep,
     stop: &AtomicBool,

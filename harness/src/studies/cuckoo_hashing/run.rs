@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
 use relatives::smart_cuckoo::{CuckooTable, Key};
 
-use super::{Keys, Mix};
+use super::{Keys, Mix, Row};
 use crate::workload::phase::after;
 use crate::workload::phase::schedule::Schedule;
 
@@ -24,6 +24,8 @@ pub(super) struct CuckooHashingRun<'a, T> {
     next_absent: usize,
     /// Number of keys that had been offered when the table first refused one.
     first_refusal: Option<usize>,
+    /// Wrong answers so far.
+    wrong: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,25 +34,6 @@ enum Kind {
     LookupInside,
     LookupAbsent,
     Update,
-}
-
-/// Counts between two loads.
-#[derive(Debug, Default)]
-pub(super) struct Part {
-    pub(super) inserts: u64,
-    pub(super) refused: u64,
-    pub(super) refused_early: u64,
-    pub(super) kicks: u64,
-    pub(super) wasted_kicks: u64,
-    pub(super) lookups: u64,
-    pub(super) updates: u64,
-    pub(super) renewed: u64,
-    /// Wrong answers.
-    pub(super) wrong: u64,
-    pub(super) operations: u64,
-    pub(super) seconds: f64,
-    pub(super) first_refusal: Option<usize>,
-    pub(super) memory_bytes: usize,
 }
 
 impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
@@ -71,13 +54,19 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
             next_inside: 0,
             next_absent: 0,
             first_refusal: None,
+            wrong: 0,
         }
     }
 
-    /// Runs until `offered` keys were offered. A mix without inserts gets its keys before the clock
-    /// starts, and then runs for `operations` operations.
-    pub(super) fn part(&mut self, offered: usize, operations: usize) -> Result<Part> {
-        let mut part = Part::default();
+    /// Runs until `offered` keys were offered, and returns what was done since the last load. A mix
+    /// without inserts gets its keys before the clock starts, and then runs for `operations` operations.
+    pub(super) fn part(&mut self, offered: usize, operations: usize) -> Result<Row> {
+        let mut part = Row {
+            table: T::NAME.into(),
+            mix: self.mix.name.into(),
+            buckets: self.table.buckets().number(),
+            ..Row::default()
+        };
         let grows = self.mix.insert > 0;
         if !grows {
             while self.offered < offered {
@@ -94,45 +83,47 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
         }
         part.seconds = start.elapsed().as_secs_f64();
         ensure!(
-            part.wrong == 0,
+            self.wrong == 0,
             "{} gave {} wrong answers in mix {}",
             T::NAME,
-            part.wrong,
-            self.mix
+            self.wrong,
+            self.mix.name
         );
-        part.first_refusal = self.first_refusal;
+        part.mops = part.operations as f64 / part.seconds / 1e6;
+        let load = |offered| offered as f64 / part.buckets as f64;
+        part.first_refusal = self.first_refusal.map(load);
         part.memory_bytes = self.table.memory_bytes();
         Ok(part)
     }
 
-    fn operate(&mut self, part: &mut Part) {
+    fn operate(&mut self, part: &mut Row) {
         match self.schedule.next_kind() {
             Kind::Insert => self.offer(part),
             Kind::LookupInside if !self.inside.is_empty() => {
                 let key = self.next_inside();
-                part.wrong += u64::from(!self.table.contains(key));
+                self.wrong += u64::from(!self.table.contains(key));
                 part.lookups += 1;
             }
             Kind::LookupInside | Kind::LookupAbsent => {
                 let key = self.keys.absent[self.next_absent];
                 self.next_absent = after(self.next_absent, self.keys.absent.len());
-                part.wrong += u64::from(self.table.contains(key));
+                self.wrong += u64::from(self.table.contains(key));
                 part.lookups += 1;
             }
             Kind::Update => {
                 let key = self.next_inside();
                 match self.table.remove(key) {
                     Some(renewed) => part.renewed += renewed as u64,
-                    None => part.wrong += 1,
+                    None => self.wrong += 1,
                 }
-                part.wrong += u64::from(!self.table.insert(key).placed);
+                self.wrong += u64::from(!self.table.insert(key).placed);
                 part.updates += 1;
             }
         }
         part.operations += 1;
     }
 
-    fn offer(&mut self, part: &mut Part) {
+    fn offer(&mut self, part: &mut Row) {
         let key = self.keys.coming[self.offered];
         self.offered += 1;
         let insertion = self.table.insert(key);
@@ -161,6 +152,7 @@ mod tests {
     use rand::SeedableRng;
     use relatives::smart_cuckoo::{Buckets, Insertion, PlainCuckoo};
 
+    use super::super::MIXES;
     use super::super::tests::study;
     use super::*;
 
@@ -195,10 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_are_no_measurement() {
+    fn wrong_answers_end_the_run() {
         let random = &mut SmallRng::seed_from_u64(1);
         let keys = Keys::new(&study(), random);
-        for mix in [Mix::ALL[1], Mix::ALL[4]] {
+        for mix in [MIXES[1], MIXES[4]] {
             let table = Forgetful::new(100).unwrap();
             let part = CuckooHashingRun::new(table, mix, &keys, random).part(500, 500);
             let error = part.unwrap_err().to_string();

@@ -23,7 +23,6 @@ mod contenders;
 mod run;
 mod shown;
 mod slices;
-mod worker;
 
 use std::path::Path;
 
@@ -49,10 +48,6 @@ use contenders::ContenderInfo;
 use run::GrowthRun;
 
 /// Returns the table of the bits a key, by the number of keys in the set.
-///
-/// # Errors
-///
-/// A file that cannot be read, or is not one of `growth`.
 pub fn bits_by_size(csv: &Path) -> Result<Option<Sheet>> {
     Ok(shown::bits_by_size(&read::<Row>(csv)?))
 }

@@ -1,17 +1,27 @@
 //! Runs one contender from no keys to all of them: threads that insert and look up, slice by slice.
 
+use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Mutex;
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use subject::Subject;
 
 use super::slices::{between, ends, part};
-use super::worker::{Tally, Timed, Worker};
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
-use crate::run::crew::{Crew, Member};
+use crate::run::crew::{Crew, Done, Member};
 use crate::studies::study::Progress;
-use crate::workload::latency::Latencies;
+use crate::wording::counted;
+use crate::workload::clock::Clock;
+use crate::workload::latency::{Kind, Timings};
+use crate::workload::phase::Tally;
+
+/// On average, one of this many lookups is timed.
+const TIMED_LOOKUPS: u64 = 16;
 
 /// A set that can be run.
 pub(super) trait Contender: Subject {
@@ -19,10 +29,6 @@ pub(super) trait Contender: Subject {
     const START: &'static str;
 
     /// Creates an empty set that is to hold `keys` keys in the end.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it cannot have that size.
     fn for_keys(keys: u64) -> Result<Self>;
 
     /// Returns the number of tables that a lookup may search now.
@@ -38,26 +44,13 @@ pub(super) struct GrowthRun<'a> {
     pub(super) round: usize,
 }
 
-/// What one thread did in a slice, or all of them.
-struct Report {
-    /// From the common start to the end of this thread, or of the last one.
-    seconds: f64,
-    pinned: bool,
-    tally: Tally,
-    latencies: Timed,
-}
-
 /// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
 /// if it asks to stop, the slices done so far are returned.
-///
-/// # Errors
-///
-/// Fails if a contender cannot be created, refuses a key or loses one, or panics.
 pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
-    let worker = |thread| Mutex::new(Worker::new(run.growth, run.round, contender, thread));
+    let worker = |thread| Mutex::new(Worker::new(run, contender, thread));
     let workers: Vec<_> = (0..threads).map(worker).collect();
     let mut rows: Vec<Row> = Vec::new();
     for slice in between(&ends(keys, run.growth.slices)) {
@@ -68,82 +61,175 @@ pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Res
             // Nobody else asks for it.
             let mut worker = workers[member.thread].lock().expect("it has not panicked");
             let own = part(&slice, member.thread, threads);
-            let opened = member.arrival.wait();
-            let (tally, latencies) = worker.insert_all(own, slice.start);
-            Report {
-                seconds: opened.elapsed().as_secs_f64(),
-                pinned: member.pinned,
+            let start = member.arrival.wait();
+            let (tally, timings, insert_ns) = worker.insert_all(own, slice.start);
+            let done = Done {
                 tally,
-                latencies,
-            }
+                start,
+                end: Instant::now(),
+                pinned: member.pinned,
+                timings: Some(timings),
+            };
+            (done, insert_ns)
         };
         let crew = Crew::new(run.cores, threads);
-        let (reports, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
-        let together = reports.into_iter().reduce(Report::and);
-        let report = together.context("0 threads measure nothing")?;
-        report.tally.check(C::NAME, slice.end)?;
+        let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
+        let insert_ns: u64 = done.iter().map(|(_, ns)| ns).sum();
+        let done = Done::together(done.into_iter().map(|(done, _)| done))?;
+        check(&done.tally, C::NAME, slice.end)?;
         let before = rows.last().map_or(0.0, |row| row.elapsed);
-        rows.push(report.row(run, contender, slice.end, before));
+        rows.push(row(run, contender, (&slice, before), &done, insert_ns));
     }
     Ok(rows)
 }
 
-impl Report {
-    /// Adds what another thread did in the same slice.
-    fn and(mut self, other: Self) -> Self {
-        // The longest time counts: all begin at the same moment.
-        self.seconds = self.seconds.max(other.seconds);
-        self.pinned &= other.pinned;
-        self.tally.add(&other.tally);
-        self.latencies.inserts.add(&other.latencies.inserts);
-        self.latencies.lookups.add(&other.latencies.lookups);
-        self
+/// Fails if keys were refused or lost: throughput would mean nothing.
+fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
+    let Tally {
+        refused, missing, ..
+    } = *tally;
+    ensure!(
+        refused == 0,
+        "{name} refused {} on the way to {keys}",
+        counted(refused, "key")
+    );
+    ensure!(
+        missing == 0,
+        "{name} lost keys: {} of keys that it holds failed, on the way to {keys} keys",
+        counted(missing, "lookup")
+    );
+    Ok(())
+}
+
+/// Returns the row of a slice that began so many seconds after the first one; the inserts of all
+/// threads took so many ns.
+fn row<C: Contender>(
+    run: &GrowthRun,
+    contender: &C,
+    (slice, before): (&Range<u64>, f64),
+    done: &Done,
+    insert_ns: u64,
+) -> Row {
+    let (threads, tally, seconds) = (run.threads, &done.tally, done.seconds());
+    let inserts = slice.end - slice.start;
+    let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
+    let insert_seconds = insert_ns as f64 / 1e9;
+    let within = |kind, share| {
+        let of = done.timings.as_ref()?.of(kind);
+        (of.count() > 0).then(|| of.within(share))
+    };
+    Row {
+        subject: C::NAME.into(),
+        round: run.round,
+        keys: slice.end,
+        all_keys: run.growth.keys,
+        threads,
+        oversubscribed: threads > run.cores.count(),
+        pinned: done.pinned,
+        lookups_per_insert: run.growth.lookups,
+        inserts,
+        lookups: tally.operations - inserts,
+        absent: tally.absent,
+        wrong: tally.false_positives,
+        seconds,
+        elapsed: before + seconds,
+        mops: millions(tally.operations, seconds),
+        insert_seconds,
+        insert_mops: millions(inserts, insert_seconds / threads as f64),
+        lookup_p50_ns: within(Kind::Lookup, 0.5),
+        lookup_p99_ns: within(Kind::Lookup, 0.99),
+        lookup_max_ns: within(Kind::Lookup, 1.0),
+        insert_p50_ns: within(Kind::Insert, 0.5),
+        insert_p99_ns: within(Kind::Insert, 0.99),
+        insert_max_ns: within(Kind::Insert, 1.0),
+        memory_bytes: contender.memory_bytes() as u64,
+        parts: contender.parts(),
+    }
+}
+
+/// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.
+struct Worker<'a, C> {
+    contender: &'a C,
+    lookups: u32,
+    /// Key number 0; others follow it, first all that are inserted, then absent ones.
+    first: u64,
+    keys: u64,
+    random: SmallRng,
+    clock: Clock,
+}
+
+impl<'a, C: Subject> Worker<'a, C> {
+    fn new(run: &GrowthRun, contender: &'a C, thread: usize) -> Self {
+        let seed = run.growth.seed ^ (run.round as u64) << 32;
+        let first: u64 = SmallRng::seed_from_u64(seed).random();
+        Self {
+            contender,
+            lookups: run.growth.lookups,
+            first,
+            keys: run.growth.keys,
+            random: SmallRng::seed_from_u64(first ^ thread as u64),
+            clock: Clock::default(),
+        }
     }
 
-    /// Returns the row of the slice that ends with `keys` keys, `before` seconds after the first
-    /// slice began.
-    fn row<C: Contender>(&self, run: &GrowthRun, contender: &C, keys: u64, before: f64) -> Row {
-        let Growth {
-            lookups,
-            keys: all_keys,
-            ..
-        } = *run.growth;
-        let threads = run.threads;
-        let tally = self.tally;
-        let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
-        let insert_seconds = tally.insert_ns as f64 / 1e9;
-        let share = |of: &Latencies, share| (of.count() > 0).then(|| of.within(share));
-        let Timed {
-            inserts,
-            lookups: timed,
-        } = &self.latencies;
-        Row {
-            subject: C::NAME.into(),
-            round: run.round,
-            keys,
-            all_keys,
-            threads,
-            oversubscribed: threads > run.cores.count(),
-            pinned: self.pinned,
-            lookups_per_insert: lookups,
-            inserts: tally.inserts,
-            lookups: tally.lookups,
-            absent: tally.absent,
-            wrong: tally.wrong,
-            seconds: self.seconds,
-            elapsed: before + self.seconds,
-            mops: millions(tally.inserts + tally.lookups, self.seconds),
-            insert_seconds,
-            insert_mops: millions(tally.inserts, insert_seconds / threads as f64),
-            lookup_p50_ns: share(timed, 0.5),
-            lookup_p99_ns: share(timed, 0.99),
-            lookup_max_ns: share(timed, 1.0),
-            insert_p50_ns: share(inserts, 0.5),
-            insert_p99_ns: share(inserts, 0.99),
-            insert_max_ns: share(inserts, 1.0),
-            memory_bytes: contender.memory_bytes() as u64,
-            parts: contender.parts(),
+    /// Inserts these keys, and looks others up after each; those before `old` are in the set. Returns
+    /// also what all inserts took together, in ns.
+    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Timings, u64) {
+        let (mut tally, mut timings, mut insert_ns) = (Tally::default(), Timings::default(), 0);
+        for number in own.clone() {
+            let key = self.key(number);
+            let (inserted, ns) = self.time(|contender| contender.insert(&key));
+            timings.record(Kind::Insert, ns);
+            insert_ns += ns;
+            tally.operations += 1;
+            tally.refused += u64::from(!inserted);
+            let own = own.start..number + 1;
+            for _ in 0..self.lookups {
+                self.look_up(old, &own, &mut tally, &mut timings);
+            }
         }
+        (tally, timings, insert_ns)
+    }
+
+    /// Looks up a key: with equal chance either one that is in the set, each with the same chance,
+    /// or an absent one.
+    #[inline]
+    fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timings: &mut Timings) {
+        let drawn: u64 = self.random.random();
+        let (is_in, is_timed, which) = (
+            drawn & 1 == 0,
+            drawn >> 1 & (TIMED_LOOKUPS - 1) == 0,
+            drawn >> 32,
+        );
+        let number = if is_in {
+            match (which * (old + own.end - own.start)) >> 32 {
+                number if number < old => number,
+                number => own.start + (number - old),
+            }
+        } else {
+            self.keys + which
+        };
+        let key = self.key(number);
+        let found = if is_timed {
+            let (found, ns) = self.time(|contender| contender.contains(&key));
+            timings.record(Kind::Lookup, ns);
+            found
+        } else {
+            black_box(self.contender.contains(&key))
+        };
+        tally.operations += 1;
+        tally.note_lookup(is_in, found);
+    }
+
+    #[inline]
+    fn time(&self, operation: impl FnOnce(&C) -> bool) -> (bool, u64) {
+        let before = self.clock.read();
+        let answer = black_box(operation(self.contender));
+        (answer, self.clock.ns_between(before, self.clock.read()))
+    }
+
+    fn key(&self, number: u64) -> u64 {
+        self.first.wrapping_add(number)
     }
 }
 
@@ -153,7 +239,7 @@ mod tests {
     use std::ops::ControlFlow;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use subject::{Operations, Subject};
+    use subject::Operations;
 
     use super::*;
     use crate::subjects::LockFree;
@@ -196,17 +282,7 @@ mod tests {
             self.filter.contains(key)
         }
 
-        fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
-            false
-        }
-
-        fn slots(&self) -> usize {
-            self.filter.slots()
-        }
-
-        fn memory_bytes(&self) -> usize {
-            self.filter.memory_bytes()
-        }
+        subject::delegate! { self.filter: remove slots memory_bytes }
     }
 
     impl<const FAULT: u8> Contender for Faulty<FAULT> {

@@ -232,9 +232,10 @@ fn finding(
     judge: &Judge,
 ) -> Option<Finding> {
     let first = results.all().first()?;
-    let sizes = match quantity.name == Quantity::ELAPSED.name {
-        true => vec![first.all_keys as f64],
-        false => sizes(&results),
+    let sizes = if quantity.name == Quantity::ELAPSED.name {
+        vec![first.all_keys as f64]
+    } else {
+        sizes(&results)
     };
     let judged = |keys| {
         let too_short = quantity.too_short(results, keys, [OURS, rival], sidecar);

@@ -115,10 +115,6 @@ impl Contest {
     /// Runs the threads on new words of this engine. Calls `on_stuck` with the number of those that
     /// do not end, as their operations go on for ever; unless it makes them end, or ends the process,
     /// this never returns.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a thread panics.
     pub fn run(
         &self,
         entry: &EngineInfo,

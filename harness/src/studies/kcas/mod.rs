@@ -236,10 +236,6 @@ impl One {
 
     /// Measures in this process, which ends then, and prints the row. If threads are stuck, the row
     /// says so.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such engine, or a thread panics.
     pub fn run(&self) -> Result<()> {
         let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
         let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;

@@ -51,10 +51,6 @@ pub trait Words: Send + Sync + Sized + 'static {
     type Session<'a>: Session;
 
     /// Creates `len` words, each holding [`START`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no memory for them.
     fn new(len: usize) -> Result<Self>;
 
     /// Gives the current thread access.

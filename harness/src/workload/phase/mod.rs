@@ -42,7 +42,6 @@ pub trait Measured: Calls {
     /// Once `stop` is set, ends early and leaves the list meaningless.
     fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool);
 
-    /// Counts the keys in a range that are found.
     fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize;
 
     /// Works on a phase until it is done or the watch ends it.
@@ -204,7 +203,7 @@ impl Tally {
 
     /// Counts the answer to a lookup, without a branch.
     #[inline]
-    fn note_lookup(&mut self, present: bool, found: bool) {
+    pub(crate) fn note_lookup(&mut self, present: bool, found: bool) {
         self.missing += u64::from(present & !found);
         self.absent += u64::from(!present);
         self.false_positives += u64::from(!present & found);
@@ -371,7 +370,6 @@ impl Cycle {
         tally.operations += length as u64;
     }
 
-    /// Returns the next key.
     pub fn next_key(&mut self) -> usize {
         let key = self.next;
         self.next += 1;

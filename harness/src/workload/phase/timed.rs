@@ -26,8 +26,8 @@ pub struct Timer {
 /// When operations start.
 #[derive(Debug)]
 enum Pace {
-    /// When the last one is done. One in this many is timed.
-    Closed(usize),
+    /// When the last one is done.
+    Closed,
     /// When they are due.
     Open(Arrivals, Waiting),
     /// When the answer of the last one is known. Chains of them are timed.
@@ -47,9 +47,9 @@ impl Timer {
     /// Operations between two checks of the request to stop, in the closed loop.
     const BATCH: usize = 100;
 
-    /// Times one in `every` operations, each of which starts when the last is done.
-    pub fn closed(every: u32) -> Self {
-        Self::new(Pace::Closed(every as usize))
+    /// Times all operations, each of which starts when the last is done.
+    pub fn closed() -> Self {
+        Self::new(Pace::Closed)
     }
 
     /// Starts operations when they are due, and times all of them from that moment.
@@ -101,7 +101,7 @@ impl Timer {
             tally: Tally::default(),
         };
         match pace {
-            Pace::Closed(every) => closed_loop(clock, *every, watch, timings, &mut work),
+            Pace::Closed => closed_loop(clock, watch, timings, &mut work),
             Pace::Open(arrivals, waiting) => {
                 let end = watch.deadline.map_or(u64::MAX, |deadline| {
                     deadline.saturating_duration_since(*opened).as_nanos() as u64
@@ -131,8 +131,8 @@ trait Work {
     /// Returns the kind of the operation that is this many places after the next.
     fn coming(&self, ahead: usize) -> Kind;
 
-    /// Performs at most so many operations, and returns how many it has performed in all.
-    fn perform(&mut self, length: usize) -> u64;
+    /// Performs an operation, if it can, and returns how many it has performed in all.
+    fn perform(&mut self) -> u64;
 }
 
 /// Those of a phase.
@@ -149,8 +149,8 @@ impl<S: Subject, L: KeyList + ?Sized> Work for OnSubject<'_, S, L> {
     }
 
     #[inline]
-    fn perform(&mut self, length: usize) -> u64 {
-        (self.phase).perform_batch(self.subject, self.keys, length, &mut self.tally);
+    fn perform(&mut self) -> u64 {
+        (self.phase).perform_batch(self.subject, self.keys, 1, &mut self.tally);
         self.tally.operations
     }
 }
@@ -163,22 +163,13 @@ fn now_since(clock: &Clock, opened: Instant) -> impl Fn() -> u64 {
 }
 
 /// Performs operations until the watch ends the phase.
-fn closed_loop(
-    clock: &Clock,
-    every: usize,
-    watch: &Watch,
-    timings: &mut Timings,
-    work: &mut impl Work,
-) {
+fn closed_loop(clock: &Clock, watch: &Watch, timings: &mut Timings, work: &mut impl Work) {
     let mut operations = 0;
     loop {
         for _ in 0..Timer::BATCH {
-            if every > 1 {
-                operations = work.perform(every - 1);
-            }
             let kind = work.coming(0);
             let start = clock.read();
-            let done = work.perform(1);
+            let done = work.perform();
             let end = clock.read();
             if done > operations {
                 timings.record(kind, clock.ns_between(start, end));
@@ -224,7 +215,7 @@ fn open_loop(
                 due = arrivals.next_ns();
             }
         }
-        let done = work.perform(1);
+        let done = work.perform();
         time = now();
         if done > operations {
             timings.record(kind, time - due);
@@ -258,17 +249,15 @@ mod tests {
             }
         }
 
-        fn perform(&mut self, length: usize) -> u64 {
-            for _ in 0..length {
-                self.0 += 1;
-                self.1(self.0);
-            }
+        fn perform(&mut self) -> u64 {
+            self.0 += 1;
+            self.1(self.0);
             self.0
         }
     }
 
     fn arrivals(per_second: f64) -> Arrivals {
-        Arrivals::new(per_second, 1, &mut SmallRng::seed_from_u64(1))
+        Arrivals::new(per_second, &mut SmallRng::seed_from_u64(1))
     }
 
     /// Runs the open loop for one second of its own clock, with operations that take the given
@@ -321,7 +310,7 @@ mod tests {
     }
 
     /// Runs the closed loop for 20,000 operations, with a clock of their own.
-    fn in_the_closed_loop(every: usize) -> (u64, Timings) {
+    fn in_the_closed_loop() -> (u64, Timings) {
         let (clock, time) = quanta::Clock::mock();
         let clock = Clock::from(clock);
         let stop = AtomicBool::new(false);
@@ -335,13 +324,13 @@ mod tests {
             stop.store(operations >= 20_000, Ordering::Relaxed);
         });
         let mut timings = Timings::default();
-        closed_loop(&clock, every, &watch, &mut timings, &mut work);
+        closed_loop(&clock, &watch, &mut timings, &mut work);
         (work.0, timings)
     }
 
     #[test]
     fn in_the_closed_loop_one_long_operation_is_one() {
-        let (operations, timings) = in_the_closed_loop(1);
+        let (operations, timings) = in_the_closed_loop();
         let latencies = timings.all();
         assert_eq!((operations, latencies.count()), (20_000, 20_000));
         assert!(latencies.within(1.0).abs_diff(LONG) < LONG / 100);
@@ -353,11 +342,5 @@ mod tests {
             (5_000, latencies.within(1.0))
         );
         assert!(timings.of(Kind::Lookup).within(1.0).abs_diff(USUAL) < 10);
-    }
-
-    #[test]
-    fn the_closed_loop_times_one_of_so_many() {
-        let (operations, timings) = in_the_closed_loop(4);
-        assert_eq!((operations, timings.all().count()), (20_000, 5_000));
     }
 }

@@ -113,8 +113,6 @@ fn operations_are_timed_at_each_rate() {
     experiment.seconds = 0.1;
     experiment.latency = Some(Latency {
         offered: vec![0.02],
-        burst: 1,
-        every: 10,
     });
     experiment.workloads.push(Workload::LookupHit { load: 0.9 });
     let keys = KeySource::generated(1_000, 1);
@@ -146,11 +144,7 @@ fn operations_are_timed_at_each_rate() {
 #[test]
 fn a_rate_that_an_earlier_run_has_left_is_a_share_of_a_throughput() {
     let mut experiment = experiment(&["segment-lock"], vec![mix()]);
-    experiment.latency = Some(Latency {
-        offered: vec![0.5],
-        burst: 1,
-        every: 1,
-    });
+    experiment.latency = Some(Latency { offered: vec![0.5] });
     let (keys, registry) = (KeySource::generated(1_000, 1), Registry::standard());
     let all = rows(&experiment, &registry, &keys).unwrap();
     let again = further_rows(&experiment, &registry, (&keys, &all[..1])).unwrap();
