@@ -54,7 +54,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is wrong with an answer.
 type Wrong = String;
 
 /// Runs a round. Returns its calls, and the wrong answer that ended it, if there was one.
@@ -114,7 +113,6 @@ fn names_classes(candidate: &Candidate) -> Result<bool> {
     Ok(!candidate.grows && candidate.names_classes()?)
 }
 
-/// Makes calls, and counts them.
 struct Caller<'a> {
     table: &'a dyn Calls,
     totals: Totals,

@@ -1,4 +1,4 @@
-//! The subject under check, whatever its type.
+//! The subject under check.
 
 use anyhow::{Context, Result};
 use histories::Event;
@@ -9,23 +9,17 @@ use subject::{Operations, Subject};
 /// A subject, whatever its type.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
-    /// See [`Subject::NAME`].
     pub name: &'static str,
-    /// See [`Subject::OPERATIONS`].
     pub operations: Operations,
-    /// See [`Subject::HOLDS_KEYS`].
     pub holds_keys: bool,
-    /// See [`Subject::STASH`].
     pub stash: usize,
-    /// See [`Subject::GROWS`]. So does a set, here: what it accepted does not tell when it is full.
+    /// As a subject that grows, a set does not show when it is full by what it accepted.
     pub grows: bool,
-    /// See [`Subject::SET`].
     pub set: bool,
     build: fn(usize) -> Result<Box<dyn Calls>>,
 }
 
 impl Candidate {
-    /// Returns the candidate for this subject.
     pub const fn of<S: Subject>() -> Self {
         Self {
             name: S::NAME,
@@ -40,10 +34,6 @@ impl Candidate {
 
     /// Creates an empty one with room for `buckets` ×
     /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot have this number of buckets.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Calls>> {
         (self.build)(buckets).with_context(|| {
             format!(
@@ -55,20 +45,12 @@ impl Candidate {
     }
 
     /// Returns whether it reveals the class of a key: [`Subject::class`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built.
     pub fn names_classes(&self) -> Result<bool> {
         Ok(self.build(2)?.class(0).is_some())
     }
 
     /// Returns how many copies of a key it holds after accepting it twice, as removes tell: at most
     /// two; `None` if it did not accept it twice.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built.
     pub fn copies_of_two(&self) -> Result<Option<usize>> {
         let table = self.build(2)?;
         let accepts = || table.call(Operation::Insert, 0) == Event::Insert(Ok(()));

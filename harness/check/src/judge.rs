@@ -29,10 +29,7 @@ pub(crate) struct OfKey(pub Key, pub Event);
 pub(crate) enum Judgement {
     /// All answers can be explained, except in some parts of the history in which too many calls
     /// overlapped to decide.
-    Explained {
-        /// Number of undecided parts.
-        undecided: usize,
-    },
+    Explained { undecided: usize },
     /// Some answers cannot be explained; described for a person to read.
     Violation(String),
 }

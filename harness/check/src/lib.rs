@@ -66,18 +66,14 @@ impl Check {
     }
 }
 
-/// How a subject is checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How its answers are checked.
     pub check: Check,
-    /// Number of threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
     /// Rounds begin until this much time has passed.
     pub time: Duration,
     /// Seed of keys and scripts.
     pub seed: u64,
-    /// Which rounds are run.
     pub rounds: Rounds,
     /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
@@ -182,7 +178,6 @@ pub fn run(
     Ok(Report { totals, found })
 }
 
-/// One round.
 struct Round<'a> {
     number: u64,
     /// Number of rounds before it.
@@ -356,7 +351,6 @@ struct Staff {
 }
 
 impl Staff {
-    /// Builds a table, and fills it.
     fn of(candidate: &Candidate, scenario: &Scenario) -> Result<Self> {
         let table: Arc<dyn Calls> = candidate.build(scenario.buckets)?.into();
         let (epoch, threads) = (Instant::now(), scenario.scripts.len());

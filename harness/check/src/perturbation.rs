@@ -9,7 +9,6 @@ use subject::calls::Operation;
 /// The role of a thread in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Number of the thread.
     pub thread: usize,
     /// Whether its role is to mislead the others. If only some calls are disturbed, none of its
     /// calls are.
@@ -102,7 +101,6 @@ mod hook {
     /// Which calls are disturbed, and where.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     enum Victims {
-        /// All calls, at any step.
         All,
         /// All calls, after this many steps: most calls are over by then, so that threads stop
         /// inside a K-CAS, or when they meet one.

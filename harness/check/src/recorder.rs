@@ -68,7 +68,6 @@ impl<E> Log<E> {
         &self.calls[self.calls.len() - 1]
     }
 
-    /// Returns what was recorded.
     pub fn into_calls(self) -> Vec<Call<E>> {
         self.calls
     }

@@ -2,7 +2,6 @@
 
 use crate::model::Level;
 
-/// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// A cache of lines, each known by its number.
@@ -52,7 +51,6 @@ impl Cache {
         }
     }
 
-    /// Returns whether a line is there.
     pub(crate) fn holds(&mut self, line: u32) -> bool {
         self.set(line).contains(&line)
     }

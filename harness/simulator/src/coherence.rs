@@ -30,7 +30,6 @@ pub(crate) enum Step {
     Queued,
 }
 
-/// What was observed of a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observed {
     /// Hand-overs from one core to another.
@@ -124,7 +123,6 @@ impl Memory {
         }
     }
 
-    /// A core accesses an address.
     pub(crate) fn access(
         &mut self,
         core: usize,
@@ -333,7 +331,6 @@ impl Memory {
         queue.iter().position(same).unwrap_or_default()
     }
 
-    /// A core gets a line.
     fn take(&mut self, core: usize, number: u32, writes: bool) {
         let line = &mut self.lines[number as usize];
         if writes {
@@ -362,7 +359,6 @@ impl Memory {
         }
     }
 
-    /// Forgets what was observed.
     pub(crate) fn forget(&mut self) {
         let forget = |line: &mut Line| line.observed = Observed::default();
         self.lines.iter_mut().for_each(forget);

@@ -11,7 +11,6 @@ use kcas::simulation::{self, Access, Machine, Named, Pause};
 
 use crate::scheduler::{Next, Scheduler};
 
-/// What a core runs.
 pub type Body = Box<dyn FnOnce(&Core)>;
 
 /// A core, as the code that runs on it sees it.
@@ -37,7 +36,6 @@ impl Core {
 
 type Stack = Coroutine<(), (), ()>;
 
-/// A running simulation.
 pub(crate) struct Door {
     scheduler: RefCell<Scheduler>,
     /// The core that runs at the moment; none while the machine is prepared.

@@ -111,7 +111,6 @@ impl Limits {
 pub struct Options {
     /// Time that passes before each access, in ns, but for one that follows a pause.
     pub compute: f64,
-    /// See [`Limits`].
     pub limits: Limits,
     /// Whether all cores begin with the table in their own caches, as after they have read it;
     /// otherwise only the last level has it.
@@ -122,20 +121,16 @@ pub struct Options {
     /// How long a thread runs while others wait for its core, in ns. Without it there are no more
     /// threads than cores.
     pub slice: Option<f64>,
-    /// The seed of everything random.
     pub seed: u64,
 }
 
 /// Accesses to shared memory by kind, and waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Loads.
     pub loads: u64,
-    /// Stores.
     pub stores: u64,
     /// Exchanges, whether they succeeded or not.
     pub exchanges: u64,
-    /// Exchanges that failed.
     pub failed: u64,
     /// Time of pauses and yields, in ps.
     pub paused: u64,
@@ -158,7 +153,6 @@ pub(crate) struct Part {
 /// The last part of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Operations done by all cores.
     pub operations: u64,
     /// Simulated seconds that they took.
     pub seconds: f64,
@@ -177,16 +171,11 @@ pub struct Report {
     pub contended: Vec<Contended>,
 }
 
-/// The most threads of a run.
 pub const MOST_THREADS: usize = 1_024;
 
 /// Runs bodies as threads on the cores of a machine, one on each, or several in
 /// [slices](Options::slice). `prepare` builds what they share, on the machine but at no cost, and
 /// returns the bodies.
-///
-/// # Errors
-///
-/// If there are too many threads, `prepare` fails, or threads wait for each other for ever.
 pub fn run(
     model: &Model,
     threads: usize,

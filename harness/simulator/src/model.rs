@@ -7,7 +7,6 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// The most cores of a model.
 pub const MOST_CORES: usize = 128;
 
 /// The machines that come with this crate, by name.
@@ -46,7 +45,6 @@ pub struct Model {
     pub name: String,
     /// What it is, in one line.
     pub description: String,
-    /// Number of sockets.
     pub sockets: usize,
     /// Cores of a socket; threads of one core are not modelled.
     pub cores_per_socket: usize,
@@ -64,7 +62,6 @@ pub struct Model {
     pub l2: Level,
     /// The last-level cache.
     pub llc: Level,
-    /// Memory.
     pub memory: f64,
     /// An exchange of a word in the nearest cache.
     pub exchange: f64,
@@ -74,42 +71,32 @@ pub struct Model {
     pub kept: f64,
     /// How many independent accesses of a core are under way at a time.
     pub overlap: Overlap,
-    /// Prices of waiting.
     pub waiting: Waiting,
     /// Operations on one thread; if there is none, what was measured elsewhere is assumed.
     #[serde(default)]
     pub alone: Alone,
 }
 
-/// See [`Model::hand_over`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandOver {
-    /// Within a group.
     pub group: f64,
-    /// Within a socket.
     pub socket: f64,
-    /// From another socket.
     pub other_socket: f64,
 }
 
-/// A level of the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// Size in KiB.
     pub kib: usize,
-    /// Lines of a set.
     pub ways: usize,
     /// Latency of a load that finds its line there.
     pub ns: f64,
 }
 
-/// See [`Model::overlap`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overlap {
-    /// Loads.
     pub loads: f64,
     /// Exchanges of words that were not loaded before.
     pub exchanges: f64,
@@ -117,11 +104,9 @@ pub struct Overlap {
     pub upgrades: f64,
 }
 
-/// Prices of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Waiting {
-    /// A pause instruction.
     pub pause: f64,
     /// Giving the core away when nobody wants it.
     pub give: f64,
@@ -136,10 +121,6 @@ pub struct Waiting {
 
 impl Model {
     /// Returns a machine by name, or reads the file of one.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such machine or file, or a value is impossible.
     pub fn named_or_read(name: &str) -> Result<Self> {
         if let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) {
             return Self::parse(text).with_context(|| format!("in the machine {name}"));
@@ -159,10 +140,6 @@ impl Model {
     }
 
     /// Reads the text of a machine file.
-    ///
-    /// # Errors
-    ///
-    /// If it is not such a text, or a value is impossible.
     pub fn parse(text: &str) -> Result<Self> {
         let mut model: Self = toml::from_str(text)?;
         if model.alone.is_empty() {
@@ -234,7 +211,6 @@ impl Model {
         ]
     }
 
-    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.sockets * self.cores_per_socket
     }
@@ -276,10 +252,6 @@ impl Model {
 
     /// Returns this machine with each assumed number halved, and with each doubled, but for those
     /// that would be impossible. The times of one thread count as one number.
-    ///
-    /// # Errors
-    ///
-    /// If it assumes a field that there is not.
     pub fn varied(&self) -> Result<Vec<Self>> {
         let mut varied = Vec::new();
         for field in self.assumed_numbers()? {

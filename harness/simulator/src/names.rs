@@ -2,7 +2,6 @@
 
 use crate::coherence::{Memory, Observed};
 
-/// The most lines that are named.
 const MOST: usize = 10;
 
 /// A line that cores contend for.

@@ -9,7 +9,6 @@ use kcas::simulation::Named;
 
 use crate::caches::LINE_BYTES;
 
-/// Named memory.
 #[derive(Debug)]
 struct Region {
     named: Named,

@@ -36,7 +36,6 @@ struct Shift {
     over: Time,
 }
 
-/// A thread.
 #[derive(Debug, Default)]
 struct State {
     clock: Time,
@@ -55,7 +54,6 @@ pub(crate) struct Scheduler {
     memory: Memory,
     waiting: Waiting,
     mispredicted: Time,
-    /// Compute time before an access.
     compute: f64,
     /// The longest delay before an access.
     delay: Time,

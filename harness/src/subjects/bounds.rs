@@ -13,7 +13,6 @@ use rand::{RngExt, SeedableRng};
 use subject::layout::{Layout, Table, slots};
 use subject::{Operations, Subject};
 
-/// What a bound guarantees.
 const NOTHING: &str = "none: it holds no keys, and its answers mean nothing";
 
 /// A table of pseudo-random words: the bound of single lookups with two buckets per key, which are

@@ -22,10 +22,6 @@ pub struct LockFree(CuckooFilter);
 
 impl LockFree {
     /// Creates a filter with room for this many keys.
-    ///
-    /// # Errors
-    ///
-    /// If no table has room for this many keys.
     pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
         Ok(Self(CuckooFilter::builder().capacity(keys).build()?))
     }
@@ -67,7 +63,6 @@ impl Subject for LockFree {
     subject::delegate! { self.0: contains remove memory_bytes }
 }
 
-/// Keys per batch.
 const BATCH: usize = 32;
 
 /// [`LockFree`] with its lookups made by [`contains_batch`](filter::Filter::contains_batch).
@@ -188,10 +183,6 @@ pub struct Growing {
 impl Growing {
     /// Creates a filter whose first table has room for this many keys, and which reports `slots`
     /// slots.
-    ///
-    /// # Errors
-    ///
-    /// If no table has room for this many keys.
     pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
         let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
         Ok(Self { filter, slots })

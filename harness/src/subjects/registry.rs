@@ -12,22 +12,14 @@ use super::*;
 use crate::wording::{counted, unknown};
 use crate::workload::phase::Measured;
 
-/// A subject in the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct SubjectInfo {
-    /// [`Subject::NAME`].
     pub name: &'static str,
-    /// [`Subject::DESCRIPTION`].
     pub description: &'static str,
-    /// [`Subject::GUARANTEES`].
     pub guarantees: &'static str,
-    /// [`Subject::OPERATIONS`].
     pub operations: Operations,
-    /// [`Subject::HOLDS_KEYS`].
     pub holds_keys: bool,
-    /// [`Subject::STASH`].
     pub stash: usize,
-    /// [`Subject::GROWS`].
     pub grows: bool,
     build: fn(usize) -> Result<Box<dyn Measured>>,
     candidate: Candidate,
@@ -36,10 +28,6 @@ pub struct SubjectInfo {
 impl SubjectInfo {
     /// Creates an empty filter with room for `buckets` ×
     /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
-    ///
-    /// # Errors
-    ///
-    /// If the subject cannot have this number of buckets.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
         (self.build)(buckets).with_context(|| {
             format!(
@@ -63,7 +51,6 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Creates a registry without any subject.
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +106,6 @@ impl Registry {
         registry
     }
 
-    /// Returns the subjects with these names.
     #[cfg(all(test, feature = "simulation"))]
     pub(crate) fn only(mut self, names: &[&str]) -> Self {
         self.entries.retain(|entry| names.contains(&entry.name));
@@ -153,10 +139,6 @@ impl Registry {
     }
 
     /// Returns the subject with this name, which may be that of a [copy](original).
-    ///
-    /// # Errors
-    ///
-    /// If the name is unknown; the message gives the nearest of the known ones, and lists them all.
     pub fn get(&self, name: &str) -> Result<&SubjectInfo> {
         let original = original(name);
         match self.entries.iter().find(|entry| entry.name == original) {

@@ -20,7 +20,6 @@ const BUCKETS: usize = 500;
 const LOAD: f64 = 0.92;
 const THREADS: u64 = 4;
 
-/// A subject under test.
 struct Tested {
     info: SubjectInfo,
     /// Keys that surely have room.

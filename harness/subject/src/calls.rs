@@ -5,18 +5,12 @@ use histories::Event;
 
 use crate::Subject;
 
-/// The operation of a single call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// [`Subject::insert`].
     Insert,
-    /// [`Subject::insert_unique`].
     InsertUnique,
-    /// [`Subject::contains`].
     Contains,
-    /// [`Subject::count`].
     Count,
-    /// [`Subject::remove`].
     Remove,
 }
 
@@ -25,7 +19,6 @@ pub trait Calls: Send + Sync {
     /// Makes one call, and returns its answer.
     fn call(&self, operation: Operation, key: u64) -> Event;
 
-    /// [`Subject::class`] of a number.
     fn class(&self, key: u64) -> Option<Class>;
 }
 

@@ -11,7 +11,6 @@ use filter::internals::Location;
 use crate::SLOTS_PER_BUCKET;
 use crate::sync::{AtomicU64, name, zeros};
 
-/// Bits per fingerprint.
 pub const FINGERPRINT_BITS: usize = 12;
 
 /// A bucket's word, in the layout of the lock-free filter.
@@ -59,7 +58,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Creates an empty table.
     pub fn new(buckets: usize) -> Result<Self> {
         Ok(Self {
             geometry: geometry(buckets)?,
@@ -67,7 +65,6 @@ impl Table {
         })
     }
 
-    /// Locates a key.
     #[inline(always)]
     pub fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
         locate(&self.geometry, key)

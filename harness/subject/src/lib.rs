@@ -123,9 +123,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
 pub struct Operations {
     /// Keys can be looked up. The answers of a subject without this cannot be checked.
     pub lookup: bool,
-    /// Keys can be inserted.
     pub insert: bool,
-    /// Keys can be removed.
     pub remove: bool,
     /// A key can be inserted if it has no copy yet, and its copies counted. No workload needs this;
     /// `check` also tests it where it is supported.
@@ -133,26 +131,22 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Lookups alone.
     pub const LOOKUP: Self = Self {
         lookup: true,
         insert: false,
         remove: false,
         unique: false,
     };
-    /// Lookups and inserts.
     pub const INSERT: Self = Self {
         lookup: true,
         insert: true,
         remove: false,
         unique: false,
     };
-    /// Inserts alone.
     pub const INSERT_ONLY: Self = Self {
         lookup: false,
         ..Self::INSERT
     };
-    /// Lookups, inserts and removes.
     pub const ALL: Self = Self {
         lookup: true,
         insert: true,

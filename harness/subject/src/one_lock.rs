@@ -13,13 +13,9 @@ use crate::sync::Mutex;
 /// A single-threaded structure. A copy of its [`Locator`](Self::Locator) locates keys without
 /// access to the structure.
 pub trait Sequential: Send + Sync + Sized + 'static {
-    /// [`Subject::NAME`] under a mutex.
     const NAME: &'static str;
-    /// [`Subject::DESCRIPTION`] under a mutex.
     const DESCRIPTION: &'static str;
-    /// [`Subject::STASH`].
     const STASH: usize = 0;
-    /// Everything needed to locate keys.
     type Locator: Send + Sync + 'static;
     /// The location of a key, which the structure's operations take.
     type Location: Copy;
@@ -30,10 +26,8 @@ pub trait Sequential: Send + Sync + Sized + 'static {
     /// Returns what locates keys; it never changes.
     fn locator(&self) -> Self::Locator;
 
-    /// Locates a key.
     fn locate<K: Hash + ?Sized>(locator: &Self::Locator, key: &K) -> Self::Location;
 
-    /// [`Subject::class`].
     fn class(_location: Self::Location) -> Option<Class> {
         None
     }
@@ -41,13 +35,11 @@ pub trait Sequential: Send + Sync + Sized + 'static {
     /// Adds a copy; returns `false`, with nothing lost, if there is no room.
     fn insert(&mut self, location: Self::Location) -> bool;
 
-    /// Returns whether there is a copy.
     fn contains(&self, location: Self::Location) -> bool;
 
     /// Removes a copy; returns `false` if there is none.
     fn remove(&mut self, location: Self::Location) -> bool;
 
-    /// [`Subject::slots`].
     fn slots(&self) -> usize;
 
     /// Returns the size in bytes of what it has allocated.
@@ -58,11 +50,8 @@ pub trait Sequential: Send + Sync + Sized + 'static {
 /// before it is released. Poison is ignored: no operation panics halfway, so a thread that panicked
 /// elsewhere leaves the structure intact.
 pub trait Lock: Send + Sync + 'static {
-    /// The structure inside.
     type Inside: Sequential;
-    /// [`Subject::NAME`].
     const NAME: &'static str = Self::Inside::NAME;
-    /// [`Subject::DESCRIPTION`].
     const DESCRIPTION: &'static str = Self::Inside::DESCRIPTION;
 
     /// Creates a lock that no thread holds.

@@ -42,12 +42,10 @@ mod simulated {
     /// Declares an observed atomic with the operations that subjects use.
     macro_rules! observed {
         ($name:ident, $value:ty) => {
-            /// As the standard library's, and observed.
             #[derive(Debug, Default)]
             pub struct $name(atomic::$name);
 
             impl $name {
-                /// Makes an atomic that holds `value`.
                 pub const fn new(value: $value) -> Self {
                     Self(atomic::$name::new(value))
                 }
@@ -58,13 +56,11 @@ mod simulated {
                     &self.0
                 }
 
-                /// Returns the value.
                 #[inline]
                 pub fn load(&self, order: Ordering) -> $value {
                     self.before(Access::Load).load(order)
                 }
 
-                /// Replaces the value.
                 #[inline]
                 pub fn store(&self, value: $value, order: Ordering) {
                     self.before(Access::Store).store(value, order);
@@ -83,10 +79,6 @@ mod simulated {
                 }
 
                 /// [`compare_exchange`](Self::compare_exchange), which may fail for no reason.
-                ///
-                /// # Errors
-                ///
-                /// With the value that it holds instead.
                 #[inline]
                 pub fn compare_exchange_weak(
                     &self,
@@ -99,10 +91,6 @@ mod simulated {
                 }
 
                 /// Replaces the value by `new` if it is `current`; returns the old one.
-                ///
-                /// # Errors
-                ///
-                /// With the value that it holds instead.
                 #[inline]
                 pub fn compare_exchange(
                     &self,
@@ -155,7 +143,6 @@ mod simulated {
         const SPINS: u32 = 6;
         const YIELDS: u32 = 10;
 
-        /// Makes one that has not waited.
         pub fn new() -> Self {
             Self {
                 ordinary: crossbeam_utils::Backoff::new(),
@@ -204,7 +191,6 @@ mod simulated {
     const LOOKS: u32 = 100;
 
     impl<T> Mutex<T> {
-        /// Makes a mutex that nobody holds.
         pub const fn new(inside: T) -> Self {
             Self {
                 state: AtomicU64::new(FREE),
@@ -213,10 +199,6 @@ mod simulated {
         }
 
         /// Waits until nobody holds the mutex, and takes it.
-        ///
-        /// # Errors
-        ///
-        /// With the mutex, if a holder panicked.
         pub fn lock(&self) -> LockResult<Guard<'_, T>> {
             let awaited = simulation::is_under_way().then(|| {
                 self.take();
@@ -270,7 +252,6 @@ mod simulated {
         }
     }
 
-    /// A mutex that is held.
     #[derive(Debug)]
     pub struct Guard<'a, T> {
         inside: Option<sync::MutexGuard<'a, T>>,

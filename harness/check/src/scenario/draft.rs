@@ -28,7 +28,6 @@ struct Mix {
     remove: u32,
 }
 
-/// A scenario under construction.
 pub(super) struct Draft<'a> {
     pub(super) kind: Kind,
     pub(super) random: &'a mut SmallRng,

@@ -64,10 +64,6 @@ impl Kind {
 impl Kind {
     /// Returns the kinds of scenarios that a subject can be put through, in the order in which its
     /// rounds rotate through them.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built.
     pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
         let named = candidate.names_classes()?;
         let mut kinds = Self::ALL.to_vec();
@@ -112,7 +108,6 @@ impl fmt::Display for Kind {
 pub struct Group {
     /// Their class; `None` if the subject does not reveal it, and then there is a single key.
     pub class: Option<Class>,
-    /// Some of its keys.
     pub keys: Vec<u64>,
 }
 
@@ -122,19 +117,15 @@ impl Group {
     }
 }
 
-/// A key of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// What is hashed.
     pub number: u64,
     /// Which of the [groups](Scenario::groups) it belongs to.
     pub group: usize,
 }
 
-/// A thread's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A call.
     Call(Operation, Key),
     /// Inserts one more copy, and, unless it was refused, removes one.
     Renew {
@@ -143,14 +134,11 @@ pub enum Action {
         /// A key of the same group, of which one is removed.
         remove: Key,
     },
-    /// Yields the core.
     Rest,
 }
 
-/// The script of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// The actions, one after another.
     pub actions: Vec<Action>,
     /// Whether it starts over, up to [`MOST_REPEATS`] times, while others are still at their first
     /// and only run: it is there to mislead them.
@@ -163,15 +151,11 @@ pub const MOST_REPEATS: usize = 20;
 /// One round of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// What it is designed to reach.
     pub kind: Kind,
-    /// Buckets of the table.
     pub buckets: usize,
-    /// All keys.
     pub groups: Vec<Group>,
     /// Keys that are inserted before the threads start.
     pub residents: Vec<Key>,
-    /// The script of each thread.
     pub scripts: Vec<Script>,
 }
 
@@ -188,7 +172,6 @@ impl Scenario {
         self.scripts.iter().filter(|script| !script.repeats).count()
     }
 
-    /// Returns all keys.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let groups = self.groups.iter().enumerate();
         groups.flat_map(|(group, Group { keys, .. })| {
@@ -197,7 +180,6 @@ impl Scenario {
     }
 }
 
-/// Generates the scenarios of one subject.
 #[derive(Debug)]
 pub struct Scenarios<'a> {
     candidate: &'a Candidate,
@@ -210,10 +192,6 @@ pub struct Scenarios<'a> {
 
 impl<'a> Scenarios<'a> {
     /// Creates the generator of a subject's scenarios for this many threads.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built.
     pub fn new(candidate: &'a Candidate, threads: usize, seed: u64) -> Result<Self> {
         Ok(Self {
             candidate,
@@ -224,11 +202,6 @@ impl<'a> Scenarios<'a> {
         })
     }
 
-    /// Returns the scenario of a round.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built with so few buckets, or spreads keys too unevenly.
     pub fn of_round(&mut self, round: u64) -> Result<Scenario> {
         let random = &mut SmallRng::seed_from_u64(mixed(self.seed, round));
         let kind = self.kinds[(round % self.kinds.len() as u64) as usize];

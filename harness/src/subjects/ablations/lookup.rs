@@ -19,9 +19,7 @@ pub struct Found {
     pub(super) slot: usize,
 }
 
-/// A lookup protocol.
 pub trait Lookup: 'static {
-    /// Returns whether there is a copy.
     fn contains<W: Words>(words: &W, location: Location) -> bool;
 
     /// Finds a copy, to be removed.
@@ -166,7 +164,6 @@ fn load_both<W: Words>(words: &W, location: Location) -> [u64; 2] {
     [first, second]
 }
 
-/// Returns the values of both words.
 #[inline]
 fn load<W: Words>(words: &W, location: Location) -> [u64; 2] {
     let first = words.load(location.first);

@@ -50,13 +50,9 @@ pub(crate) use words::{OwnersByDcss, Words};
 
 /// What a set of decisions is called, and guarantees.
 pub trait Variant {
-    /// [`Subject::NAME`].
     const NAME: &'static str;
-    /// [`Subject::DESCRIPTION`].
     const DESCRIPTION: &'static str;
-    /// [`Subject::GUARANTEES`].
     const GUARANTEES: &'static str;
-    /// [`Subject::OPERATIONS`].
     const OPERATIONS: Operations = Operations::ALL;
 }
 

@@ -12,7 +12,6 @@ use super::{
     Timestamps, TwoRounds, Variant, WholeChain,
 };
 
-/// The control's guarantees.
 const AS_THE_CONTROL: &str = "linearizable; lock-free inserts and removes; lookups never write";
 
 /// All decisions as in our filter.

@@ -5,14 +5,8 @@ use kcas::{Entry, Error, OutOfMemory, WordArray};
 
 /// Words that can be compared and swapped several at a time.
 pub trait Words: Sized + Send + Sync + 'static {
-    /// Creates this many words, all zero.
-    ///
-    /// # Errors
-    ///
-    /// If there is not enough memory for them.
     fn try_new(len: usize) -> Result<Self, OutOfMemory>;
 
-    /// Returns the value of a word.
     fn load(&self, index: usize) -> u64;
 
     /// Returns the value of a word, or a number of at least 2^63 if an operation is in progress on
@@ -80,9 +74,7 @@ words! {
 #[derive(Debug)]
 pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
 
-/// Readers help.
 pub(super) type HelpingReaders = Otherwise<true, false>;
-/// Owners install by DCSS.
 pub(crate) type OwnersByDcss = Otherwise<false, true>;
 
 impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_READERS, DCSS> {

@@ -27,7 +27,6 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 const FINGERPRINT_BITS: usize = 16;
 
-/// [`CuckooFilter`] with fingerprints of 16 bits.
 #[derive(Debug)]
 pub struct AtomicCuckooFilter(CuckooFilter<FixedHasher>);
 

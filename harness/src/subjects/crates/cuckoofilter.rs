@@ -23,7 +23,6 @@ use kcas::steps::step;
 use subject::Subject;
 use subject::layout::slots;
 
-/// [`CuckooFilter`] behind a mutex.
 pub struct CuckoofilterMutex {
     filter: Mutex<CuckooFilter<FixedHasher>>,
     slots: usize,

@@ -2,15 +2,12 @@
 //! hash set?", with what it costs in memory.
 //!
 //! It is papaya and not dashmap because lookups are what filters are for: in papaya a lookup takes
-//! no lock and writes to no shared memory, in dashmap each one takes and releases the reader–writer
-//! lock of a shard.
+//! no lock and writes to no shared memory.
 //!
 //! Keys come in all types, so the set stores **a key's 64-bit hash** and the number of its copies.
-//! Keys with the same hash count as one: among n keys it finds an absent key with probability n in
-//! 2^64, one in 10^13 with a million keys. Real keys take more memory than their hashes, and more
-//! time to compare. The hash is used as it is, not hashed again. The map starts with room for as
-//! many keys as there are slots, so it need not grow until then. It never refuses a key, and grows
-//! beyond.
+//! Among n keys it finds an absent key with probability n in 2^64. Real keys take more memory than
+//! their hashes, and more time to compare. The map starts with room for as many keys as there are
+//! slots, never refuses a key, and grows beyond.
 //!
 //! It is linearizable. Lookups never wait; inserts and removes may wait while the map grows. There
 //! are no [steps](kcas::steps) in papaya: `harness check` disturbs threads only between their

@@ -9,32 +9,19 @@
 //! lookup do less:
 //!
 //! - **A find needs no version.** A bucket is one word, so one load shows that there was a copy at
-//!   some moment, without waiting. The version is loaded again all the same, so that there is one
-//!   branch for both answers: a branch on the answer would be mispredicted where hits and misses
-//!   alternate at random.
+//!   some moment. The version is loaded again all the same, so that there is one branch for both
+//!   answers: one on the answer would be mispredicted where hits and misses alternate at random.
 //! - **One version, not two.** A lookup that finds nothing checks only the version of its first
-//!   bucket. If that is held or has changed, it looks again. Otherwise the first word did not
-//!   change between the two looks at the version, so at the moment when the second bucket was read,
-//!   neither held a copy. No copy can have been on its way from one to the other, as a move holds
-//!   the stripes of both.
-//! - **Buckets share a fixed number of stripes**, each with cache lines of its own: 1,024 of them,
-//!   where MemC3 has 8,192 counters, and libcuckoo 65,536 locks, side by side.
-//!
-//! # Orderings
-//!
-//! The [table](super::striped) orders its words more strictly than needed here. A lookup relies on:
-//!
-//! - *An acquire load of the version*, which pairs with the release store that frees the stripe:
-//!   the reads of the words see everything that earlier holders wrote.
-//! - *An acquire fence between the reads of the words and the second look at the version*, which
-//!   pairs with the release fence after the stripe is taken: a thread that reads a word written
-//!   under a stripe also sees that the stripe was taken.
+//!   bucket. If it is even and unchanged, the first word did not change between the two looks at it,
+//!   so neither bucket held a copy when the second was read. No copy can have been on its way from
+//!   one to the other, as a move holds the stripes of both.
+//! - **Buckets share 1,024 stripes**, each with cache lines of its own, where MemC3 has 8,192
+//!   counters, and libcuckoo 65,536 locks, side by side.
 //!
 //! Other threads may see an insert's stores a moment after it has returned, as nothing but the next
 //! acquisition of the stripe waits for them. So two threads that each insert a key and then look up
-//! the other's may both miss it; otherwise the filter is linearizable. It is blocking: inserts and
-//! removes wait for a stripe whose holder has lost its core, and so does a lookup that finds
-//! nothing.
+//! the other's may both miss it; otherwise the filter is linearizable. It is blocking: inserts,
+//! removes and lookups that find nothing wait for a stripe whose holder has lost its core.
 
 use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{Ordering, fence};
@@ -47,10 +34,8 @@ use subject::sync::{AtomicU64, Backoff};
 
 use super::striped::{Lookup, Striped};
 
-/// A cuckoo filter under striped versions.
 pub type Optimistic = Striped<ByVersions>;
 
-/// Lookups by versions.
 #[derive(Debug)]
 pub struct ByVersions;
 

@@ -45,13 +45,9 @@ const STRIPES: usize = 1 << 10;
 
 /// The locks and the lookups of a subject, in which it differs from others with the same table.
 pub trait Lookup: Sized + Send + Sync + 'static {
-    /// [`Subject::NAME`].
     const NAME: &'static str;
-    /// [`Subject::DESCRIPTION`].
     const DESCRIPTION: &'static str;
-    /// [`Subject::GUARANTEES`].
     const GUARANTEES: &'static str;
-    /// A stripe.
     type Lock: Spin + Default + Send + Sync;
 
     /// Returns whether the table has the key.
@@ -78,7 +74,6 @@ pub struct Striped<L: Lookup> {
 /// a thread that loses its core while it holds a stripe delays every thread that needs that stripe.
 pub type SegmentLock = Striped<ByLock>;
 
-/// Lookups that take locks.
 #[derive(Debug)]
 pub struct ByLock;
 
@@ -175,7 +170,6 @@ impl<L: Lookup> Striped<L> {
         Layout::find(self.read(higher), fingerprint).map(|slot| then(higher, slot))
     }
 
-    /// Returns the stripe of a bucket.
     #[inline]
     pub(super) fn stripe(&self, bucket: usize) -> &L::Lock {
         &self.stripes[self.number(bucket)]
@@ -203,7 +197,6 @@ impl<L: Lookup> Striped<L> {
         (lower, higher)
     }
 
-    /// Returns a bucket's word.
     #[inline]
     pub(super) fn read(&self, bucket: usize) -> u64 {
         step();

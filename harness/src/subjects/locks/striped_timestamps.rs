@@ -12,14 +12,11 @@
 //!
 //! So lookups touch no lock, write nothing and never wait. Inserts and removes are blocking.
 //!
-//! # Orderings
-//!
-//! Words are written with [`Release`](Ordering::Release) and read with
-//! [`Acquire`](Ordering::Acquire): a thread that sees that a fingerprint has left a bucket sees it
-//! in the other one. No more is ordered: other threads may see an insert's stores a moment after it
-//! has returned. So two threads that each insert a key and then look up the other's may both miss
-//! it. That alone keeps the filter from being linearizable; our filter excludes it. A store that
-//! also excluded it would add an exchange to each insert and remove.
+//! Words are written with release and read with acquire: a thread that sees that a fingerprint has
+//! left a bucket sees it in the other one. Other threads may see an insert's stores a moment after it
+//! has returned, so two threads that each insert a key and then look up the other's may both miss it.
+//! That alone keeps the filter from being linearizable; a store that also excluded it would add an
+//! exchange to each insert and remove.
 
 use std::hint::{black_box, select_unpredictable};
 
@@ -33,7 +30,6 @@ use super::striped::{Lookup, Striped};
 /// A cuckoo filter under striped locks, with lookups by timestamps.
 pub type StripedTimestamps = Striped<ByTimestamps>;
 
-/// Lookups by timestamps.
 #[derive(Debug)]
 pub struct ByTimestamps;
 

@@ -24,7 +24,6 @@ use subject::sync::{Access, Mutex, name, touch};
 /// Fingerprints kicked out in a row before an insert gives up.
 pub(crate) const MAX_KICKS: usize = 500;
 
-/// A sequential cuckoo filter.
 #[derive(Debug)]
 pub struct VictimCuckoo {
     geometry: Geometry,
