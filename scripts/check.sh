@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks quickly whether a change is sound: format, lints, house rules, tables and patches against
-# the code, and the unit tests of the crates that changed. scripts/test.sh checks everything, in a quarter
-# of an hour.
+# the code, and the unit tests of the crates that changed. scripts/test.sh checks more, and scripts/deep.sh
+# the rest.
 #
 #   scripts/check.sh [COMMIT]   what changed since COMMIT; by default since the last commit, or, when nothing is
 #                               uncommitted, by the last commit. About a minute, once built.
@@ -43,4 +43,4 @@ if touches 'harness/|experiments/|Cargo'; then
 fi
 if [ ${#crates[@]} -eq 0 ] && ! touches 'harness/|experiments/|Cargo'; then echo "none"; fi
 
-step "checked; scripts/test.sh runs everything"
+step "checked; scripts/test.sh checks more"

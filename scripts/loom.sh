@@ -3,11 +3,16 @@
 # explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]
+#   scripts/loom.sh --short                   without those of more than 50,000 executions
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 root=$PWD
 . scripts/copy.sh
+if [ "${1:-}" = --short ]; then
+    export MODELS=short
+    shift
+fi
 for name; do
     if ! models | grep -qF -- "$name"; then
         echo "no model has \"$name\" in its name" >&2

@@ -35,6 +35,7 @@ for patch in {kcas,filter}/tests/planted/*.patch; do
 done
 
 scripts/orderings.sh --compare || broken=1
+scripts/mutants.sh --compare || broken=1
 
 # Each action of the proofs stands for a line of a function, which must still be there.
 proven() { # SOURCE FILE FUNCTION TEXT

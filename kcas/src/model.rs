@@ -15,6 +15,9 @@ std::thread_local! {
     static THREADS: Cell<usize> = const { Cell::new(0) };
 }
 
+/// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores longer models, too.
+const LONG: u64 = 50_000;
+
 /// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`:
 /// all executions), and prints how many there were.
 ///
@@ -26,12 +29,18 @@ std::thread_local! {
 /// `at_least` executions: a model that explores less than it claims is no evidence. (With a planted
 /// bug, a smaller number says nothing, and the rest of the test must still run: `MODEL_FLOORS=off`
 /// allows it.)
+///
+/// With `MODELS=short`, a model of more than [`LONG`] executions is left out.
 pub fn explore(
     name: &str,
     preemptions: impl Into<Option<usize>>,
     at_least: u64,
     model: impl Fn() + Send + Sync + 'static,
 ) {
+    if at_least > LONG && std::env::var_os("MODELS").is_some_and(|models| models == "short") {
+        println!("model {name}: left out, as it has {at_least} executions or more");
+        return;
+    }
     let executions = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&executions);
     let mut builder = loom::model::Builder::new();

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs the checks that take long, after scripts/test.sh: lints of the other builds, tests of the build
+# that is published, every model to its end, and every planted bug, which a check must catch.
+#
+#   scripts/deep.sh             everything, up to 25 minutes on two cores
+#   scripts/deep.sh STEP ...    some steps of it: builds, models, planted
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/steps.sh
+
+builds() {
+    step "lints of what users build, and of what the model checker explores"
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+    RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
+        cargo clippy --locked --profile loom -p lfcf-kcas -p lfcf-epoch-cell -p lfcf-filter --lib --test loom -- -D warnings
+
+    step "memory that is taken as it is used"
+    # Only where the words are the standard library's atomics.
+    cargo test --locked -p lfcf-kcas --test alone lazy_memory
+}
+
+models() {
+    step "models"
+    scripts/loom.sh
+}
+
+planted() {
+    step "planted bugs"
+    scripts/planted.sh
+}
+
+everything() {
+    builds
+    models
+    planted
+}
+
+run_steps "builds models planted" "$@"

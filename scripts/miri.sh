@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs the tests of what has `unsafe` under Miri, which watches each access to memory: reclamation
+# (epoch-cell, kcas-epoch) and the vector quotient filter. Miri knows neither assembly nor advice to the
+# system: of the vector quotient filter it runs the form for any processor, and huge-pages not at all.
+#
+#   scripts/miri.sh            some minutes
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+toolchain="${MIRI_TOOLCHAIN:-nightly}"
+if ! cargo "+$toolchain" miri --version >/dev/null 2>&1; then
+    echo "Miri is missing: rustup toolchain install $toolchain --profile minimal --component miri,rust-src" >&2
+    exit 2
+fi
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
+# Crossbeam's collector keeps what its threads have not freed when they end, and hides a bit in pointers.
+export MIRIFLAGS="-Zmiri-ignore-leaks -Zmiri-permissive-provenance -Zmiri-disable-isolation ${MIRIFLAGS:-}"
+export PROPTEST_CASES=2
+cargo "+$toolchain" miri test --locked -p lfcf-epoch-cell -p kcas-epoch --lib --tests
+cargo "+$toolchain" miri test --locked -p relatives --lib vector_quotient
+echo "Miri has nothing to report."
