@@ -1,52 +1,55 @@
-//! Tests the page of all results: the committed results, as a browser gets them.
+//! Tests the committed results as readers get them: the page in a browser, the figures in print.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use assert_cmd::cargo::cargo_bin_cmd;
+use harness::show::chart::{COLUMN, Figure, PAGE};
+use harness::show::sidecar::Sidecar;
+use harness::studies::kinds::read_any;
+use harness::studies::report;
 use predicates::prelude::*;
 use predicates::str::contains;
-use tempfile::{TempDir, tempdir};
+use tempfile::tempdir;
 
-/// Copies the committed results, without figures, into a new directory. Returns it, the number of
-/// results, and how many of them have a figure: formulas have none.
-fn results() -> (TempDir, usize, usize) {
-    let place = tempdir().unwrap();
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-    let (mut tables, mut figures) = (0, 0);
-    for entry in fs::read_dir(committed).unwrap() {
-        let file = entry.unwrap().path();
-        let name = file.file_name().unwrap().to_str().unwrap();
-        if name.ends_with(".csv") || name.ends_with(".machine.toml") {
-            fs::copy(&file, place.path().join(name)).unwrap();
-            tables += usize::from(name.ends_with(".csv"));
-            figures += usize::from(file.with_extension("svg").exists());
-        }
-    }
-    (place, tables, figures)
+fn committed() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures")
 }
 
+fn committed_files(ending: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(committed()).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    files
+        .filter(|file| file.to_string_lossy().ends_with(ending))
+        .collect()
+}
+
+/// Each table, sentence and figure is on it, so this test covers all code that makes them of the rows
+/// that we have.
 #[test]
-fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
-    let (place, tables, figures) = results();
-    cargo_bin_cmd!("harness")
-        .arg("report")
-        .arg(place.path())
-        .assert()
-        .success()
-        .stdout(contains("report.html"));
-    let page = fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert_eq!(page.matches("<svg").count(), figures);
-    assert_eq!(page.matches("class=\"question\"").count(), tables);
-    for needed in [
-        "The headline",
-        "Where it loses",
-        "over the best lock, word-lock: ",
-        "Ours over each rival",
-        "href=\"full.csv\"",
-    ] {
-        assert!(page.contains(needed), "{needed}");
+fn the_committed_page_is_made_of_the_committed_rows() {
+    let place = tempdir().unwrap();
+    let rows = committed_files(".csv");
+    for file in rows.iter().chain(&committed_files(".machine.toml")) {
+        fs::copy(file, place.path().join(file.file_name().unwrap())).unwrap();
     }
+    // Earlier results, which were moved aside.
+    fs::copy(&rows[0], place.path().join("full.1.csv")).unwrap();
+    let written = report::write(place.path()).unwrap();
+    assert_eq!(
+        (&written.notes[..], &written.unreadable[..]),
+        (&[][..], &[][..])
+    );
+    let page = fs::read_to_string(written.path).unwrap();
+    let published = fs::read_to_string(committed().join("report.html")).unwrap();
+    let differs = (page.lines().zip(published.lines())).find(|(new, old)| new != old);
+    assert_eq!(
+        differs, None,
+        "`harness report paper-figures` writes it anew"
+    );
+    assert_eq!(page.len(), published.len());
+    assert_eq!(page.matches("class=\"question\"").count(), rows.len());
     // Namespaces are named by addresses, but never fetched.
     let elsewhere = page.replace("http://www.w3.org/", "");
     for fetched in [
@@ -60,11 +63,8 @@ fn every_result_is_on_the_page_and_the_page_needs_nothing_else() {
 fn a_folder_without_results_is_an_error_that_says_what_makes_some() {
     let place = tempdir().unwrap();
     let report = |directory: &Path| {
-        cargo_bin_cmd!("harness")
-            .arg("report")
-            .arg(directory)
-            .assert()
-            .code(1)
+        let mut report = cargo_bin_cmd!("harness");
+        report.arg("report").arg(directory).assert().code(1)
     };
     report(place.path()).stderr(contains("harness reproduce").and(contains("no results")));
     report(&place.path().join("nowhere")).stderr(contains("nowhere"));
@@ -73,22 +73,97 @@ fn a_folder_without_results_is_an_error_that_says_what_makes_some() {
     assert!(!place.path().join("report.html").exists());
 }
 
+/// Returns the figure of each committed result that has one, with its name.
+fn figures() -> Vec<(String, Figure)> {
+    let drawn = committed_files(".csv").into_iter().filter_map(|csv| {
+        let sidecar = Sidecar::read(&csv.with_extension("machine.toml")).unwrap();
+        let figure = read_any(&csv).unwrap().figure(Some(&sidecar)).unwrap()?;
+        let name = csv.file_stem().unwrap().to_str().unwrap();
+        Some((name.to_owned(), figure))
+    });
+    drawn.collect()
+}
+
 #[test]
-fn results_that_were_moved_aside_are_left_out() {
-    let (all, ..) = results();
-    let place = tempdir().unwrap();
-    for (from, to) in [
-        ("full.csv", "full.csv"),
-        ("full.machine.toml", "full.machine.toml"),
-        ("full.csv", "full.1.csv"),
-    ] {
-        fs::copy(all.path().join(from), place.path().join(to)).unwrap();
+fn committed_figures_are_drawn_from_their_rows_and_can_be_read_in_print() {
+    let figures = figures();
+    assert_eq!(figures.len(), committed_files(".svg").len());
+    let mut descriptions = BTreeSet::new();
+    for (name, figure) in &figures {
+        let file = committed().join(name).with_extension("svg");
+        let svg = figure.render();
+        assert!(
+            fs::read_to_string(&file).unwrap_or_default() == svg,
+            "`harness plot paper-figures/{name}.csv` draws it anew"
+        );
+        assert!(descriptions.insert(description(name, &svg).to_owned()));
+        for width in [COLUMN, PAGE] {
+            let svg = figure.at(width).render();
+            let name = format!("{name} at {width} inches");
+            text_is_large_enough(&name, width, &svg);
+            marks_are_inside_and_apart(&name, &svg);
+        }
     }
-    cargo_bin_cmd!("harness")
-        .arg("report")
-        .arg(place.path())
-        .assert()
-        .success();
-    let page = fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert_eq!(page.matches("<svg").count(), 1);
+}
+
+/// Returns what stands between `before` and the next quote, everywhere.
+fn all<'a>(text: &'a str, before: &str) -> Vec<&'a str> {
+    let parts = text.split(before).skip(1);
+    parts.map(|part| part.split('"').next().unwrap()).collect()
+}
+
+fn number(text: &str) -> f64 {
+    text.parse()
+        .unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+/// Checks what is said to those who cannot see the figure. Returns its name, of which a page must not
+/// have two.
+fn description<'a>(name: &str, svg: &'a str) -> &'a str {
+    assert!(svg.contains("role=\"img\""), "{name}");
+    let (title, description) = all(svg, "aria-labelledby=\"")[0].split_once(' ').unwrap();
+    assert!(svg.contains(&format!("<title id=\"{title}\">")), "{name}");
+    let text = svg.split(&format!("<desc id=\"{description}\">")).nth(1);
+    let text = text.unwrap().split("</desc>").next().unwrap();
+    let question = text.lines().next().unwrap();
+    assert!(question.ends_with('?'), "{name}: {question}");
+    let first = text.lines().nth(1).unwrap();
+    assert!(first.starts_with("1. "), "{name}: {text}");
+    description
+}
+
+fn text_is_large_enough(name: &str, width: f64, svg: &str) {
+    let start = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}in\"");
+    assert!(svg.contains(&start), "{name}");
+    let units = number(all(svg, "viewBox=\"")[0].split(' ').nth(2).unwrap());
+    let sizes = all(svg, " font-size=\"");
+    assert_eq!(sizes.len(), svg.matches("<text ").count(), "{name}");
+    for size in sizes {
+        let points = number(size) * width * 72.0 / units;
+        assert!(points >= 6.0, "{points} points in {name}");
+    }
+}
+
+fn marks_are_inside_and_apart(name: &str, svg: &str) {
+    let whole: Vec<_> = all(svg, "viewBox=\"")[0].split(' ').map(number).collect();
+    let mut marks: Vec<(&str, (f64, f64))> = Vec::new();
+    for mark in svg.lines().filter(|line| line.starts_with("<polygon")) {
+        let corners = all(mark, "points=\"")[0].split(' ');
+        let corners = corners.map(|corner| corner.split_once(',').unwrap());
+        let corners: Vec<_> = corners.map(|(x, y)| (number(x), number(y))).collect();
+        let is_inside =
+            |&(x, y): &(f64, f64)| (0.0..=whole[2]).contains(&x) && (0.0..=whole[3]).contains(&y);
+        assert!(corners.iter().all(is_inside), "{name}: {mark}");
+        let count = corners.len() as f64;
+        let sum = |(a, b): (f64, f64), (x, y): &(f64, f64)| (a + x / count, b + y / count);
+        let middle = corners.iter().fold((0.0, 0.0), sum);
+        let colour = all(mark, " stroke=\"")[0];
+        let is_near = |of: &(f64, f64)| (of.0 - middle.0).hypot(of.1 - middle.1) < 0.5;
+        let hidden = marks
+            .iter()
+            .find(|(other, of)| *other != colour && is_near(of));
+        assert_eq!(hidden, None, "{name}: {mark}");
+        marks.push((colour, middle));
+    }
+    assert!(!marks.is_empty(), "{name}");
 }

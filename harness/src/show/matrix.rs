@@ -178,35 +178,6 @@ mod tests {
     }
 
     #[test]
-    fn each_size_and_number_of_threads_has_its_tab() {
-        let cells = [
-            cell("a", 1, 9, 2.0, Verdict::Faster),
-            cell("b", 1, 9, 0.5, Verdict::Slower),
-            cell("a", 2, 9, 1.0, Verdict::TooCloseToCall),
-        ];
-        let entry = |cell| Entry {
-            section: "full",
-            source: "a machine",
-            cell,
-        };
-        let all: Vec<_> = cells.iter().map(entry).collect();
-        let page = render(&all).into_string();
-        for text in [
-            "60,000 keys, 1 thread<",
-            "60,000 keys, 2 threads<",
-            "<th>a</th><th>b</th>",
-            "rgba(0, 114, 178, 0.52)",
-            "rgba(213, 94, 0, 0.52)",
-            "href=\"#full\">0.50",
-            "class=\"open\"",
-        ] {
-            assert!(page.contains(text), "{text} in {page}");
-        }
-        assert_eq!(page.matches("<table").count(), 2);
-        assert_eq!(render(&[]).into_string(), "");
-    }
-
-    #[test]
     fn the_cell_with_more_rounds_is_chosen_and_then_the_first() {
         let chosen = |of: [(&'static str, &'static str, usize); 2]| {
             let cells = of.map(|(_, _, rounds)| cell("a", 1, rounds, 2.0, Verdict::Faster));

@@ -402,58 +402,6 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_each_target_and_counts_what_falls_short() {
-        let of_round = |round| {
-            [
-                row("lock-free", "lookup-hit", 1, round, 75.0),
-                row("roofline", "lookup-hit", 1, round, 100.0),
-                row("lock-free", "lookup-hit", 2, round, 60.0),
-            ]
-        };
-        let rows: Vec<_> = (1..=9).flat_map(of_round).collect();
-        let table = Row::printed(&lines(&Experiment::parse(GOOD).unwrap(), &rows), None).unwrap();
-        let table = table.to_string();
-        let line = |start: &str, against: &str| {
-            let found = (table.lines()).find(|line| line.contains(start) && line.contains(against));
-            let found = found.unwrap_or_else(|| panic!("{start}, {against} in\n{table}"));
-            let cells = found.trim_matches('|').split('|');
-            cells.map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            line("key present", "roofline")[1..],
-            [
-                "60000",
-                "1",
-                "lock-free",
-                "roofline",
-                "0.5",
-                "0.75",
-                "0.75 [0.75–0.75]",
-                "aim reached"
-            ]
-        );
-        assert_eq!(
-            line("key present", "itself at 1 thread")[5..],
-            ["1.7", "1.95", "0.80 [0.80–0.80]", "FALLS SHORT"]
-        );
-        assert_eq!(line("key absent", "roofline")[7..], ["–", "not measured"]);
-        assert!(
-            table.contains("Of 3 targets: aim reached 1, FALLS SHORT 1, not measured 1."),
-            "{table}"
-        );
-        let lines = lines(&Experiment::parse(GOOD).unwrap(), &rows);
-        let story = Judge::of_page(|judge| Row::story(&lines, None, judge));
-        assert_eq!(
-            story.sentences,
-            [
-                "lock-free over roofline, of 2 targets: aim reached 1, not measured 1.",
-                "lock-free over itself at 1 thread, of 1 target: FALLS SHORT 1; furthest from it: \
-                 0.80 [0.80–0.80] of 1.7 (Lookup, key present (load factor 0.92), 60,000 keys, 2 threads)."
-            ]
-        );
-    }
-
-    #[test]
     fn impossible_targets_name_their_field() {
         for (from, to, field) in [
             ("[\"lookup-hit\", \"lookup-miss\"]", "[]", "`workloads`"),

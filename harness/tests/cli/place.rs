@@ -42,13 +42,22 @@ impl Place {
         self.0.path().join(name)
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) -> &Self {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
         fs::write(self.path(name), text).unwrap();
         self
     }
 
     pub(crate) fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Returns the files in a directory, sorted; empty if it does not exist.
+    pub(crate) fn files(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(directory)).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Assert {

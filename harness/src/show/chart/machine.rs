@@ -64,39 +64,3 @@ fn sources(sidecar: &Sidecar) -> String {
         _ => format!("Commit {}", harness.short()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A build for one processor differs from a portable one in nothing else that a reader sees.
-    #[test]
-    fn flags_of_the_compiler_are_named() {
-        let mut sidecar = crate::show::sidecar::sample();
-        sidecar.compiler.rustc = "rustc 1.95.0 (59807616e 2026-04-14)".into();
-        for (flags, expected) in [
-            ("", ". rustc 1.95.0. Commit "),
-            (
-                "-C target-cpu=native",
-                ". rustc 1.95.0 with -C target-cpu=native. Commit ",
-            ),
-        ] {
-            sidecar.compiler.flags = flags.into();
-            sidecar.program = None;
-            let line = machine_line(&sidecar);
-            assert!(line.contains(expected), "{line}");
-        }
-    }
-
-    #[test]
-    fn the_load_at_the_start_is_told_where_it_is_high() {
-        let mut sidecar = crate::show::sidecar::sample();
-        sidecar.machine.cores = 2;
-        for (load, told) in [(1.0, None), (1.1, Some("or of others: 1.1."))] {
-            sidecar.run.load_average = vec![load, 0.0, 0.0];
-            let line = load_line(&sidecar);
-            assert_eq!(line.is_some(), told.is_some(), "{line:?}");
-            assert!(line.is_none_or(|line| line.ends_with(told.unwrap_or_default())));
-        }
-    }
-}

@@ -163,21 +163,3 @@ fn is_for_rows(x: &Axis, lines: &[Line]) -> bool {
         .all(|line| line.look == Look::Bars && line.dots.is_empty());
     x.as_measured && are_bars && (places <= 2 || lines.len() > MANY && places <= FEW)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_places_or_many_subjects_are_for_rows() {
-        let in_rows = |subjects: usize, places: usize| {
-            let point = |place: usize| (place as f64, Summary::of(vec![1.0]).unwrap());
-            let line = |_| Line::new("a", (1..=places).map(point).collect());
-            let x = Axis::measured("threads", Scale::Logarithmic, |of| of.to_string());
-            let y = Axis::new("speed", Scale::BySpread, |of| of.to_string());
-            Panel::new("", "", [x, y], (0..subjects).map(line).collect()).in_rows
-        };
-        assert!(in_rows(3, 1) && in_rows(3, 2) && !in_rows(3, 3));
-        assert!(in_rows(9, 4) && !in_rows(9, 5) && !in_rows(8, 4));
-    }
-}

@@ -174,23 +174,6 @@ mod tests {
     }
 
     #[test]
-    fn values_are_at_their_true_places() {
-        let threads = span(Scale::Logarithmic, &[1.0, 2.0, 4.0, 16.0]);
-        assert_eq!(
-            [1.0, 2.0, 4.0, 16.0].map(|of| threads.place(of).round()),
-            [0.0, 25.0, 50.0, 100.0]
-        );
-        let loads = span(Scale::Linear, &[0.5, 0.9, 1.0]);
-        assert_eq!(
-            [0.5, 0.9, 1.0].map(|of| loads.place(of).round()),
-            [0.0, 80.0, 100.0]
-        );
-        assert_eq!(span(Scale::FromZero, &[5.0, 10.0]).place(5.0), 50.0);
-        assert_eq!(span(Scale::Linear, &[3.0]).place(3.0), 50.0);
-        assert_eq!(span(Scale::Logarithmic, &[3.0]).place(3.0).round(), 50.0);
-    }
-
-    #[test]
     fn values_far_apart_are_laid_out_by_their_logarithms() {
         let is_logarithmic = |values: &[f64]| span(Scale::BySpread, values).logarithmic;
         assert!(!is_logarithmic(&[1.0, 20.0]) && is_logarithmic(&[1.0, 20.1]));
@@ -198,27 +181,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_round_and_logarithms_have_small_ticks() {
-        assert_eq!(
-            span(Scale::FromZero, &[97.0]).numbered(5.0),
-            [0.0, 20.0, 40.0, 60.0, 80.0]
-        );
-        let far = span(Scale::Logarithmic, &[2.0, 3000.0]);
-        assert_eq!(far.numbered(5.0), [10.0, 100.0, 1000.0]);
-        assert_eq!(far.small().len(), 8 + 9 + 9 + 3);
-        assert_eq!(
-            span(Scale::Logarithmic, &[1.0, 10.0]).numbered(5.0),
-            [1.0, 2.0, 5.0, 10.0]
-        );
-        assert_eq!(
-            span(Scale::Logarithmic, &[0.9, 1.3]).numbered(5.0),
-            [0.9, 1.0, 1.1, 1.2, 1.3].map(|of: f64| (of * 10.0).round() * 0.1)
-        );
-        assert!(span(Scale::FromZero, &[9.0]).small().is_empty());
-        // At most as many as have room.
-        assert_eq!(
-            span(Scale::Logarithmic, &[1e-8, 1.0]).numbered(4.0).len(),
-            5
-        );
+    fn there_are_as_many_numbers_as_have_room() {
+        let many = span(Scale::Logarithmic, &[1e-8, 1.0]);
+        assert_eq!(many.numbered(4.0).len(), 5);
+        assert_eq!(span(Scale::Linear, &[3.0]).place(3.0), 50.0);
     }
 }

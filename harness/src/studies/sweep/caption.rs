@@ -1,6 +1,6 @@
 //! The caption of the figure.
 
-use super::panel::Shown;
+use super::figure::View;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Results};
 use crate::show::chart::parts::BARS;
@@ -17,10 +17,10 @@ pub(super) const DUE: &str = "Rates that are due are shares of each subject's ow
      threads, every operation timed.";
 
 /// Returns the lines under the panels.
-pub(super) fn caption(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> Vec<String> {
+pub(super) fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
-    if matches!(shown, Shown::Speedup | Shown::OverControl) {
+    if matches!(shown, View::Speedup | View::OverControl) {
         lines.extend(results.left_out());
     }
     if let Some(sidecar) = sidecar {
@@ -56,7 +56,7 @@ fn described(results: &Results, sidecar: &Sidecar) -> Vec<String> {
 }
 
 /// Says what the lines are, how many rounds and keys they are made of, and what is marked.
-fn how(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> String {
+fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
     let rows = results.all();
     let rounds = rounds(results);
     let most = rounds.iter().copied().max().unwrap_or_default();
@@ -68,7 +68,7 @@ fn how(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> String {
     };
     let mut how = format!(
         "{} of {} {}.{} {what}: {numbers}",
-        if shown == Shown::Latency {
+        if shown == View::Latency {
             "Percentiles: median"
         } else {
             "Points: median"
@@ -76,10 +76,9 @@ fn how(results: &Results, shown: Shown, sidecar: Option<&Sidecar>) -> String {
         range(rounds.into_iter()),
         noun(most, "round"),
         match shown {
-            Shown::Latency => " The table has their intervals.".into(),
-            Shown::Throughput => format!(" {BARS}"),
-            Shown::Speedup | Shown::OverControl =>
-                format!(" Ratios are taken within rounds. {BARS}"),
+            View::Latency => " The table has their intervals.".into(),
+            View::Throughput => format!(" {BARS}"),
+            View::Speedup | View::OverControl => format!(" Ratios are taken within rounds. {BARS}"),
         }
     );
     match sidecar {

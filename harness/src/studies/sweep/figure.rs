@@ -4,10 +4,11 @@
 use anyhow::{Context, Result, ensure};
 
 use super::caption::caption;
-use super::panel::{CONTROL, Drawn, Shown};
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results};
-use crate::show::chart::Figure;
+use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::summary::Summary;
+use crate::show::chart::parts::{duration, rounded};
+use crate::show::chart::{self, Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
 use crate::wording::counted;
 use crate::workload::latency::percent;
@@ -17,11 +18,11 @@ use crate::workload::latency::percent;
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let results = Results::of(rows);
     let shown = if results.timed() {
-        Shown::Latency
+        View::Latency
     } else if results.subjects().contains(&CONTROL) {
-        Shown::OverControl
+        View::OverControl
     } else {
-        Shown::Throughput
+        View::Throughput
     };
     draw(results, shown, sidecar)
 }
@@ -39,10 +40,10 @@ pub(super) fn speedup(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure>
         results.axis() == Axis::Threads && cases.iter().any(has_some),
         "--speedup needs throughputs at several numbers of threads, which these rows have not"
     );
-    draw(results, Shown::Speedup, sidecar)
+    draw(results, View::Speedup, sidecar)
 }
 
-fn draw(results: Results, shown: Shown, sidecar: Option<&Sidecar>) -> Result<Figure> {
+fn draw(results: Results, shown: View, sidecar: Option<&Sidecar>) -> Result<Figure> {
     let first = results.all().first().context("there are no rows to draw")?;
     let panel = |case: Case| {
         let title = panel_title(&results, &case, sidecar);
@@ -90,274 +91,224 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     case.marked(title)
 }
 
+const OVERSUBSCRIBED: &str = "oversubscribed";
+
+/// The subject that each ablation changes in one decision.
+const CONTROL: &str = "ablation-control";
+/// What the names of ablations begin with.
+const ABLATION: &str = "ablation-";
+
+/// What a figure shows of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    Throughput,
+    /// Median and high percentiles.
+    Latency,
+    /// Throughput over that of the same subject at the lowest number of threads.
+    Speedup,
+    /// Throughput over that of the control.
+    OverControl,
+}
+
+/// What a panel is drawn from.
+struct Drawn<'a> {
+    results: Results<'a>,
+    case: Case,
+    shown: View,
+}
+
+impl Drawn<'_> {
+    fn panel(&self, title: String) -> Panel {
+        let Self {
+            results,
+            case,
+            shown,
+        } = self;
+        let places = results.places(case);
+        let ratio = |name: &str| chart::Axis {
+            includes: vec![1.0],
+            ..chart::Axis::new(name, Scale::Logarithmic, rounded)
+        };
+        let y = match shown {
+            View::Throughput => chart::Axis::new(
+                "million operations/s",
+                // With frozen threads, some subjects do nothing at all.
+                if results.axis() == Axis::Frozen {
+                    Scale::FromZero
+                } else {
+                    Scale::BySpread
+                },
+                rounded,
+            ),
+            View::Latency => chart::Axis::new("latency", Scale::Logarithmic, duration),
+            View::Speedup => chart::Axis::new("speedup", Scale::FromZero, rounded),
+            View::OverControl => ratio("throughput over the control"),
+        };
+        let first = places.first().copied().unwrap_or(1.0);
+        let guides = match shown {
+            View::Throughput | View::Latency => Vec::new(),
+            View::Speedup => vec![Guide {
+                name: "ideal",
+                points: places.iter().map(|&place| (place, place / first)).collect(),
+            }],
+            View::OverControl => vec![Guide {
+                name: "the control",
+                points: places.iter().map(|&place| (place, 1.0)).collect(),
+            }],
+        };
+        let is_own = |subject: &&str| *shown != View::OverControl || *subject != CONTROL;
+        let subjects = results.subjects().into_iter().filter(is_own);
+        let lines = subjects.map(|subject| self.line(subject)).collect();
+        let label = match results.axis() {
+            Axis::Keys => power_of_two,
+            _ => rounded,
+        };
+        let x = chart::Axis::measured(
+            axis_label(results.axis(), case),
+            scale(results.axis()),
+            label,
+        );
+        let panel = Panel::new(&*case.workload, title, [x, y], lines);
+        Panel {
+            guides,
+            shade: self.oversubscribed().map(|first| (first, OVERSUBSCRIBED)),
+            in_rows: match shown {
+                View::OverControl => true,
+                // The ideal is another at each place.
+                View::Speedup => false,
+                View::Throughput | View::Latency => panel.in_rows,
+            },
+            ..panel
+        }
+    }
+
+    fn line(&self, subject: &str) -> Line {
+        let places = self.results.places(&self.case);
+        let point = |&place: &f64| Some((self.x(place), self.point(place, subject)?));
+        let points = places.iter().filter_map(point).collect();
+        // Where chance decides whether anything is done at all, an interval hides too much.
+        let rounds = places.iter().flat_map(|&place| {
+            let rounds = self.results.rounds(&self.case, place, subject);
+            rounds.map(move |row| (place, row.mops))
+        });
+        let is_by_chance = self.results.axis() == Axis::Frozen && self.shown == View::Throughput;
+        Line {
+            look: match self.shown {
+                View::Latency => Look::Reach,
+                _ => Look::Bars,
+            },
+            dots: rounds.filter(|_| is_by_chance).collect(),
+            ..Line::new(subject.strip_prefix(ABLATION).unwrap_or(subject), points)
+        }
+    }
+
+    /// Returns the place as the axis shows it: of tables of several sizes, their slots.
+    fn x(&self, place: f64) -> f64 {
+        let load = self.case.value(Axis::Load);
+        match (self.results.axis(), load) {
+            (Axis::Keys, Some(load)) => place / load,
+            _ => place,
+        }
+    }
+
+    fn point(&self, place: f64, subject: &str) -> Option<Summary> {
+        let Self { results, case, .. } = self;
+        match self.shown {
+            View::Throughput => results.throughput(case, place, subject),
+            View::OverControl => results.ratio(case, place, subject, CONTROL),
+            View::Speedup => {
+                let first = *results.places(case).first()?;
+                results.ratio_across(case, (place, subject), (first, subject))
+            }
+            View::Latency => {
+                let [p50, p99, p999] = [Quantity::P50, Quantity::P99, Quantity::P999]
+                    .map(|quantity| results.summary(case, place, subject, quantity));
+                Some(Summary {
+                    low: p50?.median,
+                    high: p999?.median,
+                    ..p99?
+                })
+            }
+        }
+    }
+
+    /// Returns the first place with more threads than cores, if the axis is one of threads.
+    fn oversubscribed(&self) -> Option<f64> {
+        (self.results.places(&self.case).into_iter())
+            .find(|&place| self.results.oversubscribed(&self.case, place))
+            .filter(|_| matches!(self.results.axis(), Axis::Threads | Axis::Frozen))
+    }
+}
+
+/// Returns how places are laid out: numbers that double each time by their logarithms.
+fn scale(axis: Axis) -> Scale {
+    match axis {
+        Axis::Threads | Axis::Rate | Axis::Keys => Scale::Logarithmic,
+        Axis::Frozen | Axis::Offered | Axis::Load | Axis::Hit | Axis::Skew => Scale::Linear,
+    }
+}
+
+/// Formats a number as the nearest power of two.
+fn power_of_two(number: f64) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let exponent = format!("{:.0}", number.log2().max(0.0));
+    let digit = |digit: char| DIGITS[digit.to_digit(10).unwrap_or(0) as usize];
+    format!("2{}", exponent.chars().map(digit).collect::<String>())
+}
+
+/// Returns the label of the horizontal axis.
+fn axis_label(axis: Axis, case: &Case) -> String {
+    let other = |axis| case.value(axis).filter(|&value| value > 0.0);
+    match axis {
+        Axis::Threads => match other(Axis::Frozen) {
+            None if !case.simulated.is_empty() => "simulated cores".into(),
+            None => "threads".into(),
+            Some(frozen) => format!("threads (besides {frozen} frozen)"),
+        },
+        Axis::Frozen => {
+            let running = other(Axis::Threads).unwrap_or_default();
+            format!("frozen threads (besides {running} running)")
+        }
+        Axis::Keys => "slots of the table".into(),
+        Axis::Offered => "share of the closed loop's throughput due".into(),
+        Axis::Rate => "million operations/s due".into(),
+        Axis::Load => "load factor".into(),
+        Axis::Hit => "lookups of present keys in %".into(),
+        Axis::Skew => "skew (exponent of Zipf's law)".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::record::sample;
-    use crate::studies::sweep::panel::OVERSUBSCRIBED;
 
-    fn render(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<String> {
-        Ok(of(rows, sidecar)?.render())
-    }
-
-    /// Returns two rounds of every subject under every workload.
-    fn rows(subjects: &[&str], threads: &[usize], workloads: &[&str]) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for (index, &subject) in subjects.iter().enumerate() {
-            for &threads in threads {
-                for &workload in workloads {
-                    for round in [1, 2] {
-                        let mops = (10 * (index + 1) * threads + round) as f64;
-                        rows.push(sample(subject, workload, threads, round, mops));
-                    }
-                }
-            }
-        }
-        rows
-    }
-
-    /// Returns how many marks there are of each colour.
-    fn marks(svg: &str) -> Vec<usize> {
-        let marks = svg.lines().filter(|line| line.starts_with("<polygon"));
-        let mut colours: Vec<_> = marks
-            .filter_map(|line| line.split(" stroke=").nth(1)?.get(..9))
-            .collect();
-        colours.sort_unstable();
-        colours.chunk_by(|a, b| a == b).map(<[_]>::len).collect()
-    }
-
-    /// Words have neither inserts nor a load factor, nor do keys fill them; and what is said of three
-    /// subjects is said once.
-    #[test]
-    fn words_are_not_described_as_a_table() {
-        let described = |subjects: &[&str]| {
-            let rows = rows(subjects, &[1, 2], &["mix-0-50-50"]);
-            let mut sidecar = crate::show::sidecar::sample();
-            sidecar.subjects = (subjects.iter())
-                .map(|subject| (subject.to_string(), "words under K-CAS".to_owned()))
-                .collect();
-            render(&rows, Some(&sidecar)).unwrap()
-        };
-        let svg = described(&["kcas-2", "kcas-4", "mutex-2"]);
-        for text in [
-            "Add to words",
-            "Words:",
-            "16,305",
-            "kcas-2, kcas-4, mutex-2: words under K-CAS",
-        ] {
-            assert!(svg.contains(text), "{text}");
-        }
-        for text in ["load factor", "Keys:", "insert"] {
-            assert!(!svg.contains(text), "{text}");
-        }
-        let svg = described(&["kcas-2", "lock-free"]);
-        for text in ["load factor", "Keys:"] {
-            assert!(svg.contains(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_empty_file_is_a_clear_error() {
-        let error = render(&[], None).unwrap_err().to_string();
-        assert!(error.contains("no rows"), "{error}");
-    }
-
-    #[test]
-    fn every_panel_and_subject_is_drawn() {
-        let subjects = ["lock-free", "roofline", "mine"];
-        let svg = render(&rows(&subjects, &[1, 2, 4], &["insert", "remove"]), None).unwrap();
-        for text in [
-            "insert (load factor 0.92)",
-            "remove (load factor 0.92)",
-            "median of 2 rounds",
-            "60,000",
-        ] {
-            assert!(svg.contains(text), "{text}");
-        }
-        let named = svg.matches(">million operations/s<").count();
-        assert_eq!(named, 1, "leftmost panel only");
-        for subject in subjects {
-            assert_eq!(svg.matches(&format!(">{subject}<")).count(), 1, "{subject}");
-        }
-        // Two panels of three points, and a name, for each subject.
-        assert_eq!(marks(&svg), [7, 7, 7]);
-    }
-
-    /// Nothing is between two numbers of threads.
-    #[test]
-    fn two_places_are_drawn_in_rows() {
-        let svg = render(
-            &rows(&["lock-free", "segment-lock"], &[1, 2], &["insert"]),
-            None,
-        )
-        .unwrap();
-        assert!(svg.contains(">threads:<") && !svg.contains("<polyline points=\"0"));
-        // Of the key, and of each subject.
-        assert_eq!(marks(&svg), [2, 2, 2]);
-    }
-
-    /// The control itself is no row.
-    #[test]
-    fn ablations_are_shown_as_ratios_to_the_control() {
-        let subjects = ["lock-free", CONTROL, "ablation-epoch"];
-        let figure = of(&rows(&subjects, &[1, 2, 4], &["insert"]), None).unwrap();
-        let [panel] = &figure.panels[..] else {
-            panic!("one workload, one panel");
-        };
-        let shown = |line: &crate::show::chart::Line| {
-            let (_, last) = line.points.last().unwrap();
-            (line.subject.clone(), (last.median * 10.0).round() / 10.0)
-        };
-        let shown: Vec<_> = panel.lines.iter().map(shown).collect();
-        assert_eq!(shown, [("lock-free".into(), 0.5), ("epoch".into(), 1.5)]);
-        assert!(panel.in_rows);
-    }
-
+    /// A round in which nothing was done is left out of ratios, with a word, and is drawn at zero.
     #[test]
     fn speedup_is_over_the_lowest_number_of_threads() {
-        let figure = speedup(&rows(&["lock-free"], &[2, 4, 8], &["insert"]), None).unwrap();
-        let panel = &figure.panels[0];
+        let of = |threads, mops| sample("lock-free", "insert", threads, 1, mops);
+        let mut rows = [of(2, 20.0), of(4, 40.0), of(8, 80.0)];
+        let panel = speedup(&rows, None).unwrap().panels.remove(0);
         let ratios = panel.lines[0]
             .points
             .iter()
-            .map(|(at, of)| (*at, of.median.round()));
+            .map(|(at, of)| (*at, of.median));
         let expected = [(2.0, 1.0), (4.0, 2.0), (8.0, 4.0)];
         assert_eq!(ratios.collect::<Vec<_>>(), expected);
         assert_eq!(panel.guides[0].points, expected);
-        let one = speedup(&rows(&["lock-free"], &[2], &["insert"]), None).unwrap_err();
+        let one = speedup(&rows[..1], None).unwrap_err();
         assert!(one.to_string().contains("--speedup"), "{one}");
-    }
-
-    /// Its round counts where throughput is drawn, and is left out, with a word, of ratios.
-    #[test]
-    fn a_subject_that_stood_still_is_drawn_at_zero() {
-        let mut rows = rows(&["lock-free"], &[1, 2], &["insert"]);
-        rows.retain(|row| row.round == 1);
         rows[1].mops = 0.0;
-        let drawn = of(&rows, None).unwrap();
-        assert_eq!(drawn.panels[0].lines[0].points[1].1.median, 0.0);
-        let svg = drawn.render();
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-        assert!(!svg.contains("Left out"));
         let ratios = speedup(&rows, None).unwrap();
-        assert_eq!(ratios.panels[0].lines[0].points.len(), 1);
+        assert_eq!(ratios.panels[0].lines[0].points.len(), 2);
         assert!(
             ratios
                 .render()
                 .contains("Left out of ratios: 1 measurement")
         );
-    }
-
-    /// Percentiles of one subject are at one place, the median lowest.
-    #[test]
-    fn latency_reaches_from_the_median_to_the_highest_percentile() {
-        let timed = |row: Row| Row {
-            p50_ns: 100,
-            p99_ns: 2_000,
-            p999_ns: 30_000,
-            max_ns: 400_000,
-            ..row
-        };
-        let rows = rows(&["lock-free", "rwlock"], &[1, 2, 4], &["insert"]).into_iter();
-        let rows: Vec<_> = rows.map(timed).collect();
-        let figure = of(&rows, None).unwrap();
-        assert_eq!(figure.panels.len(), 1);
-        let (_, first) = figure.panels[0].lines[0].points[0];
-        assert_eq!(
-            (first.low, first.median, first.high),
-            (100.0, 2_000.0, 30_000.0)
-        );
-        let svg = figure.render();
-        let told = "rwlock at 4: median 100 ns, 99th percentile 2 µs, 99.9th 30 µs";
-        assert!(svg.contains(told), "{svg}");
-        // A mark at each end, a name, and what marks mean.
-        assert_eq!(marks(&svg), [2, 7, 7]);
-    }
-
-    /// The throughput is four and a hundred times that of others, which are at 11 to 42.
-    #[test]
-    fn the_axis_is_logarithmic_where_throughputs_are_far_apart() {
-        let axis = |times: f64| {
-            let mut rows = rows(&["lock-free"], &[1, 2, 4], &["insert"]);
-            let fast =
-                |row: &Row| sample("null", "insert", row.threads, row.round, row.mops * times);
-            rows.extend(rows.iter().map(fast).collect::<Vec<_>>());
-            let svg = render(&rows, None).unwrap();
-            (!svg.contains(">0<"), svg.contains(">1000<"))
-        };
-        assert_eq!(axis(4.0), (false, false));
-        assert_eq!(axis(100.0), (true, true));
-    }
-
-    #[test]
-    fn a_workload_stands_below_itself_on_another_machine() {
-        let of = |machine: &'static str| {
-            let on = move |row: Row| Row {
-                simulated: machine.into(),
-                ..row
-            };
-            rows(&["lock-free"], &[1, 2], &["insert", "remove", "lookup-hit"])
-                .into_iter()
-                .map(on)
-        };
-        let rows: Vec<_> = ["m", "n", "o", "p"].into_iter().flat_map(of).collect();
-        let svg = render(&rows, None).unwrap();
-        let places = |title: &str| {
-            let titles = svg.lines().filter(|line| line.contains(title));
-            let place = |line: &str| line.split('"').nth(1).map(str::to_owned);
-            titles.map(place).collect::<Vec<_>>()
-        };
-        for title in [">insert", ">remove", ">lookup-hit"] {
-            let found = places(title);
-            assert_eq!(found, vec![found[0].clone(); 4], "{title}");
-        }
-        assert_ne!(places(">insert")[0], places(">remove")[0]);
-    }
-
-    #[test]
-    fn only_more_threads_than_cores_are_marked() {
-        let marked = |threads: &[usize]| {
-            let svg = render(&rows(&["lock-free"], threads, &["insert"]), None).unwrap();
-            (
-                svg.contains(OVERSUBSCRIBED),
-                svg.contains("Oversubscribed:"),
-            )
-        };
-        assert_eq!(marked(&[1, 2, 4]), (true, true));
-        assert_eq!(marked(&[1, 2]), (false, false));
-        assert_eq!(marked(&[4]), (true, true));
-    }
-
-    #[test]
-    fn frozen_threads_are_the_horizontal_axis_where_their_number_differs() {
-        let mut rows = rows(&["lock-free", "global-lock"], &[1, 2], &["insert"]);
-        let svg = render(&rows, None).unwrap();
-        assert!(!svg.contains("frozen") && !svg.contains("Frozen"));
-        for frozen in [3, 5] {
-            let stopped = |row: &Row| Row {
-                frozen,
-                mops: if row.subject == "lock-free" {
-                    row.mops
-                } else {
-                    0.0
-                },
-                ..row.clone()
-            };
-            rows.extend(rows[..8].iter().map(stopped).collect::<Vec<_>>());
-        }
-        let svg = render(&rows, None).unwrap();
-        for text in [
-            ">frozen threads (besides 1 running)<",
-            ">frozen threads (besides 2 running)<",
-            "Frozen threads stopped",
-            ">3<",
-            ">5<",
-        ] {
-            assert!(svg.contains(text), "{text}");
-        }
-        assert!(!svg.contains(">threads<"));
-        // Two panels of three points, including those at zero, and a name.
-        assert_eq!(marks(&svg), [7, 7]);
-        assert_eq!(svg.matches("<circle").count(), rows.len(), "every round");
+        let drawn = super::of(&rows, None).unwrap();
+        assert_eq!(drawn.panels[0].lines[0].points[1].1.median, 0.0);
+        let svg = drawn.render();
+        assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("Left out"));
     }
 }

@@ -1,19 +1,16 @@
 //! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
 //! findings.
 
-mod assumed;
 mod caption;
 pub mod command;
 mod figure;
 mod findings;
-mod headlines;
 pub mod numbers;
 mod one;
 mod options;
-mod panel;
-mod prediction;
 pub mod simulate;
 mod table;
+mod variants;
 
 use anyhow::Result;
 
@@ -30,11 +27,11 @@ impl Shown for Row {
     const AGAIN: &'static str = "the same command with --resume measures them";
 
     fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        assumed::sheet(rows).or_else(|| table::summary(rows, sidecar, judge))
+        variants::assumed(rows).or_else(|| table::summary(rows, sidecar, judge))
     }
 
     fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        if assumed::is_varied(rows) {
+        if variants::is_varied(rows) {
             return Ok(None);
         }
         figure::of(rows, sidecar).map(Some)
@@ -45,7 +42,7 @@ impl Shown for Row {
     }
 
     fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
-        if assumed::is_varied(rows) {
+        if variants::is_varied(rows) {
             return Story::default();
         }
         let results = Results::of(rows);

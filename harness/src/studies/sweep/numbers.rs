@@ -12,23 +12,18 @@
 //!
 //! - `over RIVAL, RIVAL at 1, 2 threads`: a column of ratios for each rival at each of these numbers of
 //!   threads. With `of SUBJECT` before it, they are those of another subject than ours.
-//! - `of SUBJECT, SUBJECT from 32 to 64 threads`: the throughput of each at one number of threads over
-//!   that at another.
-//! - `predicted by FILE.csv`: how the predictions in that file compare with what was measured.
-//! - `shown`: the table that commands print and the page has, of results of any kind.
-//! - `said`: the sentences that the page has of results of any kind.
+//! - `said`: the sentences that the results page has of results of any kind.
+//! - `predicted by FILE.csv`: how far the predictions in that file are from what was measured.
 //! - `bits a key`: the memory of `growth`, by the number of keys.
-//! - `varied`: what the assumed numbers of simulated machines do.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::headlines::{OURS, named};
-use super::{assumed, prediction};
+use super::findings::{OURS, named};
+use super::variants;
 use crate::results::file;
-use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::results::verdict::{Judge, Marks};
 use crate::show::files;
@@ -77,42 +72,13 @@ fn old_and_new(page: &Path) -> Result<(String, String)> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
-    let any = |csv: &str| {
-        let csv = directory.join(csv);
-        Ok::<_, anyhow::Error>((read_any(&csv)?, Outputs::beside(&csv).described()?))
-    };
-    let from = Files {
-        rows: &|csv| file::read(&directory.join(csv)),
-        sheet: &|csv, judge| {
-            let (rows, sidecar) = any(csv)?;
-            Ok(rows.sheet(sidecar.as_ref(), judge))
-        },
-        bits: &|csv| growth::bits_by_size(&directory.join(csv)),
-        said: &|csv, judge| {
-            let (rows, sidecar) = any(csv)?;
-            Ok(rows.story(sidecar.as_ref(), judge).sentences)
-        },
-    };
-    let new = Judge::of_page(|judge| renewed(&old, judge, from))
+    let new = Judge::of_page(|judge| renewed(&old, judge, directory))
         .with_context(|| page.display().to_string())?;
     Ok((old, new))
 }
 
-/// How the results that a mark names are read.
-#[derive(Clone, Copy)]
-struct Files<'a> {
-    /// The rows of a sweep.
-    rows: &'a dyn Fn(&str) -> Result<Vec<Row>>,
-    /// The table of any results.
-    sheet: &'a dyn Fn(&str, &Judge) -> Result<Option<Sheet>>,
-    /// The bits a key of results of `growth`.
-    bits: &'a dyn Fn(&str) -> Result<Option<Sheet>>,
-    /// What any results say, in sentences.
-    said: &'a dyn Fn(&str, &Judge) -> Result<Vec<String>>,
-}
-
-/// The page with its numbers written anew.
-fn renewed(page: &str, judge: &Judge, files: Files) -> Result<String> {
+/// The page with its numbers written anew from the results in a directory.
+fn renewed(page: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let mut new = String::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -122,8 +88,9 @@ fn renewed(page: &str, judge: &Judge, files: Files) -> Result<String> {
             continue;
         };
         let mark = mark.strip_suffix(" -->").unwrap_or(mark);
-        let table = table(mark, judge, files).with_context(|| format!("the mark \"{mark}\""))?;
-        new += &format!("\n{}\n\n{END}\n", table.join("\n"));
+        let numbers = numbers(mark, judge, directory);
+        let numbers = numbers.with_context(|| format!("the mark \"{mark}\""))?;
+        new += &format!("\n{numbers}\n\n{END}\n");
         ensure!(
             lines.any(|line| line == END),
             "\"{END}\" is missing after the mark \"{mark}\""
@@ -132,75 +99,35 @@ fn renewed(page: &str, judge: &Judge, files: Files) -> Result<String> {
     Ok(new)
 }
 
-/// The lines of a Markdown table, and what its marks mean; or those of a list.
-fn table(mark: &str, judge: &Judge, files: Files) -> Result<Vec<String>> {
+/// What a mark asks for: a table with its notes, or a list.
+fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
-    if what == "shown" {
-        let lines = of_sheet((files.sheet)(csv, judge)?);
-        ensure!(!lines.is_empty(), "{csv} has no table");
-        return Ok(lines);
+    let lacks = || format!("{csv} has no such results");
+    let csv = directory.join(csv);
+    if what == "said" {
+        let sidecar = Outputs::beside(&csv).described()?;
+        let findings = read_any(&csv)?.story(sidecar.as_ref(), judge);
+        ensure!(!findings.sentences.is_empty(), lacks());
+        let lines = findings.sentences.iter().map(|line| format!("- {line}"));
+        return Ok(lines.collect::<Vec<_>>().join("\n"));
     }
     if what == "bits a key" {
-        return Ok(of_sheet((files.bits)(csv)?));
+        return Ok(markdown(&growth::bits_by_size(&csv)?.with_context(lacks)?));
     }
-    if what == "said" {
-        let lines: Vec<_> = (files.said)(csv, judge)?;
-        ensure!(!lines.is_empty(), "{csv} says nothing in sentences");
-        return Ok(lines.iter().map(|line| format!("- {line}")).collect());
+    let rows = file::read(&csv)?;
+    if let Some(predictions) = what.strip_prefix("predicted by ") {
+        let predicted = file::read(&directory.join(predictions))?;
+        let sheet = variants::predictions(&predicted, &rows).with_context(lacks)?;
+        return Ok(sheet.notes.join(" "));
     }
-    let read = files.rows;
-    let rows = read(csv)?;
-    let results = Results::of(&rows);
-    let mut marks = Marks::default();
-    let mut of_ratios = false;
-    let mut lines = if let Some(predictions) = what.strip_prefix("predicted by ") {
-        of_sheet(prediction::by_subject(&read(predictions)?, &rows))
-    } else if what == "varied" {
-        of_sheet(assumed::sheet_of_what_matters(&rows))
-    } else {
-        of_ratios = true;
-        let (what, threads) = (what.strip_suffix(" threads"))
-            .and_then(|what| what.rsplit_once(" at ").or(what.rsplit_once(" from ")))
-            .context("it names no numbers of threads")?;
-        let of = what.strip_prefix("of ");
-        match (of, what.rsplit_once("over "), threads.split_once(" to ")) {
-            (Some(subjects), None, Some(ends)) => {
-                from_to(&results, subjects, [ends.0, ends.1], judge, &mut marks)?
-            }
-            (of, Some((_, rivals)), None) => {
-                let subject = of
-                    .and_then(|of| of.split_once(' '))
-                    .map_or(OURS, |(of, _)| of);
-                ratios(&results, (subject, rivals), threads, judge, &mut marks)?
-            }
-            _ => bail!("it names no rival"),
-        }
-    };
-    // The header, and the line below it.
-    ensure!(lines.len() > 2, "{csv} has no such results");
-    let left_out = results.left_out().filter(|_| of_ratios);
-    let explained: Vec<_> = marks.explained().chain(left_out).collect();
-    if !explained.is_empty() {
-        lines.extend([String::new(), explained.join(" ")]);
-    }
-    Ok(lines)
-}
-
-/// The lines of a table that commands print as well, and its notes.
-fn of_sheet(sheet: Option<Sheet>) -> Vec<String> {
-    let Some(sheet) = sheet else {
-        return Vec::new();
-    };
-    let mut cells = sheet.header.into_iter();
-    let first = cells.next().unwrap_or_default();
-    let mut lines = head(&first, cells);
-    lines.extend(sheet.lines.into_iter().map(|cells| line(cells.into_iter())));
-    lines.extend([String::new(), sheet.notes.join(" ")]);
-    lines
-}
-
-fn number(text: &str) -> Result<u32> {
-    text.parse().with_context(|| format!("\"{text}\""))
+    let (what, threads) = (what.strip_suffix(" threads"))
+        .and_then(|what| what.rsplit_once(" at "))
+        .context("it names no numbers of threads")?;
+    let (of, rivals) = what.split_once("over ").context("it names no rival")?;
+    let subject = of.strip_prefix("of ").map_or(OURS, str::trim_end);
+    let sheet = ratios(&Results::of(&rows), (subject, rivals), threads, judge)?;
+    ensure!(!sheet.lines.is_empty(), lacks());
+    Ok(markdown(&sheet))
 }
 
 /// A column for each rival at each number of threads.
@@ -209,201 +136,76 @@ fn ratios(
     (subject, rivals): (&str, &str),
     threads: &str,
     judge: &Judge,
-    marks: &mut Marks,
-) -> Result<Vec<String>> {
-    let threads = threads
-        .split(", ")
-        .map(number)
-        .collect::<Result<Vec<_>>>()?;
-    let rivals = rivals.split(", ");
-    let columns: Vec<_> = rivals
-        .flat_map(|rival| threads.iter().map(move |&threads| (rival, threads)))
-        .collect();
-    let header = (columns.iter())
-        .map(|&(rival, n)| format!("over {rival}, {}", counted(n as usize, "thread")));
-    let mut lines = head(subject, header);
+) -> Result<Sheet> {
+    let number = |text: &str| text.parse().with_context(|| format!("\"{text}\""));
+    let threads: Vec<usize> = threads.split(", ").map(number).collect::<Result<_>>()?;
+    let columns = |rival| threads.iter().map(move |&threads| (rival, threads));
+    let columns: Vec<_> = rivals.split(", ").flat_map(columns).collect();
+    let header = columns
+        .iter()
+        .map(|&(rival, threads)| format!("over {rival}, {}", counted(threads, "thread")));
+    let (mut lines, mut marks) = (Vec::new(), Marks::default());
     for case in results.cases() {
         let found: Vec<_> = (columns.iter())
-            .map(|&(rival, threads)| results.comparison(&case, f64::from(threads), subject, rival))
-            .collect();
-        if found.iter().any(Option::is_some) {
-            let cells = found
-                .into_iter()
-                .map(|comparison| marks.ratio(judge, comparison));
-            lines.push(line([named(&case)].into_iter().chain(cells)));
-        }
-    }
-    Ok(lines)
-}
-
-/// A column for each subject.
-fn from_to(
-    results: &Results,
-    subjects: &str,
-    ends: [&str; 2],
-    judge: &Judge,
-    marks: &mut Marks,
-) -> Result<Vec<String>> {
-    let [from, to] = [number(ends[0])?, number(ends[1])?];
-    let subjects: Vec<_> = subjects.split(", ").collect();
-    let header = subjects.iter().map(|&subject| subject.to_owned());
-    let mut lines = head(&format!("{to} threads over {from}"), header);
-    for case in results.cases() {
-        let found: Vec<_> = (subjects.iter())
-            .map(|subject| {
-                let [to, from] = [to, from].map(|threads| (f64::from(threads), *subject));
-                results.comparison_across(&case, to, from)
-            })
+            .map(|&(rival, threads)| results.comparison(&case, threads as f64, subject, rival))
             .collect();
         if found.iter().any(Option::is_some) {
             let cells = found.into_iter().map(|of| marks.ratio(judge, of));
-            lines.push(line([named(&case)].into_iter().chain(cells)));
+            lines.push([named(&case)].into_iter().chain(cells).collect());
         }
     }
-    Ok(lines)
+    Ok(Sheet {
+        lead: String::new(),
+        header: [subject.to_owned()].into_iter().chain(header).collect(),
+        lines,
+        notes: marks.explained().chain(results.left_out()).collect(),
+    })
 }
 
-fn head(first: &str, columns: impl Iterator<Item = String>) -> Vec<String> {
-    let columns: Vec<_> = columns.collect();
-    let below = format!("|---|{}", "---:|".repeat(columns.len()));
-    vec![line([first.to_owned()].into_iter().chain(columns)), below]
-}
-
-fn line(cells: impl Iterator<Item = String>) -> String {
-    format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+/// A table without padding, so that a change of one number changes one line, and its notes.
+fn markdown(sheet: &Sheet) -> String {
+    let line = |cells: &Vec<String>| format!("| {} |", cells.join(" | "));
+    let mut lines = vec![
+        line(&sheet.header),
+        format!("|---|{}", "---:|".repeat(sheet.header.len() - 1)),
+    ];
+    lines.extend(sheet.lines.iter().map(line));
+    if !sheet.notes.is_empty() {
+        lines.extend([String::new(), sheet.notes.join(" ")]);
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample as row;
-
-    fn renewed_by(page: &str, read: impl Fn(&str) -> Result<Vec<Row>>) -> Result<String> {
-        Judge::of_page(|judge| renewed(page, judge, files(&read)))
-    }
-
-    const MARK: &str = "<!-- numbers: quick.csv over word-lock at 1, 2 threads -->";
-
-    /// Ours is twice as fast as the rival on one thread; on two, that depends on the round.
-    fn results(csv: &str) -> Result<Vec<Row>> {
-        ensure!(csv == "quick.csv", "there is no {csv}");
-        let rounds = (1..=9).flat_map(|round| {
-            let on_two = if round % 2 == 0 { 0.9 } else { 1.1 };
-            [
-                row(OURS, "remove", 1, round, 2.0),
-                row("word-lock", "remove", 1, round, 1.0),
-                row(OURS, "remove", 2, round, on_two),
-                row("word-lock", "remove", 2, round, 1.0),
-            ]
-        });
-        Ok(rounds.collect())
-    }
-
-    fn files(rows: &dyn Fn(&str) -> Result<Vec<Row>>) -> Files<'_> {
-        Files {
-            rows,
-            bits: &|_| unreachable!(),
-            sheet: &|_, _| {
-                Ok(Some(Sheet {
-                    lead: "What it is.".into(),
-                    header: vec!["name".into(), "measured".into()],
-                    lines: vec![vec!["a".into(), "1".into()]],
-                    notes: vec!["All of it.".into()],
-                }))
-            },
-            said: &|csv, _| {
-                let said = ["It stops.", "It goes on."].map(str::to_owned);
-                Ok(said.into_iter().filter(|_| csv == "stalls.csv").collect())
-            },
-        }
-    }
-
-    #[test]
-    fn a_block_is_written_from_the_results_and_the_rest_is_left_alone() {
-        let page = format!("Before.\n\n{MARK}\nold\n{END}\nAfter.\n");
-        let new = renewed_by(&page, results).unwrap();
-        let table = "| lock-free | over word-lock, 1 thread | over word-lock, 2 threads |\n\
-                     |---|---:|---:|\n\
-                     | remove (load factor 0.92) | 2.00 [2.00–2.00] | 1.10 [0.90–1.10] ~ |\n\n~ ";
-        let start = format!("Before.\n\n{MARK}\n\n{table}");
-        assert!(new.starts_with(&start), "{new}");
-        assert!(new.ends_with(&format!(".\n\n{END}\nAfter.\n")), "{new}");
-        assert_eq!(renewed_by(&new, results).unwrap(), new);
-    }
-
-    #[test]
-    fn each_kind_of_mark_has_its_table() {
-        let simulated = |csv: &str| {
-            let mark = |row: Row| Row {
-                simulated: "m".into(),
-                ..row
-            };
-            let varied = |row: Row| Row {
-                simulated: "m with kept * 2".into(),
-                mops: row.mops * 3.0,
-                ..row
-            };
-            let rows = results("quick.csv")?;
-            let marked = rows.iter().cloned().map(mark);
-            Ok(match csv {
-                "quick.csv" => rows,
-                "varied.csv" => marked.chain(rows.iter().cloned().map(varied)).collect(),
-                _ => marked.collect(),
-            })
-        };
-        for (mark, expected) in [
-            (
-                "quick.csv of word-lock over lock-free at 1 threads",
-                "| word-lock | over lock-free, 1 thread |\n|---|---:|\n\
-                 | remove (load factor 0.92) | 0.50 [0.50–0.50] |\n",
-            ),
-            (
-                "quick.csv of lock-free, word-lock from 1 to 2 threads",
-                "| 2 threads over 1 | lock-free | word-lock |\n|---|---:|---:|\n\
-                 | remove (load factor 0.92) | 0.55 [0.45–0.55] | 1.00 [1.00–1.00] ~ |\n",
-            ),
-            (
-                "quick.csv predicted by simulated.csv",
-                "| lock-free | 2 | 1.00 | 1.00 | 1.00 |\n| word-lock | 2 | 1.00 | 1.00 | 1.00 |\n\n4 rows;",
-            ),
-            (
-                "targets.csv shown",
-                "| name | measured |\n|---|---:|\n| a | 1 |\n\nAll of it.\n",
-            ),
-            ("stalls.csv said", "\n- It stops.\n- It goes on.\n"),
-            (
-                "varied.csv varied",
-                "| remove (load factor 0.92), simulated on m | 1 | kept | –, 3.00 | –, 3.00 |\n",
-            ),
-        ] {
-            let page = renewed_by(&format!("{BEGIN}{mark} -->\n{END}\n"), simulated).unwrap();
-            assert!(page.contains(expected), "{page}");
-        }
-    }
 
     #[test]
     fn a_mark_that_means_nothing_is_an_error_that_names_it() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+        let renewed = |page: &str| {
+            let error = Judge::of_page(|judge| renewed(page, judge, &results)).unwrap_err();
+            format!("{error:#}")
+        };
         for (mark, error) in [
-            (
-                "nowhere.csv over word-lock at 1 threads",
-                "there is no nowhere.csv",
-            ),
+            ("nowhere.csv over word-lock at 1 threads", "nowhere.csv"),
             ("quick.csv", "it names no CSV file"),
             ("quick.csv word-lock at 1 threads", "it names no rival"),
-            ("quick.csv word-lock", "it names no numbers of threads"),
-            ("quick.csv varied", "no such results"),
-            ("quick.csv said", "says nothing"),
-            ("quick.csv predicted by quick.csv", "no such results"),
-            ("quick.csv of lock-free from 1 to many threads", "\"many\""),
             ("quick.csv over word-lock", "it names no numbers of threads"),
             ("quick.csv over word-lock at many threads", "\"many\""),
             ("quick.csv over word-lock at 4 threads", "no such results"),
+            ("quick.csv said", "no such results"),
+            ("quick.csv predicted by quick.csv", "no such results"),
         ] {
-            let told = renewed_by(&format!("{BEGIN}{mark} -->\n{END}\n"), results).unwrap_err();
-            let told = format!("{told:#}");
-            assert!(told.contains(error) && told.contains(mark), "{told}");
+            let message = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"));
+            assert!(
+                message.contains(error) && message.contains(mark),
+                "{message}"
+            );
         }
-        let open = renewed_by(&format!("{MARK}\n"), results).unwrap_err();
-        assert!(format!("{open:#}").contains("is missing"), "{open:#}");
+        let open = renewed(&format!(
+            "{BEGIN}quick.csv over word-lock at 1 threads -->\n"
+        ));
+        assert!(open.contains("is missing"), "{open}");
     }
 }

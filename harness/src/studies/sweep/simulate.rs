@@ -62,7 +62,7 @@ pub struct Options {
     vary_assumed: bool,
     /// Also compare with what `sweep` measured: the NAME.csv of this directory.
     ///
-    /// Prints predicted and measured throughput, their ratio and a summary of the errors. What it has of
+    /// Prints predicted over measured throughput, and a summary of the errors. What it has of
     /// one thread, and of the hand-over between two cores, is used instead of what the machine's file
     /// has; rows measured with another hand-over are left out.
     #[arg(long, value_name = "DIR")]
@@ -122,7 +122,7 @@ mod simulating {
     use crate::show::sidecar::Sidecar;
     use crate::studies::apart;
     use crate::studies::study::Shown;
-    use crate::studies::sweep::{command, prediction};
+    use crate::studies::sweep::{command, variants};
     use crate::subjects::SIMULATED;
     use crate::subjects::registry::Registry;
     use crate::wording::counted;
@@ -258,8 +258,8 @@ mod simulating {
         sidecar.run.pinning = "one simulated core for each thread".into();
         let measured_rows = measured.as_deref().unwrap_or_default();
         let mut models = models.to_vec();
-        let hand_over = prediction::hand_over(measured_rows);
-        let alike = prediction::alike(measured_rows, hand_over.unwrap_or_default());
+        let hand_over = variants::hand_over(measured_rows);
+        let alike = variants::alike(measured_rows);
         let mut taken = Vec::new();
         if alike.iter().any(|row| row.threads == 1) {
             taken.push("times of one thread");
@@ -450,7 +450,7 @@ mod simulating {
             (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
         );
         let measured = prepared.measured.as_deref();
-        if let Some(sheet) = measured.and_then(|measured| prediction::sheet(&rows, measured)) {
+        if let Some(sheet) = measured.and_then(|of| variants::predictions(&rows, of)) {
             say!("\n{sheet}");
         }
         sidecar.run.rows = Some(steps);
