@@ -1,16 +1,17 @@
-//! The `plot` command: redraws the figure of a CSV file.
+//! The `plot` command: redraws the figure of a CSV file, or draws several together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 
 use crate::run::ending::Ending;
-use crate::show::chart::{COLUMN, PAGE};
+use crate::show::chart::{COLUMN, Figure, PAGE};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::studies::kinds::{NoResults, read_any};
+use crate::studies::sweep;
 
 /// Explains which results have a figure.
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`, `cuckoo-hashing` and \
@@ -20,9 +21,11 @@ const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `targets`, `layouts
 pub(super) struct Options {
     /// NAME.csv as written by `sweep`, `reproduce`, `targets`, `layouts`, `kcas`, `memory`,
     /// `cuckoo-hashing` or `growth`; theory.csv has no figure. Title and
-    /// caption come from NAME.machine.toml beside it.
-    csv: PathBuf,
-    /// The figure to write; by default NAME.svg beside the CSV file.
+    /// caption come from NAME.machine.toml beside it. Several, of sweeps, are drawn together: each
+    /// subject once for each file, with its name.
+    #[arg(required = true, value_name = "FILE.csv")]
+    csv: Vec<PathBuf>,
+    /// The figure to write; by default NAME.svg beside the CSV file, if there is one.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Leave out title and caption, as a paper has its own.
@@ -61,23 +64,43 @@ fn inches(text: &str) -> Result<f64> {
     }
 }
 
-impl Options {
-    /// Returns the file to write.
-    fn out(&self, beside: PathBuf) -> Result<PathBuf> {
-        let out = self.out.clone().unwrap_or(beside);
-        ensure!(
-            out.extension().is_some_and(|ending| ending == "svg"),
-            "--out: the name of the figure, {}, must end in .svg",
-            out.display()
-        );
-        Ok(out)
+pub(super) fn plot(options: &Options) -> Result<Ending> {
+    let out = match (&options.out, &options.csv[..]) {
+        (Some(out), _) => out.clone(),
+        (None, [csv]) => Outputs::beside(csv).figure,
+        (None, _) => bail!("--out: name the figure of several results"),
+    };
+    ensure!(
+        out.extension().is_some_and(|ending| ending == "svg"),
+        "--out: the name of the figure, {}, must end in .svg",
+        out.display()
+    );
+    let mut figure = match &options.csv[..] {
+        [csv] => figure(csv, options.speedup)?,
+        several => {
+            ensure!(!options.speedup, "--speedup: choose one result");
+            sweep::together(several)?
+        }
+    };
+    if !options.panels.is_empty() {
+        figure.keep_panels(&options.panels)?;
     }
+    if !options.subjects.is_empty() {
+        figure.keep_subjects(&options.subjects)?;
+    }
+    if options.log || options.linear {
+        figure.scale(options.log)?;
+    }
+    let figure = figure.at(options.width);
+    let figure = if options.bare { figure.bare() } else { figure };
+    files::write(&out, &figure.render())?;
+    say!("{}", out.display());
+    Ok(Ending::Complete)
 }
 
-pub(super) fn plot(options: &Options) -> Result<Ending> {
-    let csv = &options.csv;
+/// Draws one result.
+fn figure(csv: &Path, speedup: bool) -> Result<Figure> {
     let beside = Outputs::beside(csv);
-    let out = options.out(beside.figure.clone())?;
     let rows = read_any(csv).map_err(|error| {
         if error.is::<NoResults>() {
             anyhow!("{error}; {DRAWN}")
@@ -101,7 +124,7 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
         note!("note: {}: {missing}", csv.display());
     }
     let cannot = || format!("cannot draw {}", csv.display());
-    let (figure, without) = if options.speedup {
+    let (figure, without) = if speedup {
         let why = "--speedup: only the rows of a sweep over numbers of threads have a speedup";
         (rows.speedup(sidecar.as_ref()), why)
     } else {
@@ -110,19 +133,5 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
         (rows.figure(sidecar.as_ref()), why)
     };
     let figure = figure.and_then(|figure| figure.context(without));
-    let mut figure = figure.with_context(cannot)?;
-    if !options.panels.is_empty() {
-        figure.keep_panels(&options.panels)?;
-    }
-    if !options.subjects.is_empty() {
-        figure.keep_subjects(&options.subjects)?;
-    }
-    if options.log || options.linear {
-        figure.scale(options.log)?;
-    }
-    let figure = figure.at(options.width);
-    let figure = if options.bare { figure.bare() } else { figure };
-    files::write(&out, &figure.render())?;
-    say!("{}", out.display());
-    Ok(Ending::Complete)
+    figure.with_context(cannot)
 }

@@ -32,7 +32,7 @@ const ROW: &str = "tiny,lock-free,insert,1,1,false,true,0.9,1000,1112,2224,1000,
 #[test]
 fn a_row_of_a_sweep_of_ones_own_can_be_drawn() {
     let place = Place::new();
-    place.write("rows.csv", &format!("{HEADER}\n{ROW}\n"));
+    place.write("rows.csv", format!("{HEADER}\n{ROW}\n"));
     place
         .run(&["plot", "rows.csv"])
         .success()
@@ -95,7 +95,7 @@ fn a_figure_never_replaces_its_rows() {
 fn a_damaged_sidecar_is_named() {
     let place = Place::new();
     place
-        .write("rows.csv", &format!("{HEADER}\n{ROW}\n"))
+        .write("rows.csv", format!("{HEADER}\n{ROW}\n"))
         .write("rows.machine.toml", "[run]\n");
     place
         .run(&["plot", "rows.csv"])
@@ -189,5 +189,23 @@ fn speedup_is_drawn_beside_the_ideal() {
             .run(&["plot", &committed(name), "--speedup"])
             .code(1)
             .stderr(contains("--speedup"));
+    }
+}
+
+#[test]
+fn two_results_are_drawn_together() {
+    let place = Place::new();
+    for (name, mops) in [("a", "0.1"), ("b", "0.2")] {
+        let row = ROW.replace("0.1", mops);
+        place.write(&format!("{name}.csv"), format!("{HEADER}\n{row}\n"));
+    }
+    let plot = ["plot", "a.csv", "b.csv", "--subjects", "lock-free"];
+    place.run(&plot).code(1).stderr(contains("--out"));
+    place
+        .run(&[&plot[..], &["--out", "both.svg"]].concat())
+        .success();
+    let svg = place.text("both.svg");
+    for text in [">lock-free (a)<", ">lock-free (b)<", "median 0.2"] {
+        assert!(svg.contains(text), "{text} in {svg}");
     }
 }

@@ -1,16 +1,18 @@
 //! A figure: the title and the key above, the caption below, and panels between them, as many side
 //! by side as have room.
 
-use super::axes::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
+use anyhow::{Result, bail, ensure};
+
+use super::axis::{NAME_BESIDE, NUMBERS_BELOW, Scale, numbered_upwards};
 use super::key::{self, Entry};
 use super::machine::{load_line, machine_line};
-use super::panel::{Panel, places_of_rows};
+use super::panel::{Line, Look, Panel, places_of_rows};
+use super::style;
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame};
 use super::text::{
     CAPTION_SIZE, TEXT_SIZE, TICK_SIZE, TITLE_SIZE, line_height, widest, wrap, wrap_title,
 };
-use super::{spoken, style};
 use crate::results::statistics::distinct;
 use crate::show::sidecar::Sidecar;
 
@@ -90,6 +92,88 @@ impl Figure {
         distinct(lines.map(|line| &*line.subject))
     }
 
+    /// Keeps the panels that are named, by number from 1 or by label, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such panel; the message names those that there are.
+    pub fn keep_panels(&mut self, names: &[String]) -> Result<()> {
+        let is_named = |name: &str, index: usize, panel: &Panel| {
+            panel.label == name || name.parse() == Ok(index + 1)
+        };
+        let panels = || self.panels.iter().enumerate();
+        for name in names {
+            if !panels().any(|(index, panel)| is_named(name, index, panel)) {
+                let known: Vec<_> = panels()
+                    .map(|(index, panel)| format!("{} ({})", index + 1, panel.label))
+                    .collect();
+                bail!(
+                    "--panels: there is no panel {name}; choose of {}",
+                    known.join(", ")
+                );
+            }
+        }
+        let kept = panels()
+            .filter(|(index, panel)| names.iter().any(|name| is_named(name, *index, panel)));
+        self.panels = kept.map(|(_, panel)| panel.clone()).collect();
+        Ok(())
+    }
+
+    /// Keeps these subjects, and the panels that show one of them. Where several results are drawn
+    /// together, a name without that of a result means it in all of them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such subject; the message names those that there are.
+    pub fn keep_subjects(&mut self, names: &[String]) -> Result<()> {
+        let is = |subject: &str, name: &str| {
+            let rest = subject.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+        };
+        let known = self.subjects();
+        for name in names {
+            ensure!(
+                known.iter().any(|subject| is(subject, name)),
+                "--subjects: {name} is not in this figure; choose of {}",
+                known.join(", ")
+            );
+        }
+        for panel in &mut self.panels {
+            let is_named = |subject: &str| names.iter().any(|name| is(subject, name));
+            panel.lines.retain(|line| is_named(&line.subject));
+        }
+        self.panels
+            .retain(|panel| panel.lines.iter().any(|line| !line.points.is_empty()));
+        Ok(())
+    }
+
+    /// Lays out what was measured on linear axes from zero, or on logarithmic ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is a zero, which a logarithmic axis does not have.
+    pub fn scale(&mut self, is_logarithmic: bool) -> Result<()> {
+        for panel in &mut self.panels {
+            let zero = panel
+                .lines
+                .iter()
+                .find(|line| line.points.iter().any(|(_, of)| of.median <= 0.0));
+            if let Some(line) = zero.filter(|_| is_logarithmic) {
+                bail!(
+                    "--log: {} is at 0 in \"{}\", and a logarithmic axis has no zero; leave out --log, or such panels with --panels",
+                    line.subject,
+                    panel.title
+                );
+            }
+            panel.y.scale = if is_logarithmic {
+                Scale::Logarithmic
+            } else {
+                Scale::FromZero
+            };
+        }
+        Ok(())
+    }
+
     /// Renders the figure as the text of an SVG file.
     pub fn render(&self) -> String {
         let subjects = self.subjects();
@@ -127,7 +211,7 @@ impl Figure {
         canvas.file(
             (width, y + MARGIN),
             &self.title,
-            &spoken::description(&self.question, &self.panels),
+            &description(&self.question, &self.panels),
         )
     }
 
@@ -314,4 +398,67 @@ impl Panel {
             + 5.0
             + if is_named { NAME_BESIDE } else { 0.0 }
     }
+}
+
+/// Returns the question of the figure, and what each panel shows.
+fn description(question: &str, panels: &[Panel]) -> String {
+    let panels = panels.iter().enumerate();
+    let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
+    let question = Some(question.to_owned()).filter(|question| !question.is_empty());
+    question
+        .into_iter()
+        .chain(panels)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn described(panel: &Panel) -> String {
+    let title = match &*panel.title {
+        "" => String::new(),
+        title => format!("{title}: "),
+    };
+    let lines = panel.lines.iter().filter_map(|line| said(panel, line));
+    format!(
+        "{title}{} against {}. {}.",
+        panel.y.name,
+        panel.x.name,
+        lines.collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// Says where a line ends, or where each of its named points is.
+fn said(panel: &Panel, line: &Line) -> Option<String> {
+    let (x, y) = (
+        |at| (panel.x.label)(rounded(at)),
+        |at| (panel.y.label)(rounded(at)),
+    );
+    let &(at, last) = line.points.last()?;
+    Some(match &line.look {
+        Look::Named(names) => {
+            let points = names.iter().zip(&line.points);
+            let points =
+                points.map(|(name, (at, of))| format!("{name} {} at {}", y(of.median), x(*at)));
+            format!(
+                "{}: {}",
+                line.subject,
+                points.collect::<Vec<_>>().join(", ")
+            )
+        }
+        Look::Reach => format!(
+            "{} at {}: median {}, 99th percentile {}, 99.9th {}",
+            line.subject,
+            x(at),
+            y(last.low),
+            y(last.median),
+            y(last.high)
+        ),
+        Look::Bars | Look::Band => {
+            format!("{} at {}: median {}", line.subject, x(at), y(last.median))
+        }
+    })
+}
+
+/// Keeps three digits.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
 }

@@ -5,9 +5,7 @@
 //! bars, the number of rounds and keys, and the machine. All figures share one visual language: a
 //! subject has the same colour and mark wherever no other of the figure has them.
 
-mod apart;
-mod axes;
-mod choice;
+mod axis;
 mod figure;
 mod key;
 mod lines;
@@ -15,14 +13,12 @@ mod machine;
 mod panel;
 pub(crate) mod parts;
 mod rows;
-mod scale;
-mod spoken;
 mod style;
 mod svg;
 mod text;
 
+pub(crate) use axis::Scale;
 pub use figure::{COLUMN, Figure, PAGE};
 pub(crate) use machine::{load_line, machine_line};
 pub(crate) use panel::{Axis, Guide, Line, Look, Panel};
 pub use parts::duration;
-pub(crate) use scale::Scale;

@@ -1,7 +1,7 @@
 //! What a panel shows: two axes, and lines between them. How it is drawn is said by `lines.rs` and
 //! `rows.rs`.
 
-use super::scale::Scale;
+use super::axis::Scale;
 use super::style::COLOURS;
 use crate::results::statistics::distinct;
 use crate::results::summary::Summary;

@@ -1,9 +1,9 @@
 //! Draws a panel in rows: a row for each subject, and in it a mark for each place.
 
-use super::axes;
+use super::axis;
+use super::axis::{Scale, Span};
 use super::key::{DASHES, marks_of_places};
 use super::panel::{MANY, Panel};
-use super::scale::{Scale, Span};
 use super::style::{Style, corners};
 use super::svg::{Anchor, BLACK, Canvas, DARK, Frame, PALE, Stroke};
 use super::text::{TEXT_SIZE, widest};
@@ -43,7 +43,7 @@ impl Panel {
             scale => scale,
         };
         let across = Span::of(scale, values, (frame.left, frame.right)).with_room(0.04);
-        axes::below(canvas, (&self.y, &across, &[]), frame, name_below);
+        axis::below(canvas, (&self.y, &across, &[]), frame, name_below);
         for (guide, stroke) in self.guides.iter().zip(DASHES) {
             // Against places it is level.
             for &(_, value) in guide.points.iter().take(1).filter(|of| across.has(of.1)) {

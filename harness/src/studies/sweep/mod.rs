@@ -12,14 +12,18 @@ pub mod simulate;
 mod table;
 mod variants;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use super::study::Shown;
+use crate::results::file;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::results::verdict::Judge;
-use crate::show::chart::Figure;
+use crate::show::chart::{Figure, machine_line};
 use crate::show::findings::Story;
+use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
@@ -50,4 +54,32 @@ impl Shown for Row {
             figure::panel_title(&results, case, sidecar)
         })
     }
+}
+
+/// Draws several results together: each subject has the name of its results behind its own. Title and
+/// panels are named as in the first.
+///
+/// # Errors
+///
+/// Fails if a file cannot be read, or is not of a sweep.
+pub fn together(files: &[PathBuf]) -> Result<Figure> {
+    let (mut rows, mut sidecars, mut machines) = (Vec::new(), Vec::new(), Vec::new());
+    for csv in files {
+        let results = csv.with_extension("");
+        let results = results.display();
+        rows.extend(file::read(csv)?.into_iter().map(|row| Row {
+            subject: format!("{} ({results})", row.subject),
+            ..row
+        }));
+        if let Some(sidecar) = Outputs::beside(csv).described()? {
+            machines.push(format!("{results}: {}", machine_line(&sidecar)));
+            sidecars.push(sidecar);
+        }
+    }
+    let mut figure = figure::of(&rows, sidecars.first())?;
+    // That of the first is not all of theirs.
+    let first = sidecars.first().map(machine_line);
+    figure.caption.retain(|line| Some(line) != first.as_ref());
+    figure.caption.extend(machines);
+    Ok(figure)
 }

@@ -193,7 +193,7 @@ mod tests {
             ("quick.csv word-lock at 1 threads", "it names no rival"),
             ("quick.csv over word-lock", "it names no numbers of threads"),
             ("quick.csv over word-lock at many threads", "\"many\""),
-            ("quick.csv over word-lock at 4 threads", "no such results"),
+            ("quick.csv over word-lock at 64 threads", "no such results"),
             ("quick.csv said", "no such results"),
             ("quick.csv predicted by quick.csv", "no such results"),
         ] {
