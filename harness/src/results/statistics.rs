@@ -309,11 +309,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns whether this is the same as the other case, but simulated.
-    pub fn is_prediction_of(&self, measured: &Self) -> bool {
-        !self.simulated.is_empty() && self.on("") == *measured
-    }
-
     /// Returns the same case on another simulated machine.
     pub fn on(&self, machine: impl Into<String>) -> Self {
         Self {

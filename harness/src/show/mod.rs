@@ -10,4 +10,4 @@ pub(crate) mod print;
 pub(crate) mod progress;
 pub mod sheet;
 pub mod sidecar;
-pub(crate) mod told;
+pub mod units;

@@ -66,24 +66,28 @@ impl Outputs {
 
     /// Returns the files of a new run in a directory, which is created if need be. Files of an
     /// earlier run are never overwritten: they are renamed to `NAME.1.csv` and so on, with the
-    /// first free number, and their new CSV path is returned too.
-    pub fn reserve(directory: &Path, name: &str) -> Result<(Self, Option<PathBuf>)> {
+    /// first free number, and a note says so.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be created, or a file not be renamed.
+    pub fn reserve(directory: &Path, name: &str) -> Result<Self> {
         create(directory)?;
         let new = Self::named(directory, name);
-        if !new.exist() {
-            return Ok((new, None));
-        }
-        let old = (1..)
-            .map(|number| Self::named(directory, &format!("{name}.{number}")))
-            .find(|old| !old.exist());
-        let old = old.context("there is no free number for the earlier results")?;
-        for (from, to) in new.paths().into_iter().zip(old.paths()) {
-            if from.exists() {
-                fs::rename(from, to)
-                    .with_context(|| format!("cannot move {} aside", from.display()))?;
+        if new.exist() {
+            let old = (1..)
+                .map(|number| Self::named(directory, &format!("{name}.{number}")))
+                .find(|old| !old.exist());
+            let old = old.context("there is no free number for the earlier results")?;
+            for (from, to) in new.paths().into_iter().zip(old.paths()) {
+                if from.exists() {
+                    let cannot = || format!("cannot move {} aside", from.display());
+                    fs::rename(from, to).with_context(cannot)?;
+                }
             }
+            note!("  earlier results are now {}", old.csv.display());
         }
-        Ok((new, Some(old.csv)))
+        Ok(new)
     }
 
     fn paths(&self) -> [&Path; 3] {
@@ -93,16 +97,6 @@ impl Outputs {
     fn exist(&self) -> bool {
         self.paths().iter().any(|path| path.exists())
     }
-}
-
-/// Returns the files of a run like [`Outputs::reserve`], and prints a note if earlier ones were
-/// moved.
-pub(crate) fn reserve(directory: &Path, name: &str) -> Result<Outputs> {
-    let (outputs, moved) = Outputs::reserve(directory, name)?;
-    if let Some(moved) = moved {
-        note!("  earlier results are now {}", moved.display());
-    }
-    Ok(outputs)
 }
 
 /// Writes rows, description and figure, if there is one, of a finished run. If one cannot be
@@ -121,7 +115,7 @@ pub(crate) fn publish<Row: Serialize>(
         .and_then(|()| csv_of(rows))
         .and_then(|text| Staged::write(&files.csv, &text))
         .and_then(|staged| {
-            reserve(directory, name)?;
+            Outputs::reserve(directory, name)?;
             staged.publish()
         });
     if written.add(&files.csv, published) {
@@ -190,9 +184,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("made/here");
         for run in 0..3 {
-            let (files, moved) = Outputs::reserve(&directory, "demo").unwrap();
-            let expected = (run > 0).then(|| directory.join(format!("demo.{run}.csv")));
-            assert_eq!(moved, expected);
+            let files = Outputs::reserve(&directory, "demo").unwrap();
             for path in files.paths() {
                 assert!(!path.exists());
                 fs::write(path, run.to_string()).unwrap();
@@ -203,12 +195,5 @@ mod tests {
                 assert_eq!(fs::read_to_string(path).unwrap(), run, "{}", path.display());
             }
         }
-    }
-
-    #[test]
-    fn names_of_the_files_share_their_stem() {
-        let files = Outputs::beside(Path::new("out/quick.csv"));
-        assert_eq!(files.sidecar, Path::new("out/quick.machine.toml"));
-        assert_eq!(files.figure, Path::new("out/quick.svg"));
     }
 }

@@ -4,8 +4,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Story};
 use super::matrix::{self, Entry};
+use crate::results::statistics::distinct;
 use crate::results::verdict::{FEWEST, SMALLEST_EFFECT};
-use crate::show::chart::{load_line, machine_line};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
@@ -113,17 +113,8 @@ fn titled(section: &Section, sections: &[Section]) -> String {
 
 /// Returns the machines that the results are from, each once.
 fn machines(sections: &[Section]) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for sidecar in sections
-        .iter()
-        .filter_map(|section| section.sidecar.as_ref())
-    {
-        let line = machine_line(sidecar);
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines
+    let sidecars = sections.iter().filter_map(|of| of.sidecar.as_ref());
+    distinct(sidecars.map(Sidecar::machine_line))
 }
 
 /// Returns the machine and the commit that results are from.
@@ -147,8 +138,8 @@ fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
     };
     let lost = |section: &Section| -> Vec<Finding> {
         let findings = section.story.findings.iter();
-        let told = findings.filter(|finding| finding.is_loss() && !is_shown(section, finding));
-        told.cloned().collect()
+        let lost = findings.filter(|finding| finding.is_loss() && !is_shown(section, finding));
+        lost.cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
         .filter(|section| section.story.is_of_ours)
@@ -203,7 +194,7 @@ fn describe(section: &Section, title: &str) -> Markup {
         }
         @if let Some(sidecar) = &section.sidecar {
             p.note {
-                code { (sidecar.run.command) } ", " (sidecar.run.started) ". " (machine_line(sidecar)) " " (load_line(sidecar).unwrap_or_default())
+                code { (sidecar.run.command) } ", " (sidecar.run.started) ". " (sidecar.machine_line()) " " (sidecar.load_line().unwrap_or_default())
             }
         }
     }

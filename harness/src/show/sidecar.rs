@@ -15,6 +15,7 @@ use super::files;
 use super::print::note;
 use crate::machine::{self, Compiler, Machine, NO_LIST, Source, command_line, now};
 use crate::results::statistics::{Axis, Case};
+use crate::wording::counted;
 
 /// All that is known about a run. If something cannot be found out, the reason is given instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,6 +188,63 @@ impl Sidecar {
         })
     }
 
+    /// Describes what the run was measured with.
+    pub(crate) fn machine_line(&self) -> String {
+        let (machine, run) = (&self.machine, &self.run);
+        let simulated = match &run.simulated[..] {
+            [] => String::new(),
+            machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
+        };
+        format!(
+            "{simulated}{}, {}{}{}. {}{}. {}. {}.",
+            machine.processor,
+            counted(machine.cores, "core"),
+            match machine.threads_per_core {
+                1 => String::new(),
+                threads => format!(" with {threads} hardware threads each"),
+            },
+            if machine.hypervisor == "present" {
+                ", virtual machine"
+            } else {
+                ""
+            },
+            self.compiler.rustc.split(" (").next().unwrap_or_default(),
+            match &*self.compiler.flags {
+                "" => String::new(),
+                flags => format!(" with {flags}"),
+            },
+            self.sources(),
+            run.started.split('T').next().unwrap_or_default(),
+        )
+    }
+
+    /// Says so if the machine had work when the run began: a load of more than half its cores. It may be
+    /// of what the same command measured before.
+    pub(crate) fn load_line(&self) -> Option<String> {
+        match self.run.load_average.first() {
+            Some(&load) if load > self.machine.cores as f64 / 2.0 => Some(format!(
+                "Load at the start, of earlier measurements or of others: {load:.1}."
+            )),
+            _ => None,
+        }
+    }
+
+    /// Describes what measured: the commit of the harness, preceded by the program if it is another.
+    fn sources(&self) -> String {
+        let harness = &self.harness;
+        match &self.program {
+            Some(program) if program != harness => format!(
+                "{} {}, commit {}; {}, commit {}",
+                program.name,
+                program.version.split(':').next().unwrap_or_default(),
+                program.short(),
+                harness.name,
+                harness.short()
+            ),
+            _ => format!("Commit {}", harness.short()),
+        }
+    }
+
     /// Returns the text of the file, with an explanatory line on top.
     pub fn text(&self) -> Result<String> {
         let text = toml::to_string(self)?;
@@ -257,14 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_from_before_are_read() {
-        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-        for entry in std::fs::read_dir(committed).unwrap() {
-            let file = entry.unwrap().path();
-            if file.to_string_lossy().ends_with(".machine.toml") {
-                Sidecar::read(&file).unwrap();
-            }
-        }
+    fn older_files_are_read() {
         let old = toml::to_string(&sample()).unwrap();
         let later = [
             "load_average",
@@ -294,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_file_is_read_as_it_was_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tiny.machine.toml");
         sample().write(&path).unwrap();

@@ -87,12 +87,12 @@ pub fn write(directory: &Path) -> Result<Written> {
             Ok(rows_and_section) => read.push(rows_and_section),
             Err(error) => {
                 left_out.push(without_directory(file, &error));
-                let told = if error.is::<NoResults>() {
+                let reasons = if error.is::<NoResults>() {
                     &mut notes
                 } else {
                     &mut unreadable
                 };
-                told.push(format!("{error:#}"));
+                reasons.push(format!("{error:#}"));
             }
         }
     }
@@ -101,10 +101,10 @@ pub fn write(directory: &Path) -> Result<Written> {
         "there are no results in {}; `harness reproduce` makes some{}",
         directory.display(),
         (notes.iter().chain(&unreadable))
-            .map(|told| format!("\n  {told}"))
+            .map(|why| format!("\n  {why}"))
             .collect::<String>()
     );
-    let told = Judge::of_page(|judge| {
+    let judged = Judge::of_page(|judge| {
         let of = |(rows, section): &(Box<dyn Rows>, Section)| {
             (
                 rows.story(section.sidecar.as_ref(), judge),
@@ -118,8 +118,8 @@ pub fn write(directory: &Path) -> Result<Written> {
         sheet,
         ..section
     };
-    let sections: Vec<_> = read.into_iter().zip(told).map(fill).collect();
-    notes = (notes.iter().map(|told| format!("left out: {told}"))).collect();
+    let sections: Vec<_> = read.into_iter().zip(judged).map(fill).collect();
+    notes = (notes.iter().map(|why| format!("left out: {why}"))).collect();
     notes.extend(sections.iter().filter_map(|section| {
         let missing = section.missing.as_ref()?;
         Some(format!("{}.csv: {missing}", section.name))

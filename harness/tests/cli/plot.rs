@@ -30,16 +30,6 @@ const HEADER: &str = "experiment,subject,workload,threads,round,oversubscribed,p
 const ROW: &str = "tiny,lock-free,insert,1,1,false,true,0.9,1000,1112,2224,1000,0,0.01,0.1";
 
 #[test]
-fn a_row_of_a_sweep_of_ones_own_can_be_drawn() {
-    let place = Place::new();
-    place.write("rows.csv", format!("{HEADER}\n{ROW}\n"));
-    place
-        .run(&["plot", "rows.csv"])
-        .success()
-        .stdout(contains("rows.svg"));
-}
-
-#[test]
 fn files_that_cannot_be_drawn_are_located() {
     let place = Place::new();
     for (text, expected) in [
@@ -73,34 +63,21 @@ fn files_that_cannot_be_drawn_are_located() {
             .stderr(contains("rows.csv").and(contains(expected)));
         assert!(!place.path("rows.svg").exists());
     }
-    place
-        .run(&["plot", "nowhere.csv"])
-        .code(1)
-        .stderr(contains("nowhere.csv"));
-}
-
-#[test]
-fn a_figure_never_replaces_its_rows() {
-    let place = Place::new();
-    let text = format!("{HEADER}\n{ROW}\n");
-    place.write("rows.csv", &text);
-    place
-        .run(&["plot", "rows.csv", "--out", "rows.csv"])
-        .code(1)
-        .stderr(contains("--out").and(contains("must end in .svg")));
-    assert_eq!(place.text("rows.csv"), text);
-}
-
-#[test]
-fn a_damaged_sidecar_is_named() {
-    let place = Place::new();
-    place
-        .write("rows.csv", format!("{HEADER}\n{ROW}\n"))
-        .write("rows.machine.toml", "[run]\n");
-    place
-        .run(&["plot", "rows.csv"])
-        .code(1)
-        .stderr(contains("rows.machine.toml"));
+    let rows = format!("{HEADER}\n{ROW}\n");
+    place.write("rows.csv", &rows);
+    for (arguments, why) in [
+        (&["nowhere.csv"][..], "nowhere.csv"),
+        (&["rows.csv", "--out", "rows.csv"], "must end in .svg"),
+    ] {
+        let refused = place.run(&[&["plot"], arguments].concat()).code(1);
+        refused.stderr(contains(why));
+    }
+    assert_eq!(place.text("rows.csv"), rows);
+    place.run(&["plot", "rows.csv"]).success();
+    assert!(place.path("rows.svg").exists(), "rows of one's own");
+    place.write("rows.machine.toml", "[run]\n");
+    let damaged = place.run(&["plot", "rows.csv"]).code(1);
+    damaged.stderr(contains("rows.machine.toml"));
 }
 
 /// Draws the committed rows of this name with these options. Returns the SVG file.

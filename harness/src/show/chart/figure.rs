@@ -5,7 +5,6 @@ use anyhow::{Result, bail, ensure};
 
 use super::axis::{NAME_BESIDE, NUMBERS_BELOW, Scale, numbered_upwards};
 use super::key::{self, Entry};
-use super::machine::{load_line, machine_line};
 use super::panel::{Line, Look, Panel, places_of_rows};
 use super::style;
 use super::style::Style;
@@ -59,8 +58,8 @@ impl Figure {
         panels: Vec<Panel>,
         sidecar: Option<&Sidecar>,
     ) -> Self {
-        caption.extend(sidecar.map(machine_line));
-        caption.extend(sidecar.and_then(load_line));
+        caption.extend(sidecar.map(Sidecar::machine_line));
+        caption.extend(sidecar.and_then(Sidecar::load_line));
         let run = sidecar.map(|sidecar| &sidecar.run);
         Self {
             title: run.map_or(title, |run| &run.title).to_owned(),

@@ -9,9 +9,7 @@ mod axis;
 mod figure;
 mod key;
 mod lines;
-mod machine;
 mod panel;
-pub(crate) mod parts;
 mod rows;
 mod style;
 mod svg;
@@ -19,6 +17,4 @@ mod text;
 
 pub(crate) use axis::Scale;
 pub use figure::{COLUMN, Figure, PAGE};
-pub(crate) use machine::{load_line, machine_line};
 pub(crate) use panel::{Axis, Guide, Line, Look, Panel};
-pub use parts::duration;

@@ -203,26 +203,9 @@ mod tests {
         );
     }
 
-    #[test]
-    fn many_subjects_are_told_apart() {
-        let others = COLOURS.len() * MARKS.len() - FIXED_STYLES.len();
-        let names: Vec<String> = (0..others)
-            .map(|number| format!("subject-{number}"))
-            .collect();
-        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-        names.extend(FIXED_STYLES);
-        let styles = styles(&names);
-        for (index, style) in styles.iter().enumerate() {
-            for (other, name) in styles[..index].iter().zip(&names) {
-                let same = style.colour == other.colour && style.mark == other.mark;
-                assert!(!same, "{} looks like {name}", names[index]);
-            }
-        }
-    }
-
     /// Marks are small: where there are enough colours, nobody should need them.
     #[test]
-    fn colours_alone_tell_the_subjects_of_a_figure_apart() {
+    fn subjects_of_an_experiment_differ_in_colour() {
         let directory =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
         let mut figures = 0;

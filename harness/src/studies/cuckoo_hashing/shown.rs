@@ -6,11 +6,11 @@ use super::{Row, TABLES};
 use crate::results::statistics::Results;
 use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Judge, Marks, Verdict};
-use crate::show::chart::parts::{BARS, rounded};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
+use crate::show::units::{BARS, rounded};
 use crate::studies::study::Shown;
 use crate::wording::{counted, grouped};
 

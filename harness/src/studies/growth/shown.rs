@@ -8,12 +8,12 @@ use super::{OURS, RIVALS, Row};
 use crate::results::statistics::{Results, Value};
 use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Judge, Marks};
-use crate::show::chart::parts::{BANDS, duration, rounded};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
 use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, Words, clauses};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
-use crate::show::told::{told, untold};
+use crate::show::units::{BANDS, duration, rounded};
+use crate::show::units::{latency, too_short};
 use crate::studies::study::Shown;
 use crate::wording::{counted, grouped};
 
@@ -136,7 +136,7 @@ impl Shown for Row {
             for keys in sizes(&results) {
                 let ratios = RATIOS.map(|quantity| {
                     if let Some(both) = quantity.too_short(results, keys, [OURS, rival], sidecar) {
-                        return both.map(|ns| told(ns, sidecar)).join(" over ");
+                        return both.map(|ns| latency(ns, sidecar)).join(" over ");
                     }
                     let [ours, rival] = [(keys, OURS), (keys, rival)];
                     marks.ratio(judge, results.comparison_of(&(), ours, rival, quantity))
@@ -163,7 +163,7 @@ impl Shown for Row {
             ))
         }));
         notes.extend(marks.explained());
-        notes.extend(sidecar.and_then(untold));
+        notes.extend(sidecar.and_then(too_short));
         if first.oversubscribed {
             notes.push("There were more threads than cores.".into());
         }
@@ -197,7 +197,7 @@ impl Shown for Row {
             caption.push("Threads were not always pinned.".into());
         }
         if let Some(sidecar) = sidecar {
-            caption.extend(untold(sidecar));
+            caption.extend(too_short(sidecar));
             caption.extend(sidecar.meanings());
         }
         let panels = PANELS.map(|quantity| panel(quantity, results));

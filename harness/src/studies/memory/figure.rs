@@ -4,9 +4,9 @@
 use anyhow::{Context, Result};
 
 use crate::results::summary::Summary;
-use crate::show::chart::parts::rounded;
 use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
 use crate::show::sidecar::Sidecar;
+use crate::show::units::rounded;
 use crate::studies::layouts::figure::{bits_a_key, bounds, rate};
 use crate::studies::memory::Row;
 use crate::wording::counted;

@@ -3,9 +3,9 @@
 use super::figure::View;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Results};
-use crate::show::chart::parts::BARS;
 use crate::show::sidecar::Sidecar;
-use crate::show::told::untold;
+use crate::show::units::BARS;
+use crate::show::units::too_short;
 use crate::wording::{grouped, noun};
 
 /// What must be said of simulated rows wherever they are shown.
@@ -31,7 +31,7 @@ pub(super) fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>)
                     .into(),
             );
         }
-        lines.extend(untold(sidecar).filter(|_| results.timed()));
+        lines.extend(too_short(sidecar).filter(|_| results.timed()));
         lines.extend(described(results, sidecar));
     }
     lines

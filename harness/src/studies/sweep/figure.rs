@@ -7,9 +7,9 @@ use super::caption::caption;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
-use crate::show::chart::parts::{duration, rounded};
 use crate::show::chart::{self, Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
+use crate::show::units::{duration, rounded};
 use crate::wording::counted;
 use crate::workload::latency::percent;
 

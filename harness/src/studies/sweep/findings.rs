@@ -8,11 +8,11 @@ use crate::results::series::Series;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
-use crate::show::chart::duration;
 use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;
 use crate::show::sidecar::Sidecar;
-use crate::show::told::told;
+use crate::show::units::duration;
+use crate::show::units::latency;
 use crate::subjects::registry::original;
 use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
@@ -193,7 +193,7 @@ fn of_latency(
     let sentence = |case: Case| {
         let place = *results.places(&case).last()?;
         let wait = |subject: &str| results.summary(&case, place, subject, Quantity::P999);
-        let (waits, reservation) = listed(results, wait, |wait| told(wait, sidecar))?;
+        let (waits, reservation) = listed(results, wait, |wait| latency(wait, sidecar))?;
         Some(format!(
             "{}, at {}: 999 of 1,000 operations end within {waits}{reservation}.",
             title(&case),
@@ -326,7 +326,7 @@ pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     }
     let cases = results.cases();
     let beside = |rival, case| beside(results, judge, case, rival);
-    let mut told: Vec<_> = (cases.iter())
+    let mut lines: Vec<_> = (cases.iter())
         .filter_map(|case| beside(BEST_LOCK, case))
         .collect();
     let lookups = cases.iter().filter(|case| is_lookup(case));
@@ -336,8 +336,8 @@ pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     if !lookups.is_empty() {
         lookups.push(PAPER.to_owned());
     }
-    told.append(&mut lookups);
-    told
+    lines.append(&mut lookups);
+    lines
 }
 
 /// Separates one thread from one on each core, since they show different things: the cost of an

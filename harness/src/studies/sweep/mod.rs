@@ -21,7 +21,7 @@ use crate::results::file;
 use crate::results::record::Row;
 use crate::results::statistics::Results;
 use crate::results::verdict::Judge;
-use crate::show::chart::{Figure, machine_line};
+use crate::show::chart::Figure;
 use crate::show::findings::Story;
 use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
@@ -72,13 +72,13 @@ pub fn together(files: &[PathBuf]) -> Result<Figure> {
             ..row
         }));
         if let Some(sidecar) = Outputs::beside(csv).described()? {
-            machines.push(format!("{results}: {}", machine_line(&sidecar)));
+            machines.push(format!("{results}: {}", sidecar.machine_line()));
             sidecars.push(sidecar);
         }
     }
     let mut figure = figure::of(&rows, sidecars.first())?;
     // That of the first is not all of theirs.
-    let first = sidecars.first().map(machine_line);
+    let first = sidecars.first().map(Sidecar::machine_line);
     figure.caption.retain(|line| Some(line) != first.as_ref());
     figure.caption.extend(machines);
     Ok(figure)

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use indicatif::ProgressBar;
 
 use super::options::{Options, Prepared, duration, measurements};
 use super::{figure, findings};
@@ -14,18 +13,17 @@ use crate::machine::pinning::Cores;
 use crate::machine::{self, Source};
 use crate::results::file::Writer;
 use crate::results::record::Row;
-use crate::run::plan::{Measurement, Plan};
+use crate::run::plan::Plan;
 use crate::run::resume::Earlier;
 use crate::run::runner::{self, Event, Sweep};
 use crate::show::files;
-use crate::show::outputs::{self, Outputs, Written};
+use crate::show::outputs::{Outputs, Written};
 use crate::show::print::{note, say};
 use crate::show::progress::{self, minutes};
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::Shown;
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
-use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 
 /// Runs one experiment, fills in its rows and writes its files. Some rows are missing if `stop` was
@@ -74,8 +72,10 @@ pub(super) fn run(
 
     rows.clone_from(&made);
     let started = Instant::now();
-    let mut progress = Progress::new(&experiment, &plan, rows.len());
-    // The keys of a size are made when its turn comes, and let go after it.
+    let all = measurements(&experiment, &plan);
+    let bar = progress::bar(all as u64).with_position(rows.len() as u64);
+    let mut last = String::new();
+    // The keys of a size are made when its turn comes, and dropped after it.
     let mut measured = first
         .map(Ok)
         .into_iter()
@@ -90,12 +90,32 @@ pub(super) fn run(
                 cores: &cores,
                 made: &experiment.rows_of(&size, &made),
             };
-            measure(&sweep, stop, &mut writer, rows, &mut progress)
+            runner::run(&sweep, stop, &mut |event| {
+                match event {
+                    Event::Next(now) => {
+                        let workload = now.workload.describe();
+                        if bar.is_hidden() && last != workload {
+                            note!("  {}/{all} done, now {workload}", bar.position());
+                        }
+                        bar.set_message(format!(
+                            "{}: {workload}, threads {}",
+                            now.subject, now.threads
+                        ));
+                        last = workload;
+                    }
+                    Event::Made(row) => {
+                        writer.write(&row)?;
+                        rows.push(row);
+                        bar.inc(1);
+                    }
+                }
+                Ok(())
+            })
         });
-    let result = measured.find(|result| result.is_err() || stop.load(Ordering::Relaxed));
-    let result = result.unwrap_or(Ok(()));
+    let ended = |result: &Result<()>| result.is_err() || stop.load(Ordering::Relaxed);
+    let result = measured.find(ended).unwrap_or(Ok(()));
     drop(measured);
-    progress.finish();
+    bar.finish_and_clear();
     if rows.is_empty() {
         say!("Nothing was measured.");
     } else if let Some(table) = Row::printed(rows, Some(&sidecar)) {
@@ -119,35 +139,13 @@ pub(super) fn run(
         )
     }))?;
     if interrupted {
-        let (done, all) = (rows.len(), measurements(&experiment, &plan));
+        let done = rows.len();
         note!(
             "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
              on from there."
         );
     }
     Ok(())
-}
-
-/// Makes the measurements of one size that are still to be made: writes each row at once, and adds it
-/// to `rows`.
-fn measure(
-    sweep: &Sweep,
-    stop: &AtomicBool,
-    writer: &mut Writer<Row>,
-    rows: &mut Vec<Row>,
-    progress: &mut Progress,
-) -> Result<()> {
-    runner::run(sweep, stop, &mut |event| {
-        match event {
-            Event::Next(measurement) => progress.show(measurement),
-            Event::Made(row) => {
-                writer.write(&row)?;
-                rows.push(row);
-                progress.advance();
-            }
-        }
-        Ok(())
-    })
 }
 
 /// Writes the files of a run that has ended, but for the rows, which are in theirs.
@@ -173,7 +171,7 @@ fn begin(
     directory: &Path,
     name: &str,
 ) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
-    outputs::reserve(directory, name)?;
+    Outputs::reserve(directory, name)?;
     sidecar.run.start();
     sidecar.write(&files.sidecar)?;
     Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
@@ -239,50 +237,4 @@ fn announce(experiment: &Experiment, keys: &KeySource, (plan, cores): (&Plan, &C
         experiment.seconds,
         minutes(duration(experiment, plan))
     );
-}
-
-/// A bar with the time left; where standard error is not a terminal, one line per workload instead.
-struct Progress {
-    bar: ProgressBar,
-    last: Option<Workload>,
-}
-
-impl Progress {
-    /// Creates it with `done` measurements already done.
-    fn new(experiment: &Experiment, plan: &Plan, done: usize) -> Self {
-        let all = measurements(experiment, plan).max(done);
-        Self {
-            bar: progress::bar(all as u64).with_position(done as u64),
-            last: None,
-        }
-    }
-
-    fn advance(&self) {
-        self.bar.inc(1);
-    }
-
-    /// Shows what is being measured now.
-    fn show(&mut self, now: &Measurement) {
-        if self.bar.is_hidden() {
-            if self.last.as_ref() != Some(&now.workload) {
-                let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
-                note!("  {done}/{all} done, now {}", now.workload.describe());
-                self.last = Some(now.workload.clone());
-            }
-        } else {
-            let (workload, threads) = (now.workload.label(), now.threads);
-            let frozen = match now.frozen {
-                0 => String::new(),
-                frozen => format!(", frozen {frozen}"),
-            };
-            self.bar.set_message(format!(
-                "{}: {workload}, threads {threads}{frozen}",
-                now.subject
-            ));
-        }
-    }
-
-    fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
 }

@@ -8,10 +8,10 @@ use crate::results::record::Row;
 use crate::results::series::Series;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::verdict::{INTERVAL, Judge, Marks};
-use crate::show::chart::duration;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
-use crate::show::told::{told, untold};
+use crate::show::units::duration;
+use crate::show::units::{latency, too_short};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
 use crate::workload::latency::CHAIN;
@@ -74,7 +74,7 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
                 Some(match operation {
                     // Shorter than the clock can tell, but not a thousand of them.
                     CHAINED => duration(of.median),
-                    _ => told(of.median, sidecar),
+                    _ => latency(of.median, sidecar),
                 })
             });
             let medians: Vec<_> = medians.collect::<Option<_>>()?;
@@ -91,7 +91,7 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
     if rows.iter().any(|row| row.offered > 0.0) {
         sheet.notes.push(DUE.to_owned());
     }
-    sheet.notes.extend(sidecar.and_then(untold));
+    sheet.notes.extend(sidecar.and_then(too_short));
     sheet
 }
 
@@ -120,40 +120,69 @@ fn by_subject(
     mut cell: impl FnMut(&str, &Case, f64, &str) -> Option<String>,
 ) -> Sheet {
     let subjects = results.subjects();
+    let mut columns = subjects.clone();
+    if !operations.is_empty() {
+        columns.insert(0, "operation");
+    }
+    located(results, lead, &columns, "", |case, place| {
+        let mut line = |operation: &str| -> Vec<Option<String>> {
+            let subjects = subjects.iter();
+            subjects
+                .map(|subject| cell(operation, case, place, subject))
+                .collect()
+        };
+        let mut lines = Vec::new();
+        for operation in operations {
+            let cells = line(operation);
+            if cells.iter().any(Option::is_some) {
+                let name = Some((*operation).to_owned());
+                lines.push([name].into_iter().chain(cells).collect());
+            }
+        }
+        if operations.is_empty() {
+            lines.push(line(""));
+        }
+        lines
+    })
+}
+
+/// Makes a table in which each place of each case has the lines that `cells` returns, with `mark` after
+/// places with more threads than cores.
+fn located<C: AsRef<str>>(
+    results: &Results,
+    lead: &str,
+    columns: &[C],
+    mark: &str,
+    mut cells: impl FnMut(&Case, f64) -> Vec<Vec<Option<String>>>,
+) -> Sheet {
     let axes = shown(results);
     let mut lines = Vec::new();
     for case in results.cases() {
         for place in results.places(&case) {
-            let mut line = |operation: Option<&&str>| {
-                let name = operation.copied().unwrap_or_default();
-                let cells = subjects
-                    .iter()
-                    .map(|subject| cell(name, &case, place, subject));
-                let cells: Vec<_> = cells.collect();
-                if operation.is_some() && cells.iter().all(Option::is_none) {
-                    return;
-                }
-                let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".into()));
-                lines.push(
-                    location_cells(&axes, &case, &place.to_string())
-                        .chain(operation.map(|name| (*name).to_owned()))
-                        .chain(cells)
-                        .collect(),
-                );
+            let mark = match results.oversubscribed(&case, place) {
+                true => mark,
+                false => "",
             };
-            match operations {
-                [] => line(None),
-                _ => operations
-                    .iter()
-                    .for_each(|operation| line(Some(operation))),
+            let at = |&axis: &Axis| match case.value(axis) {
+                Some(value) => value.to_string(),
+                None => format!("{place}{mark}"),
+            };
+            for cells in cells(&case, place) {
+                let workload = [case.marked(case.workload.clone())].into_iter();
+                let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".into()));
+                lines.push(workload.chain(axes.iter().map(at)).chain(cells).collect());
             }
         }
     }
-    let operation = (!operations.is_empty()).then(|| "operation".to_owned());
-    let subjects = subjects.iter().map(|&subject| subject.to_owned());
+    let columns = columns.iter().map(|name| name.as_ref().to_owned());
+    let axes = axes.iter().map(|&axis| column(axis).to_owned());
     Sheet {
         lead: lead.to_owned(),
-        header: columns(&axes).chain(operation).chain(subjects).collect(),
+        header: ["workload".to_owned()]
+            .into_iter()
+            .chain(axes)
+            .chain(columns)
+            .collect(),
         lines,
         notes: Vec::new(),
     }
@@ -185,12 +214,6 @@ fn shown(results: &Results) -> Vec<Axis> {
     always.into_iter().chain(needed).collect()
 }
 
-/// Returns the names of the columns that locate a line.
-fn columns(axes: &[Axis]) -> impl Iterator<Item = String> {
-    let axes = axes.iter().map(|&axis| column(axis).to_owned());
-    ["workload".to_owned()].into_iter().chain(axes)
-}
-
 fn column(axis: Axis) -> &'static str {
     match axis {
         Axis::Threads => "threads",
@@ -202,18 +225,6 @@ fn column(axis: Axis) -> &'static str {
         Axis::Hit => "% present",
         Axis::Skew => "skew",
     }
-}
-
-/// Returns the cells that locate a line of a table; `place` is its place on the axis of the
-/// results.
-fn location_cells(axes: &[Axis], case: &Case, place: &str) -> impl Iterator<Item = String> {
-    let at = |&axis: &Axis| match case.value(axis) {
-        Some(value) => value.to_string(),
-        None => place.to_owned(),
-    };
-    let places: Vec<_> = axes.iter().map(at).collect();
-    let workload = case.marked(case.workload.clone());
-    [workload].into_iter().chain(places)
 }
 
 fn throughput_of_any_size(mops: f64) -> String {
@@ -232,31 +243,17 @@ fn ratios(results: &Results, judge: &Judge) -> Option<Sheet> {
     if others.is_empty() {
         return None;
     }
-    let axes = shown(results);
-    let mut header: Vec<_> = columns(&axes).collect();
-    header.extend(others.iter().map(|other| format!("over {other}")));
-    let mut lines = Vec::new();
+    let columns: Vec<_> = others.iter().map(|other| format!("over {other}")).collect();
+    let lead = format!("Throughput of {first} over that of each other subject.");
     let mut marks = Marks::default();
-    for case in results.cases() {
-        for place in results.places(&case) {
-            let star = if results.oversubscribed(&case, place) {
-                "*"
-            } else {
-                ""
-            };
-            let ratios = others
-                .iter()
-                .map(|other| marks.ratio(judge, results.comparison(&case, place, first, other)));
-            let place = format!("{place}{star}");
-            lines.push(location_cells(&axes, &case, &place).chain(ratios).collect());
-        }
-    }
-
+    let sheet = located(results, &lead, &columns, "*", |case, place| {
+        let ratio =
+            |other: &&str| marks.ratio(judge, results.comparison(case, place, first, other));
+        vec![others.iter().map(ratio).map(Some).collect()]
+    });
     Some(Sheet {
-        lead: format!("Throughput of {first} over that of each other subject."),
-        header,
-        lines,
         notes: notes(results, judge, &marks, others),
+        ..sheet
     })
 }
 

@@ -1,4 +1,6 @@
-//! What captions and axes of all charts say alike.
+//! How numbers are written in tables, captions, axes and sentences.
+
+use crate::show::sidecar::Sidecar;
 
 /// Explains the bars, for captions.
 pub(crate) const BARS: &str =
@@ -24,12 +26,32 @@ pub fn duration(ns: f64) -> String {
     format!("{} {unit}", (value * 100.0).round() / 100.0)
 }
 
+/// Formats a latency of single operations, unless it is shorter than the clock can measure.
+pub(crate) fn latency(ns: f64, sidecar: Option<&Sidecar>) -> String {
+    let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
+    if ns < shortest {
+        format!("< {}", duration(shortest))
+    } else {
+        duration(ns)
+    }
+}
+
+/// Explains the latencies that are too short; `None` if all are shown.
+pub(crate) fn too_short(sidecar: &Sidecar) -> Option<String> {
+    let ns = sidecar.run.timing_ns?;
+    let shortest = latency(0.0, Some(sidecar));
+    Some(format!(
+        "{shortest}: too short to measure, as an empty operation would show {ns} ns; what timing costs is \
+         in all latencies but those of chains."
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn captions_tell_the_rule_for_claims() {
+    fn captions_state_the_rule_for_claims() {
         let too_few = crate::results::verdict::Verdict::TooFewRounds.explanation();
         let fewer = format!("fewer than {} rounds", crate::results::verdict::FEWEST);
         for text in [BARS, BANDS, &too_few] {
