@@ -126,6 +126,7 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
     rows.extend_from_slice(predicted);
     let results = Results::along(Axis::Threads, &rows);
     let machines = distinct(predicted.iter().map(|row| &*row.simulated));
+    let machines: Vec<_> = machines.into_iter().filter(|of| !of.is_empty()).collect();
     let variants = |case: &Case| match &*case.simulated {
         "" => (machines.iter())
             .map(|&machine| (machine, vec![case.on(machine)]))
