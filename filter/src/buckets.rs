@@ -171,12 +171,12 @@ mod tests {
     type FourSlots = Layout<4, 12>;
 
     /// Records what it should commit.
-    struct Told {
+    struct Recorded {
         geometry: Geometry<4, 12>,
         entries: RefCell<Vec<Entry>>,
     }
 
-    impl BucketTable<4, 12> for Told {
+    impl BucketTable<4, 12> for Recorded {
         fn geometry(&self) -> &Geometry<4, 12> {
             &self.geometry
         }
@@ -223,11 +223,11 @@ mod tests {
                 slot: slots[at],
                 word: words[at],
             });
-            let told = Told {
+            let recorded = Recorded {
                 geometry: Geometry::new(8),
                 entries: RefCell::default(),
             };
-            assert!(told.shift(&steps, 99, &[(buckets[0], words[0]), root]));
+            assert!(recorded.shift(&steps, 99, &[(buckets[0], words[0]), root]));
             let mut expected: Vec<Entry> = (0..3)
                 .map(|at| Entry {
                     index: buckets[at],
@@ -241,9 +241,9 @@ mod tests {
                 new: root.1,
             });
             expected.sort_by_key(|entry| entry.index);
-            assert_eq!(told.entries.take(), expected, "chain of {buckets:?}");
-            assert!(!told.shift(&steps, 99, &[root, (buckets[0], words[1])]));
-            assert_eq!(told.entries.take(), []);
+            assert_eq!(recorded.entries.take(), expected, "chain of {buckets:?}");
+            assert!(!recorded.shift(&steps, 99, &[root, (buckets[0], words[1])]));
+            assert_eq!(recorded.entries.take(), []);
         }
     }
 }

@@ -8,8 +8,8 @@
 //! The hash must be good in all of its 64 bits, as those of rapidhash, xxhash and SipHash are: an
 //! identity or a single multiplication is not enough. The default hasher is good as it is; any
 //! other is mixed first ([`Mixed`]), unless it is given to
-//! [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher). `filter/tests/ordinary/evenness.rs` shows
-//! how even the result is, and how uneven it would be without mixing.
+//! [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher). `filter/tests/ordinary/capacity.rs`
+//! fills a filter by means of a hasher that does nothing.
 
 use std::hash::{BuildHasher, Hasher};
 

@@ -8,6 +8,40 @@
 //! An empty slot is zero, so a fingerprint never is. All slots are matched at once by arithmetic on
 //! the word, without a loop or SIMD.
 //!
+//! # Layouts
+//!
+//! Any other is possible as well ([`Builder::layout`](crate::Builder::layout)).
+//!
+//! | Slots × bits | Wrong about one absent key in | Bits per key | Load to plan for | Timestamp bits |
+//! |---|---:|---:|---:|---:|
+//! | 8×7 | 7.9 | 8.2 | 0.975 | 7 |
+//! | 7×8 | 18.1 | 9.4 | 0.975 | 7 |
+//! | 6×8 | 21.2 | 11.0 | 0.97 | 15 |
+//! | 6×9 | 42.5 | 11.0 | 0.97 | 9 |
+//! | 5×10 | 102 | 13.3 | 0.96 | 13 |
+//! | 5×11 | 205 | 13.3 | 0.96 | 8 |
+//! | 4×8 | 31.8 | 16.8 | 0.95 | 31 |
+//! | 4×12, the default | 512 | 16.8 | 0.95 | 15 |
+//! | 4×13 | 1,024 | 16.8 | 0.95 | 11 |
+//! | 4×14 | 2,048 | 16.8 | 0.95 | 7 |
+//! | 3×16 | 10,900 | 23.2 | 0.92 | 15 |
+//! | 3×18 | 43,700 | 23.2 | 0.92 | 9 |
+//! | 2×24 | 4,190,000 | 38.6 | 0.83 | 15 |
+//! | 2×28 | 67,100,000 | 38.6 | 0.83 | 7 |
+//!
+//! The error rate is that of a table with every slot taken, which is the maximum
+//! ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)); it falls with the load.
+//! Bits per key are those of a table at the load to plan for
+//! ([`BITS_A_KEY`](Layout::BITS_A_KEY),
+//! [`WORKABLE_LOAD`](Layout::WORKABLE_LOAD)); small tables take more.
+//!
+//! Memory depends only on the number of slots. Among layouts with the same number of slots, one
+//! with shorter fingerprints is wrong more often, but leaves more bits for the timestamp ([what
+//! they are for](#when-a-timestamp-wraps)).
+//! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses at run time among
+//! all of these except 4×8. `cargo run --release -p harness -- layouts` measures most of
+//! them.
+//!
 //! # When a timestamp wraps
 //!
 //! A lookup that finds nothing relies on its first bucket's word being unchanged, which it knows
@@ -30,12 +64,9 @@
 //! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
 //! their time on that one bucket (if they use m buckets alike, each thread brings 32,768 / m
 //! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
-//! buckets, or one key hammered without pause, and even then a coincidence: with 7 bits, one key
-//! hopping to and fro, its bucket hammered, and three times as many threads as cores, none of
-//! 8.2·10^9 lookups in a minute was fooled. That is not a proof. If even this risk is too high,
-//! choose a layout with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` makes that run, and
-//! also shows, with threads stopped at chosen steps, that a whole turn fools a lookup and nothing
-//! less does.
+//! buckets, or one key hammered without pause, and even then a coincidence. If even this risk is too
+//! high, choose a layout with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` shows, with
+//! threads stopped at chosen steps, that a whole turn fools a lookup and nothing less does.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;
@@ -96,8 +127,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
     /// lower load it is proportionally lower: 95 % of it at a load of 0.95.
     ///
-    /// All error rates in these docs are defined this way. The module [`layouts`](crate::layouts)
-    /// has a table of all layouts.
+    /// All error rates in these docs are defined this way. The module has a
+    /// [table](self#layouts) of all layouts.
     pub const FALSE_POSITIVE_RATE: f64 = {
         let fingerprints = (1u64 << BITS) as f64;
         let alike = (1.0 + 2.0 / fingerprints) / fingerprints;

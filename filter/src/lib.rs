@@ -33,7 +33,7 @@
 //! That makes 2 × `SLOTS` / 2^`BITS` wrong answers about absent keys when every slot is taken, and
 //! proportionally fewer otherwise ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)).
 //! In the default layout, four slots of 12 bits, it is one absent key in 512, at 16.8 bits per key;
-//! the [others](layouts#types) range from one in 8 at 8.2 bits to one in 67 million at 38.6.
+//! the [others](layout#layouts) range from one in 8 at 8.2 bits to one in 67 million at 38.6.
 //!
 //! [`Builder::layout`] sets a layout, and [`Builder::false_positive_rate`] finds the smallest for
 //! an error rate. Shorter fingerprints do not make a filter smaller, but more slots do: the bits of
@@ -42,7 +42,8 @@
 //!
 //! # Guarantees
 //!
-//! - **No key is denied** that was inserted and not removed, even while other keys shift it around.
+//! - **No false negatives**: a key that was inserted and not removed is found, even while other keys
+//!   shift it around.
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end, which its docs name. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
@@ -72,7 +73,7 @@
 //!   many copies crowd out others long before that, and those get [`Full`](InsertError::Full) from
 //!   a filter that is nearly empty. If keys may come more than once, use `insert_unique`.
 //! - **Removing what was never inserted** may take a copy of another key of its class, which is
-//!   then denied. Remove only what you inserted. A key for which `insert_unique` returned `true`
+//!   then missing. Remove only what you inserted. A key for which `insert_unique` returned `true`
 //!   may be removed once; a `false` added nothing that could be removed.
 //! - **The size is fixed** (except for [`GrowingCuckooFilter`]). Beyond
 //!   [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD), inserts begin to fail.
@@ -106,7 +107,7 @@
 //! - A fixed-size filter may be full. A growing one may refuse a key that comes for the third time
 //!   or more, so collecting keys that repeat would panic, depending on the data.
 //! - To add each key once (`insert_unique`) would not help. By chance, a new key is taken for one
-//!   that is there, and is not added. It must not be removed then, or the other key is denied; but
+//!   that is there, and is not added. It must not be removed then, or the other key is missing; but
 //!   nobody would learn which keys these are.
 //!
 //! `try_for_each` collects keys in one line, and ends at the first error. A fixed-size filter is
@@ -214,7 +215,6 @@ pub mod growing;
 pub mod hashing;
 mod insert_error;
 pub mod layout;
-pub mod layouts;
 mod length;
 mod lookup;
 mod path;

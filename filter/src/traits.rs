@@ -87,7 +87,7 @@ pub trait Filter {
     fn count_hash(&self, hash: u64) -> usize;
 
     /// Takes one copy from the key's class; false if it has none. Remove only what was inserted:
-    /// anything else may take the copy of another key of the class, which is then denied.
+    /// anything else may take the copy of another key of the class, which is then missing.
     ///
     /// Linearization point: the compare-and-swap that clears the slot; for false, as
     /// [`contains_hash`](Self::contains_hash).

@@ -51,11 +51,7 @@ fn kcas(criterion: &mut Criterion) {
         let mut value = 0;
         group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
             bencher.iter(|| {
-                let mut entries = [Entry {
-                    index: 0,
-                    expected: value,
-                    new: value + 1,
-                }; WordArray::MAX_ENTRIES];
+                let mut entries = [Entry::new(0, value, value + 1); WordArray::MAX_ENTRIES];
                 (entries.iter_mut().enumerate())
                     .for_each(|(number, entry)| entry.index = LINE * number);
                 value += 1;

@@ -58,7 +58,7 @@ fn late_installation_and_reused_record() {
             })
         };
         let first = as_me(|me| finish_own(array.words(), me, own, &entries));
-        let second = array.kcas(&[entry(1, 0, 5), entry(2, 0, 5)]);
+        let second = array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
         helper.join().unwrap();
         let contents = [0, 1, 2].map(|index| array.load(index));
         match (first, second) {
@@ -86,7 +86,9 @@ fn thread_id_is_reused() {
         thread_id::end_of_thread();
         let successor = {
             let array = Arc::clone(&array);
-            spawn(move || [0, 1].map(|n| array.kcas(&[entry(2, n, n + 1), entry(3, n, n + 1)])))
+            spawn(move || {
+                [0, 1].map(|n| array.kcas(&[Entry::new(2, n, n + 1), Entry::new(3, n, n + 1)]))
+            })
         };
         assert_eq!(successor.join().unwrap(), [Ok(()), Ok(())]);
         helper.join().unwrap();
@@ -109,7 +111,10 @@ fn an_owner_that_comes_late() {
             })
         };
         assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-        assert_eq!(array.kcas(&[entry(0, 1, 2), entry(2, 0, 2)]), Ok(()));
+        assert_eq!(
+            array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
+            Ok(())
+        );
         helper.join().unwrap();
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
     });
@@ -204,7 +209,10 @@ fn an_installation_over_a_late_tag_of_the_owner() {
                 spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
             };
             assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(array.kcas(&[entry(0, 1, 2), entry(2, 0, 2)]), Ok(()));
+            assert_eq!(
+                array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
+                Ok(())
+            );
             let outcome = helper.join().unwrap();
             assert!(matches!(outcome, Installed::Decided));
             assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
@@ -233,7 +241,10 @@ fn an_installation_that_cannot_be_read_any_more() {
                 })
             };
             assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(array.kcas(&[entry(0, 1, 2), entry(2, 0, 2)]), Ok(()));
+            assert_eq!(
+                array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
+                Ok(())
+            );
             helper.join().unwrap();
             assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 1, 2]);
         },
@@ -257,7 +268,7 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
                     as_me(|me| install(&array.words()[0], me, own.tag, 0));
                     assert_eq!(array.load_helping(0), 1);
                     assert_eq!(array.compare_exchange(0, 1, 9), Ok(1));
-                    let next = array.kcas_by_dcss(&[entry(0, 9, 10), entry(2, 0, 2)]);
+                    let next = array.kcas_by_dcss(&[Entry::new(0, 9, 10), Entry::new(2, 0, 2)]);
                     assert_eq!(next, Ok(()));
                 })
             };
@@ -329,7 +340,7 @@ fn a_helper_that_comes_too_late_for_a_word() {
         let (array, entries, own) = begun_in(3);
         let other = {
             let array = Arc::clone(&array);
-            spawn(move || array.kcas(&[entry(1, 0, 5), entry(2, 0, 5)]))
+            spawn(move || array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]))
         };
         array.load_helping(0);
         let mine = as_me(|me| finish_own(array.words(), me, own, &entries));
@@ -350,7 +361,7 @@ fn two_writers_of_whom_one_is_helped() {
         explore("two_writers_of_whom_one_is_helped", 3, 170, move || {
             let array = Arc::new(WordArray::new(3));
             (0..3).for_each(|index| assert_eq!(array.compare_exchange(index, 0, 1), Ok(0)));
-            let entries = Entries::from_iter([entry(0, 1, 2), entry(1, 1, 2)]);
+            let entries = Entries::from_iter([Entry::new(0, 1, 2), Entry::new(1, 1, 2)]);
             let own = begun(&array, &entries);
             if confirmed {
                 let installed = as_me(|me| install(&array.words()[0], me, own.tag, 1));
@@ -385,7 +396,7 @@ fn two_writers_of_whom_one_is_helped() {
 fn a_helper_confirms_what_is_only_compared() {
     explore("a_helper_confirms_what_is_only_compared", 2, 11_000, || {
         let array = Arc::new(WordArray::new(2));
-        let entries = Entries::from_iter([entry(0, 0, 1), entry(1, 0, 0)]);
+        let entries = Entries::from_iter([Entry::new(0, 0, 1), Entry::new(1, 0, 0)]);
         let own = begun(&array, &entries);
         let helper = {
             let array = Arc::clone(&array);
@@ -419,13 +430,13 @@ fn a_decided_operation_in_the_way_of_a_helper() {
         2_300,
         || {
             let array = Arc::new(WordArray::new(3));
-            let entries = Entries::from_iter([entry(1, 0, 1), entry(2, 0, 1)]);
+            let entries = Entries::from_iter([Entry::new(1, 0, 1), Entry::new(2, 0, 1)]);
             let decided = begun(&array, &entries);
             put(&array, decided, &entries[1]);
             decided.decide(State::SucceededByOwner);
             let other = {
                 let array = Arc::clone(&array);
-                spawn(move || array.kcas(&[entry(0, 0, 5), entry(1, 1, 5)]))
+                spawn(move || array.kcas(&[Entry::new(0, 0, 5), Entry::new(1, 1, 5)]))
             };
             let seen = array.load_helping(0);
             assert_eq!(other.join().unwrap(), Ok(()));
@@ -453,14 +464,6 @@ fn a_reader_passes_a_late_installation() {
     });
 }
 
-fn entry(index: usize, expected: u64, new: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new,
-    }
-}
-
 /// Starts a K-CAS of the current thread, up to having its first word.
 fn begun(array: &WordArray, entries: &[Entry]) -> Own {
     as_me(|me| {
@@ -486,7 +489,7 @@ fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Entries, Own
 }
 
 fn begun_on(array: WordArray) -> (Arc<WordArray>, Entries, Own) {
-    let entries = Entries::from_iter([entry(0, 0, 1), entry(1, 0, 1)]);
+    let entries = Entries::from_iter([Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
     let own = begun(&array, &entries);
     (Arc::new(array), entries, own)
 }

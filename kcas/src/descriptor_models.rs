@@ -15,9 +15,9 @@ use crate::thread_id::{self, ThreadId};
 /// operation differs, so that none can pass for the first one's.
 #[test]
 fn an_operation_is_read_whole_or_not_at_all() {
-    let operation = entry(0, 1, 2);
+    let operation = Entry::new(0, 1, 2);
     let readings: [fn(KcasTag) -> Option<bool>; 2] = [
-        |tag| Some(descriptor::read_kcas(tag)?.0.as_slice() == [entry(0, 1, 2)]),
+        |tag| Some(descriptor::read_kcas(tag)?.0.as_slice() == [Entry::new(0, 1, 2)]),
         |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0, State::confirmed)?)),
     ];
     for is_right in readings {
@@ -29,7 +29,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
                 let tag = begun(&[operation]);
                 let reader = spawn(move || is_right(tag));
                 descriptor::decide(tag, State::SucceededByOwner);
-                begun(&[entry(2, 3, 4), entry(3, 5, 6)]);
+                begun(&[Entry::new(2, 3, 4), Entry::new(3, 5, 6)]);
                 assert_ne!(
                     reader.join().unwrap(),
                     Some(false),
@@ -48,10 +48,10 @@ fn an_installation_is_read_whole_or_not_at_all() {
         None,
         1_900,
         || {
-            let target = begun(&[entry(0, 1, 2)]);
+            let target = begun(&[Entry::new(0, 1, 2)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 1));
             let reader = spawn(move || descriptor::read_install(tag));
-            let next = begun(&[entry(0, 3, 4)]);
+            let next = begun(&[Entry::new(0, 3, 4)]);
             as_me(|me| descriptor::begin_install(me, next, 3));
             let found = reader.join().unwrap();
             assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
@@ -69,7 +69,7 @@ fn an_operation_that_is_over_has_left_its_words() {
         950,
         || {
             let array = Arc::new(WordArray::new(2));
-            let entries = [entry(0, 0, 1), entry(1, 0, 1)];
+            let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
             let own = as_me(|me| descriptor::begin_kcas(me, &entries));
             let tag = own.tag;
             let reader = {
@@ -99,7 +99,7 @@ fn an_installation_that_is_over_has_left_its_word() {
         3_600,
         || {
             let array = Arc::new(WordArray::new(1));
-            let target = begun(&[entry(0, 0, 1)]);
+            let target = begun(&[Entry::new(0, 0, 1)]);
             let tag = as_me(|me| descriptor::begin_install(me, target, 0));
             let exchange = |current, new| {
                 array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
@@ -121,14 +121,6 @@ fn an_installation_that_is_over_has_left_its_word() {
             reader.join().unwrap();
         },
     );
-}
-
-fn entry(index: usize, expected: u64, new: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new,
-    }
 }
 
 fn begun(entries: &[Entry]) -> KcasTag {

@@ -18,5 +18,16 @@ pub struct Entry {
     pub new: u64,
 }
 
+impl Entry {
+    /// The entry with these fields.
+    pub const fn new(index: usize, expected: u64, new: u64) -> Entry {
+        Entry {
+            index,
+            expected,
+            new,
+        }
+    }
+}
+
 /// Entries of one operation, in ascending order of index: see [`sort_entries`](crate::sort_entries).
 pub type Entries = ArrayVec<Entry, MAX_ENTRIES>;

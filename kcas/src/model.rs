@@ -84,11 +84,7 @@ pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::Jo
 
 fn hold_lowest_id() {
     let words = WordArray::new(2);
-    let entry = |index| Entry {
-        index,
-        expected: 0,
-        new: 1,
-    };
+    let entry = |index| Entry::new(index, 0, 1);
     words
         .kcas(&[entry(0), entry(1)])
         .expect("nobody interferes");

@@ -57,9 +57,9 @@ mod tests {
 
     /// Records every access and whether each exchange succeeded.
     #[derive(Default)]
-    struct Told(RefCell<Vec<(usize, Access)>>, RefCell<Vec<bool>>);
+    struct Recorded(RefCell<Vec<(usize, Access)>>, RefCell<Vec<bool>>);
 
-    impl Machine for Told {
+    impl Machine for Recorded {
         fn access(&self, address: usize, access: Access) {
             self.0.borrow_mut().push((address, access));
         }
@@ -80,10 +80,10 @@ mod tests {
     #[test]
     fn a_machine_learns_of_each_access_within_and_of_none_outside() {
         let word = AtomicU64::new(5);
-        let told = Rc::new(Told::default());
+        let recorded = Rc::new(Recorded::default());
         word.store(6, Ordering::Relaxed);
         let ordering = (Ordering::SeqCst, Ordering::Relaxed);
-        within(Rc::clone(&told) as Rc<dyn Machine>, || {
+        within(Rc::clone(&recorded) as Rc<dyn Machine>, || {
             assert!(is_under_way());
             assert_eq!(word.load(Ordering::Relaxed), 6);
             word.store(7, Ordering::Relaxed);
@@ -99,8 +99,8 @@ mod tests {
             Access::Exchange,
             Access::Exchange,
         ];
-        assert_eq!(*told.0.borrow(), kinds.map(|kind| (here, kind)));
-        assert_eq!(*told.1.borrow(), [true, false]);
+        assert_eq!(*recorded.0.borrow(), kinds.map(|kind| (here, kind)));
+        assert_eq!(*recorded.1.borrow(), [true, false]);
     }
 
     #[test]

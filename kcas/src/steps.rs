@@ -263,11 +263,7 @@ mod tests {
     fn undisturbed_operations_cost_2k_plus_1_exchanges() {
         let words = WordArray::new(WordArray::MAX_ENTRIES);
         let entries_of = |entries, expected, new| -> Vec<_> {
-            let entry = |index| Entry {
-                index,
-                expected,
-                new,
-            };
+            let entry = |index| Entry::new(index, expected, new);
             (0..entries).map(entry).collect()
         };
         // A thread's first operation also claims an id.

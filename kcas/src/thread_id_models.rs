@@ -16,11 +16,7 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
         10_000,
         || {
             let begin = || {
-                let entry = Entry {
-                    index: 0,
-                    expected: 0,
-                    new: 1,
-                };
+                let entry = Entry::new(0, 0, 1);
                 let id = ThreadId::acquire().unwrap();
                 let tag = descriptor::begin_kcas(&id, &[entry]).tag;
                 let install = descriptor::begin_install(&id, tag, 0);

@@ -70,9 +70,9 @@ pub struct OutOfMemory {
 /// // Move 30 from word 0 to word 2, provided that word 1 is 0 at that moment.
 /// accounts
 ///     .kcas(&[
-///         Entry { index: 0, expected: 100, new: 70 },
-///         Entry { index: 1, expected: 0, new: 0 },
-///         Entry { index: 2, expected: 0, new: 30 },
+///         Entry::new(0, 100, 70),
+///         Entry::new(1, 0, 0),
+///         Entry::new(2, 0, 30),
 ///     ])
 ///     .unwrap();
 /// assert_eq!((accounts.load(0), accounts.load(2)), (70, 30));

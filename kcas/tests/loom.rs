@@ -10,14 +10,6 @@ use std::sync::Arc;
 use kcas::model::{explore, spawn};
 use kcas::{Entry, Error, WordArray};
 
-fn entry(index: usize, expected: u64, new: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new,
-    }
-}
-
 fn array(values: &[u64]) -> Arc<WordArray> {
     let words = WordArray::new(values.len());
     for (index, &value) in values.iter().enumerate() {
@@ -40,9 +32,9 @@ fn opposite_order() {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[entry(1, 0, 2), entry(0, 0, 2)]))
+            spawn(move || words.kcas(&[Entry::new(1, 0, 2), Entry::new(0, 0, 2)]))
         };
-        let mine = words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
+        let mine = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         let other = other.join().unwrap();
         match (mine, other) {
             (Ok(()), Err(Error::Mismatch)) => assert_eq!(contents(&words), [1, 1]),
@@ -60,7 +52,7 @@ fn operation_against_reader() {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
-                spawn(move || words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]))
+                spawn(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]))
             };
             let (first, second) = (words.load(first), words.load(second));
             assert!(first <= second, "read {first}, then {second}");
@@ -78,7 +70,7 @@ fn operation_against_helping_reader() {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
-                spawn(move || words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]))
+                spawn(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]))
             };
             let (first, second) = (words.load_helping(first), words.load_helping(second));
             assert!(first <= second, "read {first}, then {second}");
@@ -98,7 +90,7 @@ fn values_that_return() {
             let words = Arc::clone(&words);
             spawn(move || words.compare_exchange(0, 0, 7))
         };
-        let first = words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
+        let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         if first.is_ok() {
             assert_eq!(words.compare_exchange(1, 1, 0), Ok(1));
         }
@@ -124,8 +116,8 @@ fn failed_operation_and_reused_record() {
                 words.compare_exchange(0, 0, 3)
             })
         };
-        let first = words.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
-        let second = words.kcas(&[entry(1, 0, 5), entry(2, 0, 5)]);
+        let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
+        let second = words.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
         let helped = helper.join().unwrap();
         let expected = match (first, second, helped) {
             (Ok(()), Err(Error::Mismatch), Err(1)) => [1, 1, 0],
@@ -145,9 +137,9 @@ fn compare_only_entries() {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[entry(0, 0, 0), entry(1, 0, 2)]))
+            spawn(move || words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 2)]))
         };
-        let mine = words.kcas(&[entry(0, 0, 1), entry(1, 0, 0)]);
+        let mine = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 0)]);
         match (mine, other.join().unwrap()) {
             (Ok(()), Err(Error::Mismatch)) => assert_eq!(contents(&words), [1, 0]),
             (Err(Error::Mismatch), Ok(())) => assert_eq!(contents(&words), [0, 2]),
@@ -172,7 +164,7 @@ fn a_comparison_and_a_writer_that_reads() {
                 words.load(1)
             })
         };
-        let mine = words.kcas(&[entry(0, 0, 0), entry(1, 0, 1)]);
+        let mine = words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 1)]);
         match (mine, other.join().unwrap()) {
             (Ok(()), 1) => assert_eq!(contents(&words), [5, 1]),
             (Err(Error::Mismatch), 0) => assert_eq!(contents(&words), [5, 0]),
@@ -191,9 +183,9 @@ fn helping_a_decided_operation() {
         let words = array(&[0, 0]);
         let other = {
             let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[entry(0, 0, 0), entry(1, 0, 2)]))
+            spawn(move || words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 2)]))
         };
-        let mine = words.kcas(&[entry(0, 0, 0), entry(1, 2, 3)]);
+        let mine = words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 2, 3)]);
         assert_eq!(other.join().unwrap(), Ok(()));
         match mine {
             Ok(()) => assert_eq!(contents(&words), [0, 3]),
@@ -214,8 +206,11 @@ fn reader_of_a_record_in_use_again() {
         let owner = {
             let words = Arc::clone(&words);
             spawn(move || {
-                assert_eq!(words.kcas(&[entry(0, 0, 1), entry(1, 5, 6)]), Ok(()));
-                let next = words.kcas(&[entry(0, 7, 8), entry(1, 6, 9)]);
+                assert_eq!(
+                    words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 5, 6)]),
+                    Ok(())
+                );
+                let next = words.kcas(&[Entry::new(0, 7, 8), Entry::new(1, 6, 9)]);
                 assert_eq!(next, Err(Error::Mismatch));
             })
         };
@@ -242,8 +237,14 @@ fn reader_of_a_record_in_use_for_other_words() {
             let owner = {
                 let words = Arc::clone(&words);
                 spawn(move || {
-                    assert_eq!(words.kcas(&[entry(0, 1, 3), entry(1, 5, 6)]), Ok(()));
-                    assert_eq!(words.kcas(&[entry(1, 6, 7), entry(2, 2, 4)]), Ok(()));
+                    assert_eq!(
+                        words.kcas(&[Entry::new(0, 1, 3), Entry::new(1, 5, 6)]),
+                        Ok(())
+                    );
+                    assert_eq!(
+                        words.kcas(&[Entry::new(1, 6, 7), Entry::new(2, 2, 4)]),
+                        Ok(())
+                    );
                 })
             };
             let read = words.load(1);
@@ -268,8 +269,11 @@ fn helper_of_a_record_in_use_for_another_array() {
                 let small = Arc::clone(&small);
                 spawn(move || small.compare_exchange(0, 0, 7))
             };
-            let first = small.kcas(&[entry(0, 0, 1), entry(1, 0, 1)]);
-            assert_eq!(large.kcas(&[entry(2, 0, 1), entry(3, 0, 1)]), Ok(()));
+            let first = small.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
+            assert_eq!(
+                large.kcas(&[Entry::new(2, 0, 1), Entry::new(3, 0, 1)]),
+                Ok(())
+            );
             match (first, helper.join().unwrap()) {
                 (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
                 (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
@@ -328,7 +332,9 @@ fn two_writers_that_load_the_others_word() {
                 })
             };
             if whole {
-                words.kcas(&[entry(0, 1, 2), entry(2, 1, 2)]).unwrap();
+                words
+                    .kcas(&[Entry::new(0, 1, 2), Entry::new(2, 1, 2)])
+                    .unwrap();
             } else {
                 words.compare_exchange(0, 1, 2).unwrap();
             }

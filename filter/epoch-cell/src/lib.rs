@@ -35,7 +35,7 @@ mod pinned;
 #[path = "pinned_in_models.rs"]
 mod pinned;
 
-pub use pinned::{Pinned, let_go, pin};
+pub use pinned::{Pinned, flush, pin};
 
 /// A value of type `T` on the heap, replaced as a whole.
 ///

@@ -26,7 +26,7 @@ pub fn pin() -> Pinned {
 
 /// Frees what was replaced before, and runs what was to run [`after_all`](Pinned::after_all),
 /// unless a thread is pinned that was pinned then. This thread must not be pinned.
-pub fn let_go() {
+pub fn flush() {
     // An epoch ends when every thread that is pinned has seen it, and what was handed over is freed
     // two epochs later; each flush tries to end one.
     for _ in 0..4 {

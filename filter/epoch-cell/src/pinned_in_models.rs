@@ -14,7 +14,7 @@ pub fn pin() -> Pinned {
 }
 
 /// Does nothing.
-pub fn let_go() {}
+pub fn flush() {}
 
 /// Replaced values, kept until the cell is dropped.
 // Not loom's mutex: it is not part of what is modelled.

@@ -42,7 +42,7 @@
 
 use std::sync::Arc;
 
-use epoch_cell::{let_go, pin};
+use epoch_cell::{flush, pin};
 use kcas::OutOfMemory;
 use kcas::thread_id;
 
@@ -141,7 +141,7 @@ impl<S> Superseded<'_, S> {
 impl<S> Drop for Superseded<'_, S> {
     /// Frees the tables that were replaced, now that nobody reads them.
     fn drop(&mut self) {
-        let_go();
+        flush();
     }
 }
 

@@ -47,7 +47,7 @@ use tables::{Member, Tables};
 /// and nobody waits for it.
 ///
 /// Inserts, removes, lookups, counts and `remove_all` are linearizable and lock-free, even while it
-/// grows. It never denies a key that was inserted and not removed. Up to some 35 million keys (if
+/// grows. It has no false negatives. Up to some 35 million keys (if
 /// the first table is of ordinary size), it is wrong about at most one absent key in 512, and often
 /// about fewer ([`false_positive_rate`](Self::false_positive_rate)); it is never wrong about more
 /// than about [one in 128](Self::MAX_FALSE_POSITIVE_RATE).

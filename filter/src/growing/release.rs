@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use epoch_cell::{Pinned, let_go, pin};
+use epoch_cell::{Pinned, flush, pin};
 use kcas::OutOfMemory;
 use kcas::thread_id;
 
@@ -26,7 +26,7 @@ impl<S> GrowingCuckooFilter<S> {
             .map_err(|OutOfMemory { len: buckets }| InsertError::OutOfMemory { buckets })?;
         let first = Arc::new(first);
         self.replace_tables(&pin(), |tables| Some(tables.cleared(Arc::clone(&first))));
-        let_go();
+        flush();
         Ok(())
     }
 
@@ -70,9 +70,9 @@ impl<S> GrowingCuckooFilter<S> {
     pub fn shrink(&self) {
         self.help_grow();
         // Closes generations that nobody takes for the newest any more.
-        let_go();
+        flush();
         self.drop_spent(&pin());
-        let_go();
+        flush();
     }
 
     /// [`shrink`](Self::shrink)s; and if the filter is empty, gives back all but a table of its

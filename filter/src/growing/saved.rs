@@ -52,9 +52,7 @@ const FORMAT_BYTES: usize = 8 + CHECKSUM_BYTES;
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// Writes the newest table only after it was copied: for others it is as if the filter grew for as
-    /// long as that takes. (Measured on two busy cores, for one to two million keys, to memory: 27 ms
-    /// alone, 21 to 115 ms beside one to four writers, who reached a half to three quarters of their
-    /// speed meanwhile.) Once there are several generations, a key that is removed and inserted again
+    /// long as that takes. Once there are several generations, a key that is removed and inserted again
     /// meanwhile can be saved twice. Until the call ends it takes as much memory as the newest table,
     /// and a buffer of 16 KiB.
     pub(super) fn write_tables(&self, mut writer: impl Write) -> Result<(), SaveError> {

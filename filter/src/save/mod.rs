@@ -39,7 +39,7 @@
 //! **What cannot be detected.** Your key type may hash differently than before, because it has a
 //! new field or its `Hash` has changed; on another machine, because it contains a path, or a slice
 //! of integers wider than a byte; or a hasher may differ for some keys, but not for the known ones.
-//! Then the filter loads, and denies keys that are in it. If your key type changes, rebuild the
+//! Then the filter loads, and has false negatives. If your key type changes, rebuild the
 //! filter.
 //!
 //! **Random seeds.** A filter whose hasher has seeds that nobody knows, like those of std's
@@ -340,9 +340,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// **Time.** One pass over the table, with one exchange for each bucket. Lookups of others are not
     /// slowed down; an insert or a remove of another thread keeps what a bucket held before its first
-    /// change, which costs two exchanges for each of its buckets. (Measured on two busy cores, for two
-    /// million keys: 6 ms alone, 12 to 80 ms beside one to eight writers, which reached a tenth to a
-    /// third of their speed meanwhile.)
+    /// change, which costs two exchanges for each of its buckets.
     ///
     /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
     /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every

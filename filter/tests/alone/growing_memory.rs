@@ -16,12 +16,12 @@ const ROUNDS: usize = 36;
 const MAY_GROW: usize = 32 << 20;
 
 fn resident_bytes() -> usize {
-    let stats = memory_stats().expect("the system tells how much memory a process has");
+    let stats = memory_stats().expect("the system knows how much memory a process has");
     stats.physical_mem
 }
 
 /// Lets replaced values be freed: nobody else is pinned.
-fn let_go() {
+fn free_replaced_tables() {
     (0..1_000).for_each(|_| pin().after_all(|| ()));
 }
 
@@ -53,7 +53,7 @@ fn resident_memory_stays() {
             assert!(filter.memory_bytes() > 4 * empty);
             filter.shrink_to_fit().unwrap();
             assert_eq!(filter.tables()[0].buckets, first);
-            let_go();
+            free_replaced_tables();
         };
         (0..3).for_each(|_| round());
         let before = resident_bytes();

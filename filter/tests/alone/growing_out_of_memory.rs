@@ -152,7 +152,7 @@ mod at_once {
     }
 
     #[test]
-    fn who_is_refused_looks_whether_the_filter_has_grown() {
+    fn a_refused_allocation_is_no_error_if_another_thread_grew_the_filter() {
         let _turn = crate::turn();
         // The other thread takes this many steps after the first refusal.
         for after in 0..8 {
@@ -178,7 +178,7 @@ mod at_once {
     }
 
     #[test]
-    fn who_is_refused_does_not_wait_for_ever() {
+    fn a_refused_allocation_does_not_wait_forever() {
         let _turn = crate::turn();
         let (filter, key, frozen) = with_a_table_in_hand();
         let inserted = with_most(MOST_BYTES, || within(20_000, || filter.insert(&key)));

@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, DynCuckooFilter, Filter, InsertError, MAX_THREADS, TooManyThreads};
+use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS, TooManyThreads};
 
 const THREADS: usize = 5_000;
 
@@ -30,14 +30,10 @@ fn join<R>(threads: Vec<ScopedJoinHandle<R>>) -> Vec<R> {
     threads.into_iter().map(|t| t.join().unwrap()).collect()
 }
 
-const TOLD: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
+const REFUSED: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
 
-/// In all of them fingerprints are long enough that no two of the keys here are of one class.
-struct Filters {
-    fixed: CuckooFilter<2, 24>,
-    fitted: DynCuckooFilter,
-    growing: GrowingCuckooFilter,
-}
+/// Filters of every kind, with fingerprints so long that no two of the keys here are of one class.
+struct Filters([Box<dyn Filter + Send + Sync>; 3]);
 
 /// Returns the keys that a thread inserts, each in its own way.
 fn keys(thread: usize) -> [usize; 4] {
@@ -47,64 +43,56 @@ fn keys(thread: usize) -> [usize; 4] {
 impl Filters {
     fn new() -> Filters {
         let builder = CuckooFilter::builder().capacity(4 * THREADS);
-        Filters {
-            fixed: builder.layout().build().unwrap(),
-            fitted: builder.false_positive_rate(1e-6).build().unwrap(),
-            growing: GrowingCuckooFilter::new(),
-        }
+        Filters([
+            Box::new(builder.layout::<2, 24>().build().unwrap()),
+            Box::new(builder.false_positive_rate(1e-6).build().unwrap()),
+            Box::new(GrowingCuckooFilter::new()),
+        ])
     }
 
     /// Inserts four keys into each filter, each in its own way; true if this thread was served. A
     /// thread is served by all filters or by none.
     fn insert(&self, thread: usize) -> bool {
         let [plain, unique, batch, unique_batch] = keys(thread);
-        let mut told = vec![self.fixed.insert(&plain), self.fitted.insert(&plain)];
         let is_new = |new: bool| assert!(new, "two keys are of one class");
-        told.push(self.fixed.insert_unique(&unique).map(is_new));
-        told.push(self.fitted.insert_unique(&unique).map(is_new));
-        let (mut results, mut new) = ([Ok(()); 2], [Ok(true); 2]);
-        self.fixed.insert_batch(&[batch], &mut results[..1]);
-        self.fitted.insert_batch(&[batch], &mut results[1..]);
-        self.fixed
-            .insert_unique_batch(&[unique_batch], &mut new[..1]);
-        self.fitted
-            .insert_unique_batch(&[unique_batch], &mut new[1..]);
-        told.extend(results);
-        told.extend(new.map(|result| result.map(is_new)));
-        let growing = keys(thread).map(|key| match self.growing.insert_unique(&key) {
-            Ok(new) => {
-                is_new(new);
-                Ok(())
-            }
-            Err(error) => Err(error),
-        });
-        told.extend(growing);
-        assert!(told.iter().all(|result| *result == told[0]), "{told:?}");
-        assert!(told[0].is_ok() || told[0] == TOLD, "{:?}", told[0]);
-        told[0].is_ok()
+        let mut results = Vec::new();
+        for filter in &self.0 {
+            results.push(filter.insert(&plain));
+            results.push(filter.insert_unique(&unique).map(is_new));
+            let (mut result, mut new) = ([Ok(())], [Ok(true)]);
+            filter.insert_batch(&[batch], &mut result);
+            filter.insert_unique_batch(&[unique_batch], &mut new);
+            results.extend(result);
+            results.extend(new.map(|result| result.map(is_new)));
+        }
+        let first = results[0];
+        assert!(results.iter().all(|result| *result == first), "{results:?}");
+        assert!(first.is_ok() || first == REFUSED, "{first:?}");
+        first.is_ok()
     }
 
     fn has(&self, key: usize) -> bool {
-        let (fixed, fitted) = (self.fixed.contains(&key), self.fitted.contains(&key));
-        fixed && fitted && self.growing.contains(&key)
+        self.0.iter().all(|filter| filter.contains(&key))
     }
 
     /// Removes the keys of a thread that was served, so it is not one too many.
     fn remove(&self, thread: usize) {
         let [plain, unique, batches @ ..] = keys(thread);
-        let mut removed = [false; 4];
-        self.fixed.remove_batch(&batches, &mut removed[..2]);
-        self.fitted.remove_batch(&batches, &mut removed[2..]);
-        assert_eq!(removed, [true; 4]);
-        for key in [plain, unique] {
-            assert!(self.fixed.remove(&key) && self.fitted.remove(&key));
+        for filter in &self.0 {
+            let mut removed = [false; 2];
+            filter.remove_batch(&batches, &mut removed);
+            assert_eq!(removed, [true; 2]);
+            assert!(filter.remove(&plain) && filter.remove(&unique));
         }
-        assert!(keys(thread).iter().all(|key| self.growing.remove(key)));
+    }
+
+    fn len(&self) -> [usize; 3] {
+        [0, 1, 2].map(|nth| self.0[nth].len())
     }
 }
 
 #[test]
-fn more_threads_than_there_are_ids_are_told() {
+fn more_threads_than_there_are_ids_get_an_error() {
     let _turn = crate::turn();
     let filters = Filters::new();
     let all_tried = Barrier::new(THREADS);
@@ -116,10 +104,9 @@ fn more_threads_than_there_are_ids_are_told() {
         served.unwrap()
     };
     let served = thread::scope(|scope| join(spawn_small(scope, THREADS, insert)));
-    let told = served.iter().filter(|served| !**served).count();
-    assert_eq!(told, THREADS - MAX_THREADS);
-    let held = 4 * MAX_THREADS;
-    assert_eq!((filters.fixed.len(), filters.fitted.len()), (held, held));
+    let refused = served.iter().filter(|served| !**served).count();
+    assert_eq!(refused, THREADS - MAX_THREADS);
+    assert_eq!(filters.len(), [4 * MAX_THREADS; 3]);
     let of_served = (0..THREADS).filter(|&thread| served[thread]);
     for thread in of_served.clone() {
         assert!(keys(thread).into_iter().all(|key| filters.has(key)));
@@ -136,7 +123,7 @@ fn more_threads_than_there_are_ids_are_told() {
         }
     });
     of_served.for_each(|thread| filters.remove(thread));
-    assert!(filters.fixed.is_empty() && filters.fitted.is_empty());
+    assert_eq!(filters.len(), [0; 3]);
 }
 
 #[test]
@@ -154,7 +141,7 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
             registered.wait();
             tried.wait();
             // This thread is sure of its id.
-            assert!(!filters.fixed.remove("absent"));
+            assert!(!filters.0[0].remove("absent"));
         };
         let holders = spawn_small(scope, MAX_THREADS, hold);
         registered.wait();
@@ -162,18 +149,17 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
             assert_eq!(filter::register_thread(), Err(TooManyThreads));
             assert!(!filters.insert(1));
             assert!(keys(0).into_iter().all(|key| filters.has(key)));
-            assert_eq!((filters.fixed.count(&0), filters.fixed.len()), (1, 4));
+            assert_eq!((filters.0[0].count(&0), filters.len()), (1, [4; 3]));
             let panics = |call: &dyn Fn()| {
                 let message = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
                 let message = message.downcast_ref::<String>().unwrap();
                 assert!(message.contains("4096 live threads"), "{message}");
             };
-            panics(&|| assert!(filters.fixed.remove(&0)));
-            panics(&|| assert!(filters.growing.remove(&0)));
-            panics(&|| filters.fixed.remove_batch(&[0, 1], &mut [false; 2]));
-            assert_eq!(filters.fixed.try_remove(&0), Err(TooManyThreads));
-            assert_eq!(filters.fitted.try_remove(&0), Err(TooManyThreads));
-            assert_eq!(filters.growing.try_remove(&0), Err(TooManyThreads));
+            for filter in &filters.0 {
+                panics(&|| assert!(filter.remove(&0)));
+                panics(&|| filter.remove_batch(&[0, 1], &mut [false; 2]));
+                assert_eq!(filter.try_remove(&0), Err(TooManyThreads));
+            }
             assert!(keys(0).into_iter().all(|key| filters.has(key)));
         });
         let result = one_too_many.join();
@@ -190,13 +176,13 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
     let _turn = crate::turn();
     static FILTER: std::sync::LazyLock<CuckooFilter> =
         std::sync::LazyLock::new(|| CuckooFilter::builder().buckets(1_000).build().unwrap());
-    static TOLD: Mutex<Vec<Result<(), InsertError>>> = Mutex::new(Vec::new());
+    static RESULTS: Mutex<Vec<Result<(), InsertError>>> = Mutex::new(Vec::new());
     struct AtExit;
     impl Drop for AtExit {
         fn drop(&mut self) {
             // Until it is full: most of the last inserts take chains.
             let results = (0..3_900).map(|key| FILTER.insert(&key)).collect();
-            *TOLD.lock().unwrap() = results;
+            *RESULTS.lock().unwrap() = results;
         }
     }
     thread_local! {
@@ -221,7 +207,7 @@ fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
         join(holders);
         result.unwrap();
     });
-    let told = TOLD.lock().unwrap();
-    let refused = told.iter().filter(|result| result.is_err()).count();
-    assert_eq!((told.len(), refused), (3_900, 0));
+    let results = RESULTS.lock().unwrap();
+    let refused = results.iter().filter(|result| result.is_err()).count();
+    assert_eq!((results.len(), refused), (3_900, 0));
 }

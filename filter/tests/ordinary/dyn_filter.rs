@@ -6,7 +6,6 @@ use std::hash::RandomState;
 
 use filter::layout::Layout;
 use filter::{BuildError, CuckooFilter, DynBuildError, DynCuckooFilter, LoadError};
-use statrs::distribution::{ContinuousCDF, Normal};
 
 fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
     let builder = CuckooFilter::builder().capacity(n);
@@ -14,8 +13,8 @@ fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
 }
 
 #[test]
-fn the_rate_asked_for_is_kept() {
-    const ASKED: u64 = 1_000_000;
+fn the_requested_rate_is_kept() {
+    const ASKED: u64 = 200_000;
     for n in [100, 10_000, 200_000] {
         for rate in [
             0.5, 0.1, 0.05, 0.03, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4, 3e-5, 2.5e-7,
@@ -26,8 +25,8 @@ fn the_rate_asked_for_is_kept() {
             }
             let absent = n as u64..n as u64 + ASKED;
             let wrong = absent.filter(|key| filter.contains(key)).count() as f64;
-            // One in a million sets of keys is this much worse than the rate.
-            let z = Normal::standard().inverse_cdf(1.0 - 1e-6);
+            // One in a million sets of keys is this many standard deviations above the rate.
+            let z = 4.75_f64;
             let expected = rate * ASKED as f64;
             let most = expected + z * expected.sqrt() + z * z;
             assert!(wrong <= most, "{n} keys at {rate}: {wrong} of {ASKED}");
@@ -97,7 +96,7 @@ const OFFERED: [(usize, usize); 13] = [
 /// those offered that are as small, the one with the longest timestamps is taken; and each that is
 /// offered is taken at some rate.
 #[test]
-fn the_smallest_that_meets_the_rate_is_chosen() {
+fn the_smallest_layout_that_meets_the_rate_is_chosen() {
     for n in [1, 100, 12_345] {
         let known = dependable(n);
         let offered: Vec<&Known> = known.iter().filter(|l| OFFERED.contains(&l.0)).collect();
@@ -161,17 +160,21 @@ fn impossible_rates_are_errors_that_name_the_least() {
 }
 
 #[test]
-fn the_most_keys_possible_are_named() {
+fn too_many_keys_are_an_error_that_names_the_most() {
     for rate in [0.1, 0.002, 1e-6] {
         let build = |n| {
             let builder = CuckooFilter::builder().false_positive_rate(rate);
             builder.capacity(n).build()
         };
         for wished in [usize::MAX, 1 << 40] {
-            let Err(DynBuildError::TooManyKeys { wished: told, most }) = build(wished) else {
+            let Err(DynBuildError::TooManyKeys {
+                wished: reported,
+                most,
+            }) = build(wished)
+            else {
                 panic!("{wished} keys at {rate}");
             };
-            assert_eq!(told, wished);
+            assert_eq!(reported, wished);
             // 2^32 buckets of two to seven slots.
             assert!(((6 << 30)..(7 << 32)).contains(&most), "{most}");
             let one_more = DynBuildError::TooManyKeys {

@@ -24,7 +24,7 @@ fn bad_sizes_are_errors() {
 }
 
 #[test]
-fn the_last_size_counts() {
+fn the_last_size_wins() {
     let filter = CuckooFilter::builder()
         .capacity(1_000_000)
         .buckets(3)

@@ -1,9 +1,8 @@
-//! Growing filters saved and loaded; damaged ones are refused, and cost no more memory than they
-//! have bytes.
+//! Growing filters saved and loaded, and what no filter could have been saved as.
 
-use std::hash::RandomState;
 use std::io::{self, Write};
 
+use crate::growing::wait_for_pinned_threads;
 use filter::LoadError;
 use filter::growing::GrowingCuckooFilter;
 use rand::rngs::StdRng;
@@ -50,6 +49,7 @@ fn what_is_loaded_is_what_was_saved() {
         for filter in [&filter, &loaded] {
             (keys..2 * keys).for_each(|key| filter.insert(&key).unwrap());
             assert!((0..2 * keys).all(|key| filter.contains(&key)));
+            wait_for_pinned_threads();
             assert!((0..2 * keys).all(|key| filter.remove(&key)));
             assert!(filter.is_empty());
         }
@@ -119,73 +119,6 @@ fn a_filter_saved_in_version_2_is_loaded() {
     assert_eq!(loaded.len(), 300);
     assert!((0..300_u64).all(|key| loaded.contains(&key)));
     assert_eq!(saved(&filter_of(16, 300)), bytes, "other bytes than before");
-}
-
-#[test]
-fn damage_is_found() {
-    let bytes = saved(&filter_of(16, 200));
-    for length in 0..bytes.len() {
-        let error = load(&bytes[..length]).unwrap_err();
-        assert!(
-            matches!(error, LoadError::Truncated { .. }),
-            "{length}: {error}"
-        );
-    }
-    for bit in 0..bytes.len() * 8 {
-        let mut damaged = bytes.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        let mut result = None;
-        let measured = allocation_counter::measure(|| result = Some(load(&damaged)));
-        let most = 3 * bytes.len() as u64 + (16 << 10);
-        assert!(measured.bytes_max <= most, "bit {bit}: {measured:?}");
-        let error = result.unwrap().unwrap_err();
-        let right = match bit / 8 {
-            // One bit makes it begin like a filter of a fixed size.
-            6 if damaged[6] == b'f' => matches!(error, LoadError::OtherType { .. }),
-            0..8 => matches!(error, LoadError::NotAFilter),
-            8..12 => matches!(error, LoadError::Version { known: 2, .. }),
-            12..48 => matches!(error, LoadError::Corrupt { part: "header" }),
-            _ => matches!(error, LoadError::Corrupt { part: "table" }),
-        };
-        assert!(right, "bit {bit}: {error}");
-    }
-}
-
-/// Claims with right checksums are not believed either.
-#[test]
-fn forged_headers_are_errors() {
-    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
-    let bytes = saved(&filter_of(16, 100));
-    let mut rng = StdRng::seed_from_u64(1);
-    for _ in 0..20_000 {
-        let mut forged = bytes.clone();
-        let number = rng.random::<u64>() >> rng.random_range(0..64);
-        match rng.random_range(0..3) {
-            0 => forged[16..24].copy_from_slice(&number.to_le_bytes()),
-            1 => forged[32..36].copy_from_slice(&(number as u32).to_le_bytes()),
-            _ => forged[36..40].copy_from_slice(&(number as u32).to_le_bytes()),
-        }
-        let checksum = crc.checksum(&forged[..40]);
-        forged[40..48].copy_from_slice(&checksum.to_le_bytes());
-        let measured = allocation_counter::measure(|| match load(&forged) {
-            Ok(_) => assert_eq!(forged, bytes),
-            Err(error) => assert!(
-                matches!(
-                    error,
-                    LoadError::Size { .. }
-                        | LoadError::Impossible { .. }
-                        | LoadError::Truncated { .. }
-                        | LoadError::Corrupt { part: "table" }
-                ),
-                "{error}"
-            ),
-        });
-        // A filter that is loaded has some more besides its table.
-        assert!(
-            measured.bytes_max <= 3 * bytes.len() as u64 + (32 << 10),
-            "{measured:?}"
-        );
-    }
 }
 
 /// Returns the bytes of a filter with slices of this many buckets and these generations, each with
@@ -356,15 +289,5 @@ fn generations_that_cannot_follow_each_other_are_an_error() {
     assert!(matches!(
         load(&empty(&[])).unwrap_err(),
         LoadError::Size { buckets: 0 }
-    ));
-}
-
-#[test]
-fn another_hasher_is_an_error() {
-    let bytes = saved(&filter_of(16, 100));
-    let builder = GrowingCuckooFilter::builder().hasher(RandomState::new());
-    assert!(matches!(
-        builder.read_from(&bytes[..]),
-        Err(LoadError::Hasher)
     ));
 }

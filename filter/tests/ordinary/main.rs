@@ -3,10 +3,10 @@
 
 mod calls;
 mod capacity;
+mod damage;
 mod docs;
 mod dyn_filter;
 mod errors;
-mod evenness;
 mod growing;
 mod growing_saved;
 #[path = "../common/identity.rs"]

@@ -1,14 +1,13 @@
 //! Copies taken while real threads write: what was there throughout is in every copy.
 
-use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::identity::Identity;
+use filter::CuckooFilter;
 use filter::growing::GrowingCuckooFilter;
 use filter::internals::Geometry;
-use filter::{CuckooFilter, Filter, FixedState};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -191,144 +190,4 @@ fn keys_that_stay_are_in_every_copy_while_it_grows() {
         assert!(copy.is_empty());
         assert_eq!(filter.len(), STAYING as usize);
     }
-}
-
-/// A filter, and how it is saved and loaded.
-struct Saved<F> {
-    filter: F,
-    save: fn(&F) -> Vec<u8>,
-    load: fn(&[u8]) -> F,
-}
-
-fn fixed(keys: usize) -> Saved<CuckooFilter> {
-    Saved {
-        filter: CuckooFilter::with_capacity(keys),
-        save: |filter| filter.to_bytes().unwrap(),
-        load: |bytes| CuckooFilter::from_bytes(bytes).unwrap(),
-    }
-}
-
-fn growing() -> Saved<GrowingCuckooFilter> {
-    Saved {
-        filter: GrowingCuckooFilter::new(),
-        save: |filter| filter.to_bytes().unwrap(),
-        load: |bytes| GrowingCuckooFilter::builder().from_bytes(bytes).unwrap(),
-    }
-}
-
-/// Measures saving a filter while writers insert and remove hot keys: each writer inserts all of its
-/// share and removes it, again and again, and half as many keys as `keys` stay. It is saved `saves`
-/// times, or as often as fits into `time`; and the writers' speed meanwhile is compared with that in
-/// the pauses between.
-fn saves_under_churn<F: Filter + Sync>(
-    Saved { filter, save, load }: Saved<F>,
-    keys: usize,
-    churn: &[(u64, u64)],
-    saves: usize,
-    time: Duration,
-) {
-    /// How many operations a writer makes before it counts them.
-    const COUNTED: usize = 32;
-    let hash = |key: u64| FixedState.hash_one(key);
-    let staying = keys as u64 / 2;
-    (0..staying).for_each(|key| filter.insert_hash(hash(key)).unwrap());
-    let table = filter.memory_bytes();
-    println!("{table} bytes; times in ms\n");
-    println!(
-        "| Writers | Hot keys | Saves | Median | Worst | Memory kept, in tables | Writers' speed |"
-    );
-    println!("|---:|---:|---:|---:|---:|---:|---:|");
-    for &(writers, hot) in churn {
-        let done = AtomicBool::new(false);
-        let operations = AtomicU64::new(0);
-        let (mut times, mut speeds) = (Vec::new(), Vec::new());
-        let mut memory = 0;
-        thread::scope(|scope| {
-            let _done = Done(&done);
-            for writer in 0..writers {
-                let (filter, done, operations) = (&filter, &done, &operations);
-                let share = (hot / writers).max(1);
-                let first = staying + writer * share;
-                let own = Vec::from_iter((first..first + share).map(hash));
-                scope.spawn(move || {
-                    let counted = |hashes: &[u64], operation: &dyn Fn(u64)| {
-                        for hashes in hashes.chunks(COUNTED) {
-                            hashes.iter().for_each(|&hash| operation(hash));
-                            operations.fetch_add(hashes.len() as u64, Ordering::Relaxed);
-                        }
-                    };
-                    while !done.load(Ordering::Relaxed) {
-                        counted(&own, &|hash| filter.insert_hash(hash).unwrap());
-                        counted(&own, &|hash| assert!(filter.remove_hash(hash)));
-                    }
-                });
-            }
-            let begin = Instant::now();
-            while times.is_empty() || times.len() < saves && begin.elapsed() < time {
-                let speed_during = |action: &mut dyn FnMut()| {
-                    let (before, start) = (operations.load(Ordering::Relaxed), Instant::now());
-                    action();
-                    let made = operations.load(Ordering::Relaxed) - before;
-                    let took = start.elapsed();
-                    (made as f64 / took.as_secs_f64(), took)
-                };
-                let mut bytes = None;
-                let resident = resident();
-                let (meanwhile, took) = speed_during(&mut || {
-                    bytes = Some(save(&filter));
-                    memory = memory.max(self::resident().saturating_sub(resident));
-                });
-                let (between, _) = speed_during(&mut || thread::sleep(took));
-                times.push(took);
-                speeds.push(meanwhile / between);
-                let copy = load(&bytes.unwrap());
-                assert!((0..staying).all(|key| copy.contains_hash(hash(key))));
-            }
-        });
-        times.sort();
-        speeds.sort_by(f64::total_cmp);
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        println!(
-            "| {writers} | {hot} | {} | {:.1} | {:.1} | {:.2} | {:.2} |",
-            times.len(),
-            ms(times[times.len() / 2]),
-            ms(times[times.len() - 1]),
-            // One table is the bytes.
-            (memory as f64 / table as f64 - 1.0).max(0.0),
-            speeds[speeds.len() / 2],
-        );
-        assert_eq!(filter.len() as u64, staying);
-    }
-}
-
-/// Memory of this process, in bytes.
-fn resident() -> usize {
-    memory_stats::memory_stats().map_or(0, |stats| stats.physical_mem)
-}
-
-/// With writers on every core, and hot keys in a few buckets, in many and in all.
-#[test]
-fn saves_under_churn_have_what_stays() {
-    let cores = thread::available_parallelism().map_or(2, usize::from) as u64;
-    let churn = [2, 1_000, 100_000].map(|hot| (2 * cores, hot));
-    saves_under_churn(fixed(200_000), 200_000, &churn, usize::MAX, DURATION / 3);
-    saves_under_churn(growing(), 200_000, &churn, usize::MAX, DURATION / 3);
-}
-
-/// A measurement, which the docs summarise.
-#[test]
-#[ignore = "takes a minute or two, and a release build"]
-fn the_cost_of_saving_under_churn() {
-    let churn = [1, 2, 4, 8]
-        .into_iter()
-        .flat_map(|writers| [2, 1_000, 200_000, 1_000_000].map(|hot| (writers, hot)));
-    let churn = Vec::from_iter([(0, 0)].into_iter().chain(churn));
-    saves_under_churn(
-        fixed(2_000_000),
-        2_000_000,
-        &churn,
-        25,
-        Duration::from_secs(4),
-    );
-    saves_under_churn(growing(), 2_000_000, &churn, 25, Duration::from_secs(4));
 }

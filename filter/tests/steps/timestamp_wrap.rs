@@ -5,8 +5,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::small_growing::{Growing, key};
@@ -190,54 +188,4 @@ fn a_lookup_of_a_filter_that_grows_is_not_fooled_by_a_whole_turn_either() {
             assert!(back_in_time > 3);
         }
     }
-}
-
-/// One key hops between its buckets, its bucket is hammered with additions, and lookups lose their
-/// cores: how many are fooled, with 7 bits of timestamp? Prints the number and asserts nothing,
-/// since chance decides.
-#[test]
-#[ignore = "takes a minute, and a release build"]
-fn lookups_beside_a_hammered_bucket() {
-    let [here, there, other] =
-        [(0, 1, 0), (1, 0, 0), (0, 1, 1)].map(|(a, b, n)| key_of::<8, 7>(a, b, n));
-    let filter = built::<8, 7>();
-    filter.insert(&here).unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
-    let over = || Instant::now() >= end;
-    let (lookups, denied) = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over() {
-                for _ in 0..10_000 {
-                    filter.insert(&there).unwrap();
-                    assert!(filter.remove(&here));
-                    filter.insert(&here).unwrap();
-                    assert!(filter.remove(&there));
-                }
-            }
-        });
-        scope.spawn(|| {
-            while !over() {
-                for _ in 0..10_000 {
-                    filter.insert(&other).unwrap();
-                    assert!(filter.remove(&other));
-                }
-            }
-        });
-        let readers = [here, there, here, there].map(|key| {
-            let filter = &filter;
-            scope.spawn(move || {
-                let (mut lookups, mut denied) = (0u64, 0u64);
-                while !over() {
-                    denied += (0..10_000).filter(|_| !filter.contains(&key)).count() as u64;
-                    lookups += 10_000;
-                }
-                (lookups, denied)
-            })
-        });
-        let results = readers.map(|reader| reader.join().unwrap());
-        results
-            .iter()
-            .fold((0, 0), |sum, result| (sum.0 + result.0, sum.1 + result.1))
-    });
-    println!("{denied} of {lookups} lookups were fooled");
 }

@@ -9,7 +9,7 @@ const LEN: usize = 1 << 27;
 const SLACK: usize = 4 << 20;
 
 fn resident_bytes() -> usize {
-    let stats = memory_stats().expect("the system tells how much memory a process has");
+    let stats = memory_stats().expect("the system knows how much memory a process has");
     stats.physical_mem
 }
 

@@ -12,11 +12,7 @@ fn my_index() -> usize {
 }
 
 fn swap(words: &WordArray, expected: u64, new: u64) -> Result<(), Error> {
-    words.kcas(&[0, 1].map(|index| Entry {
-        index,
-        expected,
-        new,
-    }))
+    words.kcas(&[0, 1].map(|index| Entry::new(index, expected, new)))
 }
 
 #[test]
@@ -108,7 +104,7 @@ fn hold<'s>(
 /// thread can load the word, and gets an error when it would have to help.
 #[cfg(feature = "steps")]
 #[test]
-fn who_cannot_help_is_told() {
+fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
     let _turn = crate::turn();
     let words = std::sync::Arc::new(WordArray::new(2));
     let stopped = kcas::steps::freeze(16, {
@@ -123,13 +119,9 @@ fn who_cannot_help_is_told() {
         barrier.wait();
         let one_too_many = scope.spawn(|| {
             assert_eq!(thread_id::register(), Err(TooManyThreads));
-            let single = Entry {
-                index: 0,
-                expected: words.load(0),
-                new: 5,
-            };
-            let told = Err(Error::TooManyThreads(TooManyThreads));
-            assert_eq!(words.kcas(&[single]), told);
+            let single = Entry::new(0, words.load(0), 5);
+            let reported = Err(Error::TooManyThreads(TooManyThreads));
+            assert_eq!(words.kcas(&[single]), reported);
             let panics = |call: &dyn Fn()| {
                 let call = std::panic::AssertUnwindSafe(call);
                 assert!(std::panic::catch_unwind(call).is_err());

@@ -4,53 +4,52 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kcas::{Entry, Error, WordArray};
 
-fn entry(index: usize, expected: u64, new: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new,
-    }
-}
-
 const WIDE: u64 = 1 << 63;
 
 #[test]
 fn kcas_misuse_is_an_error_and_changes_nothing() {
     let words = WordArray::new(10);
     let too_many: Vec<Entry> = (0..=WordArray::MAX_ENTRIES)
-        .map(|i| entry(i, 0, 1))
+        .map(|i| Entry::new(i, 0, 1))
         .collect();
     for (entries, error) in [
         (too_many, Error::TooManyEntries { given: 9 }),
         (
-            vec![entry(4, 0, 1), entry(1, 0, 1), entry(4, 0, 2)],
+            vec![
+                Entry::new(4, 0, 1),
+                Entry::new(1, 0, 1),
+                Entry::new(4, 0, 2),
+            ],
             Error::DuplicateIndex { index: 4 },
         ),
         (
-            vec![entry(1, 0, 1), entry(10, 0, 1)],
+            vec![Entry::new(1, 0, 1), Entry::new(10, 0, 1)],
             Error::IndexOutOfRange { index: 10, len: 10 },
         ),
         (
-            vec![entry(usize::MAX, 0, 1)],
+            vec![Entry::new(usize::MAX, 0, 1)],
             Error::IndexOutOfRange {
                 index: usize::MAX,
                 len: 10,
             },
         ),
         (
-            vec![entry(1, 0, 1), entry(2, 0, WIDE)],
+            vec![Entry::new(1, 0, 1), Entry::new(2, 0, WIDE)],
             Error::ValueTooWide { value: WIDE },
         ),
         (
-            vec![entry(1, WIDE | 5, 1), entry(2, 0, 1)],
+            vec![Entry::new(1, WIDE | 5, 1), Entry::new(2, 0, 1)],
             Error::ValueTooWide { value: WIDE | 5 },
         ),
         // The same bit twice.
         (
-            vec![entry(1, 0, 1), entry(2, WIDE, WIDE)],
+            vec![Entry::new(1, 0, 1), Entry::new(2, WIDE, WIDE)],
             Error::ValueTooWide { value: WIDE },
         ),
-        (vec![entry(1, 0, 1), entry(2, 7, 1)], Error::Mismatch),
+        (
+            vec![Entry::new(1, 0, 1), Entry::new(2, 7, 1)],
+            Error::Mismatch,
+        ),
     ] {
         assert_eq!(words.kcas(&entries), Err(error), "{entries:?}");
         assert!(
@@ -65,11 +64,11 @@ fn errors_say_what_is_wrong() {
     let words = WordArray::new(1);
     let message = |entries: &[Entry]| words.kcas(entries).unwrap_err().to_string();
     assert_eq!(
-        message(&[entry(3, 0, 1)]),
+        message(&[Entry::new(3, 0, 1)]),
         "index 3 is past the end of an array of 1 words"
     );
     assert_eq!(
-        message(&[entry(0, 0, WIDE)]),
+        message(&[Entry::new(0, 0, WIDE)]),
         "value 0x8000000000000000 is wider than 63 bits"
     );
 }
@@ -91,7 +90,7 @@ fn sizes_from_nothing_to_absurd() {
     assert!(empty.is_empty());
     assert_eq!(empty.kcas(&[]), Ok(()));
     assert_eq!(
-        empty.kcas(&[entry(0, 0, 1)]),
+        empty.kcas(&[Entry::new(0, 0, 1)]),
         Err(Error::IndexOutOfRange { index: 0, len: 0 })
     );
     for absurd in [usize::MAX, usize::MAX / 8, 1 << 55] {
@@ -105,7 +104,7 @@ fn the_greatest_value_is_a_value() {
     let words = WordArray::new(2);
     let greatest = (1 << WordArray::VALUE_BITS) - 1;
     assert_eq!(
-        words.kcas(&[entry(0, 0, greatest), entry(1, 0, greatest)]),
+        words.kcas(&[Entry::new(0, 0, greatest), Entry::new(1, 0, greatest)]),
         Ok(())
     );
     assert_eq!(words.compare_exchange(0, greatest, 1), Ok(greatest));

@@ -3,11 +3,7 @@
 use kcas::{Entry, Error, WordArray};
 
 fn entries(expected: u64, new: u64) -> [Entry; WordArray::MAX_ENTRIES] {
-    std::array::from_fn(|index| Entry {
-        index,
-        expected,
-        new,
-    })
+    std::array::from_fn(|index| Entry::new(index, expected, new))
 }
 
 #[test]

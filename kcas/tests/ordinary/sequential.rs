@@ -38,11 +38,7 @@ fn call() -> impl Strategy<Value = Call> {
             let entries = indices.into_iter().zip(values);
             Call::Kcas(
                 entries
-                    .map(|(index, (expected, new))| Entry {
-                        index,
-                        expected,
-                        new,
-                    })
+                    .map(|(index, (expected, new))| Entry::new(index, expected, new))
                     .collect(),
             )
         });

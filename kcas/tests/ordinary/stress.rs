@@ -42,11 +42,7 @@ fn transfers_conserve_the_sum() {
                 .map(|i| {
                     let index = (first + i * 3) % ACCOUNTS;
                     let expected = words.load(index);
-                    Entry {
-                        index,
-                        expected,
-                        new: expected,
-                    }
+                    Entry::new(index, expected, expected)
                 })
                 .collect();
             // The first party pays one to each of the others it can afford.
@@ -70,7 +66,7 @@ fn transfers_conserve_the_sum() {
 fn successes_are_counted_once() {
     const WORDS: usize = 4;
     let words = WordArray::new(WORDS);
-    let told: Vec<[u64; WORDS]> = thread::scope(|scope| {
+    let reported: Vec<[u64; WORDS]> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS as u64)
             .map(|thread| {
                 let words = &words;
@@ -80,13 +76,13 @@ fn successes_are_counted_once() {
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
     for index in 0..WORDS {
-        let told: u64 = told.iter().map(|counts| counts[index]).sum();
-        assert_eq!(words.load(index), told, "word {index}");
+        let reported: u64 = reported.iter().map(|counts| counts[index]).sum();
+        assert_eq!(words.load(index), reported, "word {index}");
     }
 
     fn count(words: &WordArray, seed: u64) -> [u64; WORDS] {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut told = [0; WORDS];
+        let mut reported = [0; WORDS];
         for _ in 0..100_000 {
             let chosen = 1 + rng.random_range(0..(1 << WORDS) - 1);
             let indices: Vec<usize> = (0..WORDS).filter(|i| chosen >> i & 1 == 1).collect();
@@ -94,18 +90,14 @@ fn successes_are_counted_once() {
                 .iter()
                 .map(|&index| {
                     let expected = words.load(index);
-                    Entry {
-                        index,
-                        expected,
-                        new: expected + 1,
-                    }
+                    Entry::new(index, expected, expected + 1)
                 })
                 .collect();
             if words.kcas(&entries).is_ok() {
-                indices.iter().for_each(|&index| told[index] += 1);
+                indices.iter().for_each(|&index| reported[index] += 1);
             }
         }
-        told
+        reported
     }
 }
 
@@ -128,11 +120,7 @@ fn readers_never_see_half_an_operation() {
             })
         });
         for step in 0..STEPS {
-            let entries = [0, 1].map(|index| Entry {
-                index,
-                expected: step,
-                new: step + 1,
-            });
+            let entries = [0, 1].map(|index| Entry::new(index, step, step + 1));
             words.kcas(&entries).unwrap();
         }
         // Joined one by one, because ThreadSanitizer does not see what the end of a scope waits

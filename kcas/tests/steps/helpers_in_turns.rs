@@ -7,14 +7,6 @@ use std::thread::{self, JoinHandle};
 use kcas::steps::{Access, with_access_hook};
 use kcas::{Entry, Error, WordArray, thread_id};
 
-fn entry(index: usize, expected: u64, new: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new,
-    }
-}
-
 /// A thread that runs for a given number of exchanges and stops before the next one.
 struct InTurns<R> {
     thread: JoinHandle<R>,
@@ -81,7 +73,7 @@ fn two_helpers_in_any_rhythm() {
         let words = Arc::new(WordArray::new(2));
         let owner = {
             let words = Arc::clone(&words);
-            InTurns::begin(move || words.kcas(&[entry(0, 0, 1), entry(1, 9, 1)]))
+            InTurns::begin(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 9, 1)]))
         };
         assert!(
             owner.go_on(3),

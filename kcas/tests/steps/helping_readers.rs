@@ -13,11 +13,7 @@ const GREATEST: u64 = (1 << WordArray::VALUE_BITS) - 1;
 const HELP: u64 = 100;
 
 fn entry(index: usize, expected: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new: expected + 1,
-    }
+    Entry::new(index, expected, expected + 1)
 }
 
 /// Stops an operation at every step. Returns how often a reader met it when it had been stopped

@@ -53,10 +53,10 @@ impl Operation {
                 return added;
             }
             Kcas(entries) => (entries.iter())
-                .map(|&(index, expected)| entry(index, expected, expected + 1))
+                .map(|&(index, expected)| Entry::new(index, expected, expected + 1))
                 .collect(),
             Condition(indices) => (indices.iter().enumerate())
-                .map(|(at, &index)| entry(index, 0, u64::from(at == 0)))
+                .map(|(at, &index)| Entry::new(index, 0, u64::from(at == 0)))
                 .collect(),
         };
         match words.kcas(&entries) {
@@ -66,14 +66,6 @@ impl Operation {
             Err(error) => assert_eq!(error, Error::Mismatch),
         }
         added
-    }
-}
-
-fn entry(index: usize, expected: u64, new: u64) -> Entry {
-    Entry {
-        index,
-        expected,
-        new,
     }
 }
 
@@ -128,7 +120,7 @@ fn work(words: &WordArray, stopped: usize) {
                     within(KCAS, || words.compare_exchange(index, current, new)).is_ok()
                 }
                 _ => {
-                    let add_one = |&index| entry(index, before[index], before[index] + 1);
+                    let add_one = |&index| Entry::new(index, before[index], before[index] + 1);
                     let entries: Vec<Entry> = indices.iter().map(add_one).collect();
                     within(KCAS, || words.kcas(&entries)).is_ok()
                 }
