@@ -16,11 +16,7 @@ use crate::caught;
 /// From this number of items on, lookups are made in the worker thread.
 const MANY: usize = 1000;
 
-struct Job {
-    client: BlockedClient,
-    filter: Arc<GrowingCuckooFilter>,
-    hashes: Vec<u64>,
-}
+type Job = (BlockedClient, Arc<GrowingCuckooFilter>, Vec<u64>);
 
 /// Answers which keys with these hashes are in the filter.
 pub(crate) fn exist(
@@ -32,11 +28,7 @@ pub(crate) fn exist(
     let here = hashes.len() < MANY || ctx.get_flags().contains(ContextFlags::DENY_BLOCKING);
     match worker() {
         Some(worker) if !here => {
-            let job = Job {
-                client: ctx.block_client(),
-                filter: Arc::clone(filter),
-                hashes,
-            };
+            let job = (ctx.block_client(), Arc::clone(filter), hashes);
             if let Err(refused) = worker.send(job) {
                 answer(refused.0);
             }
@@ -64,23 +56,12 @@ fn found(filter: &GrowingCuckooFilter, hashes: &[u64]) -> RedisValue {
     RedisValue::Array(found.into_iter().map(RedisValue::Bool).collect())
 }
 
-fn answer(job: Job) {
-    let Job {
-        client,
-        filter,
-        hashes,
-    } = job;
-    let lookups = || Ok(found(&filter, &hashes));
-    let reply = caught(lookups, || {
-        Err(RedisError::Str(
-            "ERR a bug in the module, which is in the server's log",
-        ))
-    });
+fn answer((client, filter, hashes): Job) {
+    let panicked = RedisError::Str("ERR a bug in the module, which is in the server's log");
+    let reply = caught(|| Ok(found(&filter, &hashes)), || Err(panicked));
     // Whoever waits for it to be free waits no longer.
     drop(filter);
     // A reply needs no lock either. The client goes on when both are dropped.
-    let send = || {
-        ThreadSafeContext::with_blocked_client(client).reply(reply);
-    };
+    let send = || _ = ThreadSafeContext::with_blocked_client(client).reply(reply);
     caught(send, || ());
 }

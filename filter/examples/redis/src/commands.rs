@@ -1,207 +1,118 @@
 //! What the commands do. README.md says how they differ from RedisBloom's.
 
-use filter::{Filter, InsertError};
 use filter::growing::{GrowingCuckooFilter, TableInfo};
+use filter::{Filter, InsertError};
+use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
-use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisValue};
+use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue};
 
 use crate::bulk;
-use crate::key::{Args, Key};
-use crate::stored::{DEFAULT_CAPACITY, PIECE, Stored};
+use crate::stored::{FILTER_TYPE, PIECE, Stored, Whole};
 
 const OK: RedisResult = Ok(RedisValue::SimpleStringStatic("OK"));
+const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
 
-/// The greatest capacity; as in RedisBloom.
-const MAX_CAPACITY: usize = 1 << 30;
-
-/// Slots of a bucket in RedisBloom's filters, unless told.
-const BUCKET_SIZE: usize = 2;
+/// The least and the greatest capacity, as in RedisBloom, and that of a filter which `CF.ADD` makes.
+const MIN_CAPACITY: u64 = 4;
+const MAX_CAPACITY: u64 = 1 << 30;
+const DEFAULT_CAPACITY: u64 = 1024;
 
 fn error(error: impl std::error::Error) -> RedisError {
     RedisError::String(format!("ERR {error}"))
 }
 
-fn build(capacity: usize) -> Result<Stored, RedisError> {
-    let filter = GrowingCuckooFilter::builder().capacity(capacity).build();
-    Ok(Stored::new(filter.map_err(error)?))
+fn build(capacity: u64) -> Result<Stored, RedisError> {
+    let filter = GrowingCuckooFilter::builder().capacity(capacity as usize);
+    Ok(Stored::new(filter.build().map_err(error)?))
 }
 
 /// Reads a number that must be in a range.
-fn within(
-    args: Args,
-    number: usize,
-    name: &str,
-    least: usize,
-    most: usize,
-) -> Result<usize, RedisError> {
-    let value = args
-        .integer(number)
-        .and_then(|value| usize::try_from(value).ok());
-    value
-        .filter(|value| (least..=most).contains(value))
-        .ok_or_else(|| {
-            RedisError::String(format!(
-                "ERR {name}: a whole number from {least} to {most} is needed"
-            ))
-        })
+fn within(arg: &RedisString, name: &str, least: u64, most: u64) -> Result<u64, RedisError> {
+    let value = arg.parse_unsigned_integer().ok();
+    let value = value.filter(|value| (least..=most).contains(value));
+    let needed = || format!("ERR {name}: a whole number from {least} to {most} is needed");
+    value.ok_or_else(|| RedisError::String(needed()))
+}
+
+/// True if the argument is this word, in upper or lower case.
+fn is(arg: &RedisString, word: &str) -> bool {
+    arg.as_slice().eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// What is in a key that was opened to read.
+fn stored(key: &RedisKey) -> Result<Option<&Stored>, RedisError> {
+    let value = key.get_value(&FILTER_TYPE);
+    value.map_err(|_| RedisError::WrongType)
+}
+
+/// What is in a key that was opened to write.
+fn stored_mut(key: &RedisKeyWritable) -> Result<Option<&mut Stored>, RedisError> {
+    let value = key.get_value(&FILTER_TYPE);
+    value.map_err(|_| RedisError::WrongType)
+}
+
+/// The filter in a key, if it is not being loaded.
+fn whole(stored: Option<&Stored>) -> Result<Option<&Whole>, RedisError> {
+    match stored {
+        None => Ok(None),
+        Some(Stored::Whole(whole)) => Ok(Some(whole)),
+        Some(Stored::Arriving(arriving)) => Err(RedisError::String(format!(
+            "ERR the filter is being loaded: its first {} bytes are here; go on with CF.LOADCHUNK, or delete the key",
+            arriving.bytes.len()
+        ))),
+    }
+}
+
+/// The filter in a key that was opened to write.
+fn whole_mut(key: &RedisKeyWritable) -> Result<Option<&Whole>, RedisError> {
+    whole(stored_mut(key)?.map(|stored| &*stored))
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
-pub(crate) fn reserve(ctx: &Context, args: Args) -> RedisResult {
-    if args.len() < 3 || args.len().is_multiple_of(2) {
+pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let (options, []) = args[3..].as_chunks() else {
         return Err(RedisError::WrongArity);
-    }
-    let mut bucket_size = BUCKET_SIZE;
-    for option in (3..args.len()).step_by(2) {
-        let value = option + 1;
-        if args.is(option, "BUCKETSIZE") {
-            bucket_size = within(args, value, "BUCKETSIZE", 1, 255)?;
-        } else if args.is(option, "MAXITERATIONS") {
-            within(args, value, "MAXITERATIONS", 1, 65_535)?;
-        } else if args.is(option, "EXPANSION") {
-            if args.integer(value) == Some(0) {
-                return Err(RedisError::Str(
-                    "ERR EXPANSION 0 is not possible: the filter always grows; bound it by maxmemory",
-                ));
-            }
-            within(args, value, "EXPANSION", 1, 32_768)?;
+    };
+    let mut bucket_size = MIN_CAPACITY / 2;
+    for [option, value] in options {
+        if is(option, "BUCKETSIZE") {
+            bucket_size = within(value, "BUCKETSIZE", 1, 255)?;
+        } else if is(option, "MAXITERATIONS") {
+            within(value, "MAXITERATIONS", 1, 65_535)?;
+        } else if is(option, "EXPANSION") && is(value, "0") {
+            return Err(RedisError::Str(
+                "ERR EXPANSION 0 is not possible: the filter always grows; bound it by maxmemory",
+            ));
+        } else if is(option, "EXPANSION") {
+            within(value, "EXPANSION", 1, 32_768)?;
         } else {
             return Err(RedisError::Str(
                 "ERR unknown option: there are BUCKETSIZE, MAXITERATIONS and EXPANSION",
             ));
         }
     }
-    let capacity = within(args, 2, "capacity", 2 * bucket_size, MAX_CAPACITY)?;
-    let mut key = Key::write(ctx, args)?;
-    if key.stored().is_some() {
+    let capacity = within(&args[2], "capacity", 2 * bucket_size, MAX_CAPACITY)?;
+    let key = ctx.open_key_writable(&args[1]);
+    if stored_mut(&key)?.is_some() {
         return Err(RedisError::Str("ERR item exists"));
     }
-    key.set(build(capacity)?)?;
+    key.set_value(&FILTER_TYPE, build(capacity)?)?;
     ctx.replicate_verbatim();
     OK
 }
 
-/// How items are added.
-#[derive(Clone, Copy)]
-struct Insertion {
-    /// Only those that are not there.
-    new_only: bool,
-    /// There may be several items, and the reply is an array.
-    several: bool,
-    /// Make the filter if there is none.
-    create: bool,
-    capacity: usize,
-    /// The number of the first item's argument.
-    items: usize,
-}
-
-const ONE: Insertion = Insertion {
-    new_only: false,
-    several: false,
-    create: true,
-    capacity: DEFAULT_CAPACITY,
-    items: 2,
-};
-
 /// `CF.ADD key item`
-pub(crate) fn add(ctx: &Context, args: Args) -> RedisResult {
-    add_items(ctx, args, ONE)
+pub(crate) fn add(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    add_one(ctx, args, false)
 }
 
 /// `CF.ADDNX key item`
-pub(crate) fn add_new(ctx: &Context, args: Args) -> RedisResult {
-    add_items(
-        ctx,
-        args,
-        Insertion {
-            new_only: true,
-            ..ONE
-        },
-    )
+pub(crate) fn add_new(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    add_one(ctx, args, true)
 }
 
-/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert(ctx: &Context, args: Args) -> RedisResult {
-    add_items(ctx, args, insertion(args, false)?)
-}
-
-/// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert_new(ctx: &Context, args: Args) -> RedisResult {
-    add_items(ctx, args, insertion(args, true)?)
-}
-
-/// Reads the options of an insertion of several items.
-fn insertion(args: Args, new_only: bool) -> Result<Insertion, RedisError> {
-    let mut insertion = Insertion {
-        new_only,
-        several: true,
-        ..ONE
-    };
-    let mut next = 2;
-    while next < args.len() && !args.is(next, "ITEMS") {
-        if args.is(next, "NOCREATE") {
-            insertion.create = false;
-            next += 1;
-        } else if args.is(next, "CAPACITY") && next + 1 < args.len() {
-            insertion.capacity = within(args, next + 1, "CAPACITY", 2 * BUCKET_SIZE, MAX_CAPACITY)?;
-            next += 2;
-        } else if args.is(next, "CAPACITY") {
-            return Err(RedisError::WrongArity);
-        } else {
-            return Err(RedisError::Str(
-                "ERR unknown option: there are CAPACITY, NOCREATE and ITEMS",
-            ));
-        }
-    }
-    insertion.items = next + 1;
-    if insertion.items < args.len() {
-        Ok(insertion)
-    } else {
-        Err(RedisError::WrongArity)
-    }
-}
-
-fn add_items(ctx: &Context, args: Args, insertion: Insertion) -> RedisResult {
-    let mut key = Key::write(ctx, args)?;
-    let created = key.filter()?.is_none();
-    if created && !insertion.create {
-        return Err(RedisError::Str("ERR not found"));
-    }
-    if created {
-        key.set(build(insertion.capacity)?)?;
-    }
-    let filter = &key.existing()?.filter;
-    let add = |item: &[u8]| {
-        if insertion.new_only {
-            filter.insert_unique(item)
-        } else {
-            filter.insert(item).map(|()| true)
-        }
-    };
-    let results: Vec<_> = args.from(insertion.items).map(add).collect();
-    let added = results.iter().filter(|&result| *result == Ok(true)).count();
-    if added == results.len() {
-        ctx.replicate_verbatim();
-    } else {
-        // What was not added here, for whatever reason, is not added elsewhere.
-        let name = args.bytes(1);
-        if created {
-            let capacity = insertion.capacity.to_string();
-            ctx.replicate("CF.RESERVE", &[name, capacity.as_bytes()][..]);
-        }
-        if added > 0 {
-            let items = args.from(insertion.items).zip(&results);
-            let items = items.filter(|(_, result)| **result == Ok(true));
-            let mut command = vec![name, b"ITEMS"];
-            command.extend(items.map(|(item, _)| item));
-            ctx.replicate("CF.INSERT", &command[..]);
-        }
-    }
-    if insertion.several {
-        let resp3 = ctx.get_flags().contains(ContextFlags::FLAGS_RESP3);
-        let reply = |result| one_of_several(result, resp3 && !insertion.new_only);
-        return Ok(RedisValue::Array(results.into_iter().map(reply).collect()));
-    }
+fn add_one(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
+    let results = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
     match results[0] {
         Ok(added) => Ok(RedisValue::Bool(added)),
         Err(InsertError::TooManyCopies { .. }) => Ok(RedisValue::Bool(false)),
@@ -209,138 +120,197 @@ fn add_items(ctx: &Context, args: Args, insertion: Insertion) -> RedisResult {
     }
 }
 
-/// The reply about one of several items: 1 if it was added, 0 if it was there (as often as can be),
-/// −1 if there was no memory.
-fn one_of_several(result: Result<bool, InsertError>, as_bool: bool) -> RedisValue {
-    match result {
-        Ok(true) if as_bool => RedisValue::Bool(true),
-        _ if as_bool => RedisValue::Bool(false),
+/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
+pub(crate) fn insert(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    add_several(ctx, args, false)
+}
+
+/// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
+pub(crate) fn insert_new(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    add_several(ctx, args, true)
+}
+
+fn add_several(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
+    let (mut capacity, mut create) = (DEFAULT_CAPACITY, true);
+    let mut rest = &args[2..];
+    let items = loop {
+        rest = match rest {
+            [word, items @ ..] if is(word, "ITEMS") && !items.is_empty() => break items,
+            [word, rest @ ..] if is(word, "NOCREATE") => {
+                create = false;
+                rest
+            }
+            [word, number, rest @ ..] if is(word, "CAPACITY") => {
+                capacity = within(number, "CAPACITY", MIN_CAPACITY, MAX_CAPACITY)?;
+                rest
+            }
+            [word, ..] if !is(word, "ITEMS") && !is(word, "CAPACITY") => {
+                return Err(RedisError::Str(
+                    "ERR unknown option: there are CAPACITY, NOCREATE and ITEMS",
+                ));
+            }
+            _ => return Err(RedisError::WrongArity),
+        };
+    };
+    let results = add_items(ctx, &args[1], items, create.then_some(capacity), new_only)?;
+    let as_bool = !new_only && ctx.get_flags().contains(ContextFlags::FLAGS_RESP3);
+    // 1 if it was added, 0 if it was there (as often as can be), −1 if there was no memory.
+    let reply = |result| match result {
+        result if as_bool => RedisValue::Bool(result == Ok(true)),
         Ok(added) => RedisValue::Integer(added.into()),
         Err(InsertError::TooManyCopies { .. }) => RedisValue::Integer(0),
         Err(_) => RedisValue::Integer(-1),
+    };
+    Ok(RedisValue::Array(results.into_iter().map(reply).collect()))
+}
+
+/// Adds items to a filter, which is made with this capacity if there is none; propagates what was
+/// added.
+fn add_items(
+    ctx: &Context,
+    name: &RedisString,
+    items: &[RedisString],
+    capacity: Option<u64>,
+    new_only: bool,
+) -> Result<Vec<Result<bool, InsertError>>, RedisError> {
+    let key = ctx.open_key_writable(name);
+    let created = whole_mut(&key)?.is_none();
+    if created {
+        let capacity = capacity.ok_or(NOT_FOUND)?;
+        key.set_value(&FILTER_TYPE, build(capacity)?)?;
     }
+    let filter = &whole_mut(&key)?.ok_or(NOT_FOUND)?.filter;
+    let add = |item: &RedisString| {
+        if new_only {
+            filter.insert_unique(item.as_slice())
+        } else {
+            filter.insert(item.as_slice()).map(|()| true)
+        }
+    };
+    let results: Vec<_> = items.iter().map(add).collect();
+    if results.iter().all(|result| *result == Ok(true)) {
+        ctx.replicate_verbatim();
+        return Ok(results);
+    }
+    // What was not added here, for whatever reason, is not added elsewhere.
+    if let Some(capacity) = capacity.filter(|_| created) {
+        let capacity = capacity.to_string();
+        ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);
+    }
+    let mut command = vec![name.as_slice(), b"ITEMS"];
+    let added = items.iter().zip(&results);
+    let added = added.filter(|(_, result)| **result == Ok(true));
+    command.extend(added.map(|(item, _)| item.as_slice()));
+    if command.len() > 2 {
+        ctx.replicate("CF.INSERT", &command[..]);
+    }
+    Ok(results)
 }
 
 /// `CF.EXISTS key item`
-pub(crate) fn exists(ctx: &Context, args: Args) -> RedisResult {
-    let mut key = Key::read(ctx, args)?;
-    let whole = key.filter()?;
-    Ok(RedisValue::Bool(
-        whole.is_some_and(|whole| whole.filter.contains(args.bytes(2))),
-    ))
+pub(crate) fn exists(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key(&args[1]);
+    let whole = whole(stored(&key)?)?;
+    let found = whole.is_some_and(|whole| whole.filter.contains(args[2].as_slice()));
+    Ok(RedisValue::Bool(found))
 }
 
 /// `CF.MEXISTS key item [item ...]`
-pub(crate) fn exist(ctx: &Context, args: Args) -> RedisResult {
-    let mut key = Key::read(ctx, args)?;
-    match key.filter()? {
-        None => Ok(RedisValue::Array(vec![
-            RedisValue::Bool(false);
-            args.len() - 2
-        ])),
-        Some(whole) => {
-            let hashes = args.from(2).map(|item| whole.filter.hash(item)).collect();
-            bulk::exist(ctx, &whole.filter, hashes)
-        }
-    }
+pub(crate) fn exist(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key(&args[1]);
+    let items = args[2..].iter();
+    let Some(whole) = whole(stored(&key)?)? else {
+        let absent = items.map(|_| RedisValue::Bool(false));
+        return Ok(RedisValue::Array(absent.collect()));
+    };
+    let hashes = items.map(|item| whole.filter.hash(item.as_slice()));
+    bulk::exist(ctx, &whole.filter, hashes.collect())
 }
 
 /// `CF.DEL key item`
-pub(crate) fn delete(ctx: &Context, args: Args) -> RedisResult {
-    let mut key = Key::write(ctx, args)?;
-    let whole = key.existing()?;
-    let removed = whole.filter.remove(args.bytes(2));
+pub(crate) fn delete(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key_writable(&args[1]);
+    let whole = whole_mut(&key)?.ok_or(NOT_FOUND)?;
+    let removed = whole.filter.remove(args[2].as_slice());
     if removed {
-        whole.deleted += 1;
+        whole.deleted.update(|deleted| deleted + 1);
         ctx.replicate_verbatim();
     }
     Ok(RedisValue::Bool(removed))
 }
 
 /// `CF.COUNT key item`
-pub(crate) fn count(ctx: &Context, args: Args) -> RedisResult {
-    let mut key = Key::read(ctx, args)?;
-    let whole = key.filter()?;
-    Ok(whole
-        .map_or(0, |whole| whole.filter.count(args.bytes(2)))
-        .into())
+pub(crate) fn count(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key(&args[1]);
+    let whole = whole(stored(&key)?)?;
+    let count = whole.map_or(0, |whole| whole.filter.count(args[2].as_slice()));
+    Ok(count.into())
 }
 
-/// Reads the iterator of a dump: the number of bytes that came before.
-fn iterator(args: Args) -> Result<u64, RedisError> {
-    args.integer(2)
-        .and_then(|iterator| u64::try_from(iterator).ok())
-        .ok_or(RedisError::Str("ERR Invalid position"))
-}
-
-/// `CF.SCANDUMP key iterator`
-pub(crate) fn dump(ctx: &Context, args: Args) -> RedisResult {
-    let from = iterator(args)?;
-    let mut key = Key::read(ctx, args)?;
-    let piece = key.existing()?.piece(from).map_err(error)?;
+/// `CF.SCANDUMP key iterator`: the iterator is the number of bytes that came before.
+pub(crate) fn dump(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key(&args[1]);
+    let whole = whole(stored(&key)?)?.ok_or(NOT_FOUND)?;
+    let from = args[2].parse_unsigned_integer();
+    let from = from.map_err(|_| RedisError::Str("ERR Invalid position"))?;
+    let piece = whole.piece(from).map_err(error)?;
     Ok(RedisValue::Array(if piece.is_empty() {
         vec![RedisValue::Integer(0), RedisValue::Null]
     } else {
         let next = from + piece.len() as u64;
-        vec![
-            RedisValue::Integer(next as i64),
-            RedisValue::StringBuffer(piece),
-        ]
+        vec![(next as i64).into(), RedisValue::StringBuffer(piece)]
     }))
 }
 
 /// `CF.LOADCHUNK key iterator data`
-pub(crate) fn load(ctx: &Context, args: Args) -> RedisResult {
-    let data = args.bytes(3);
-    let from = iterator(args)?.checked_sub(data.len() as u64);
+pub(crate) fn load(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let data = args[3].as_slice();
+    let from = args[2].parse_unsigned_integer().ok();
+    let from = from.and_then(|end| end.checked_sub(data.len() as u64));
     let from = from.filter(|_| (1..=PIECE).contains(&data.len()));
     let from = from.ok_or(RedisError::Str(
         "ERR Invalid position: pass what CF.SCANDUMP returned, the iterator and the data",
     ))?;
-    let mut key = Key::write(ctx, args)?;
-    let loaded = match key.stored() {
+    let key = ctx.open_key_writable(&args[1]);
+    let loaded = match stored_mut(&key)? {
         None if from == 0 => Some(Stored::begin(data).map_err(error)?),
         None => return Err(RedisError::Str("ERR not found: begin with the first chunk")),
         Some(Stored::Whole(_)) => return Err(RedisError::Str("ERR item exists")),
-        Some(Stored::Arriving(arriving)) if arriving.len() == from => {
+        Some(Stored::Arriving(arriving)) if arriving.bytes.len() as u64 == from => {
             arriving.add(data).map_err(error)?
         }
         Some(Stored::Arriving(arriving)) => {
-            let here = arriving.len();
+            let here = arriving.bytes.len();
             return Err(RedisError::String(format!(
                 "ERR this chunk begins at {from}, but the first {here} bytes are here: go on with the chunk of CF.SCANDUMP {here}, or delete the key and begin again"
             )));
         }
     };
     if let Some(loaded) = loaded {
-        key.set(loaded)?;
+        key.set_value(&FILTER_TYPE, loaded)?;
     }
     ctx.replicate_verbatim();
     OK
 }
 
 /// `CF.INFO key`
-pub(crate) fn info(ctx: &Context, args: Args) -> RedisResult {
-    let mut key = Key::read(ctx, args)?;
-    let size = key.stored().map_or(0, |stored| stored.memory_bytes());
-    let whole = key.existing()?;
+pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key(&args[1]);
+    let stored = stored(&key)?.ok_or(NOT_FOUND)?;
+    let whole = whole(Some(stored))?.ok_or(NOT_FOUND)?;
     let tables = whole.filter.tables();
     let sum = |of: fn(&TableInfo) -> usize| tables.iter().map(of).sum::<usize>();
+    let slots = tables.first().map_or(0, |newest| newest.slots);
+    let most_searched = <GrowingCuckooFilter>::MAX_SEARCHED_BUCKETS;
     let fields = [
-        ("Size", size),
+        ("Size", stored.memory_bytes()),
         ("Number of buckets", sum(|table| table.buckets)),
         ("Number of filters", tables.len()),
         ("Number of items inserted", sum(|table| table.len)),
-        ("Number of items deleted", whole.deleted as usize),
-        (
-            "Bucket size",
-            tables.first().map_or(0, |newest| newest.slots),
-        ),
+        ("Number of items deleted", whole.deleted.get()),
+        ("Bucket size", slots),
         ("Expansion rate", <GrowingCuckooFilter>::GROWTH),
-        (
-            "Max iterations",
-            <GrowingCuckooFilter>::MAX_SEARCHED_BUCKETS,
-        ),
+        ("Max iterations", most_searched),
     ];
     raw::reply_with_map(ctx.get_raw(), fields.len() as _);
     for (name, value) in fields {
@@ -350,10 +320,15 @@ pub(crate) fn info(ctx: &Context, args: Args) -> RedisResult {
     Ok(RedisValue::NoReply)
 }
 
-/// `CF.COMPACT key`
-pub(crate) fn compact(ctx: &Context, args: Args) -> RedisResult {
-    let mut key = Key::write(ctx, args)?;
-    key.existing()?.compact().map_err(error)?;
+/// `CF.COMPACT key`: frees what is not needed.
+pub(crate) fn compact(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    let key = ctx.open_key_writable(&args[1]);
+    let whole = whole_mut(&key)?.ok_or(NOT_FOUND)?;
+    whole.filter.shrink();
+    // Only this thread inserts.
+    if whole.filter.is_empty() {
+        whole.filter.remove_all().map_err(error)?;
+    }
     ctx.replicate_verbatim();
     OK
 }

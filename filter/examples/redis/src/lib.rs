@@ -3,18 +3,14 @@
 //! README.md says what they do and how they differ from RedisBloom's.
 
 mod bulk;
-mod caught;
 mod commands;
-mod key;
 mod memory;
-mod native_type;
 mod registry;
 mod stored;
 
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 
-use caught::caught;
 use redis_module::{Context, RedisString, Status, raw};
 
 /// Prepares what the macro below does not.
@@ -22,20 +18,26 @@ fn init(ctx: &Context, _: &[RedisString]) -> Status {
     // A damaged payload is an error of the command that brought it, and not the server's end.
     ctx.set_module_options(raw::ModuleOptions::HANDLE_IO_ERRORS);
     // The standard error of a server is often nowhere.
-    panic::set_hook(Box::new(|panic| {
-        raw::redis_log(ptr::null_mut(), &panic.to_string().replace('\0', ""));
-    }));
+    panic::set_hook(Box::new(|panic| log(&panic.to_string().replace('\0', ""))));
     registry::register(ctx)
+}
+
+fn log(message: &str) {
+    raw::redis_log(ptr::null_mut(), message);
+}
+
+/// Calls `body`, and if that panics, `otherwise`: a panic must not reach the server.
+fn caught<T>(body: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| otherwise())
 }
 
 /// What the server looks for in a module.
 mod entry {
-
     use redis_module::redis_module;
 
     use crate::init;
     use crate::memory::ServerMemory;
-    use crate::native_type::FILTER_TYPE;
+    use crate::stored::FILTER_TYPE;
 
     redis_module! {
         name: "cuckoo",

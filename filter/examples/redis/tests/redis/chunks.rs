@@ -2,7 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::server::{Server, add_numbers, ask, digest, in_batches, line, try_ask, until};
+use crate::server::{Server, add_numbers, ask, digest, error, has_all, line, module};
 
 /// A piece of a dump: the iterator, and the bytes.
 type Chunk = (u64, Vec<u8>);
@@ -20,12 +20,9 @@ pub(crate) fn dump(c: &mut Connection, key: &str) -> Vec<Chunk> {
 }
 
 fn load(c: &mut Connection, key: &str, chunk: &Chunk) -> Result<(), String> {
-    let command = redis::cmd("CF.LOADCHUNK")
-        .arg(key)
-        .arg(chunk.0)
-        .arg(&chunk.1)
-        .query::<Value>(c);
-    command.map(|_| ()).map_err(|error| error.to_string())
+    let mut command = redis::cmd("CF.LOADCHUNK");
+    command.arg(key).arg(chunk.0).arg(&chunk.1);
+    command.query(c).map_err(|error| error.to_string())
 }
 
 /// A filter of several chunks, each of which is 4 MiB.
@@ -47,11 +44,7 @@ fn a_dump_loads() {
         load(c, "g", chunk).expect("it is loaded");
     }
     assert_eq!(digest(c, "f"), digest(c, "g"));
-    assert!(
-        in_batches(c, "CF.EXISTS", "g", 0..20_000)
-            .into_iter()
-            .all(|here| here)
-    );
+    assert!(has_all(c, "g", 0..20_000));
     line(c, "CF.RESERVE empty 1000");
     for chunk in dump(c, "empty") {
         load(c, "loaded", &chunk).expect("an empty filter is loaded");
@@ -66,26 +59,16 @@ fn loading_goes_on_after_a_restart() {
     let chunks = large(&server);
     let c = &mut server.connect();
     load(c, "g", &chunks[0]).expect("it is loaded");
-    let early = try_ask::<Value>(c, "CF.EXISTS", &["g", "1"]).expect_err("it is not whole");
-    assert!(
-        early.to_string().contains("first 4194304 bytes are here"),
-        "{early}"
-    );
-    let again = load(c, "g", &chunks[0]).expect_err("it is there");
-    assert!(
-        again.contains("go on with the chunk of CF.SCANDUMP 4194304"),
-        "{again}"
-    );
-    let later = load(c, "g", &chunks[2]).expect_err("there is one before it");
-    assert!(later.contains("first 4194304 bytes"), "{later}");
+    let early = error(c, "CF.EXISTS g 1");
+    assert!(early.contains("first 4194304 bytes are here"), "{early}");
+    for wrong in [&chunks[0], &chunks[2]] {
+        let refused = load(c, "g", wrong).expect_err("another is next");
+        assert!(refused.contains("go on with the chunk of CF.SCANDUMP 4194304"));
+    }
     line(c, "COPY g copy");
     line(c, "DEBUG RELOAD");
-    let rewritten = server.info("aof_rewrites");
-    line(c, "BGREWRITEAOF");
-    until("the file is rewritten", || {
-        server.info("aof_rewrites") > rewritten && server.info("aof_rewrite_in_progress") == 0
-    });
-    server.kill_and_restart();
+    server.rewrite();
+    server.kill_and_restart(&module());
     let c = &mut server.connect();
     for key in ["g", "copy"] {
         for chunk in &chunks[1..] {
@@ -111,28 +94,20 @@ fn foreign_and_mixed_chunks_are_refused() {
     assert_eq!(line(c, "EXISTS g"), Value::Int(0));
 
     // A filter that changes while it is dumped does not load: the last chunk says so, and is not added.
-    load(c, "g", &chunks[0]).expect("it is loaded");
-    for key in 20_000..20_100 {
-        line(c, &format!("CF.ADD f {key}"));
-    }
-    let changed = dump(c, "f");
-    let last = changed.len() - 1;
-    for chunk in &changed[1..last] {
-        load(c, "g", chunk).expect("it may fit");
-    }
-    let refused = load(c, "g", &changed[last]).expect_err("it is of another filter");
-    assert!(refused.contains("checksum"), "{refused}");
-    let refused = load(c, "g", &changed[last]).expect_err("it is of another filter");
-    assert!(refused.contains("checksum"), "it was not added: {refused}");
-    // The right one still fits, if those between are the same.
-    line(c, "DEL g");
-    let mut longer = chunks[last].clone();
-    longer.0 += 1;
-    longer.1.push(0);
+    let last = chunks.len() - 1;
     for chunk in &chunks[..last] {
         load(c, "g", chunk).expect("it is loaded");
     }
-    let refused = load(c, "g", &longer).expect_err("it is too long");
+    add_numbers(c, "f", 20_000..20_100);
+    let changed = dump(c, "f");
+    for _ in 0..2 {
+        let refused = load(c, "g", &changed[last]).expect_err("it is of another filter");
+        assert!(refused.contains("checksum"), "{refused}");
+    }
+    // Nor does one that is too long; the right one still fits.
+    let (end, mut longer) = chunks[last].clone();
+    longer.push(0);
+    let refused = load(c, "g", &(end + 1, longer)).expect_err("it is too long");
     assert!(refused.contains("follow the saved filter"), "{refused}");
     load(c, "g", &chunks[last]).expect("it is loaded");
     assert_eq!(line(c, "CF.EXISTS g 77"), Value::Int(1));

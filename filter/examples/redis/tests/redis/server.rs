@@ -12,23 +12,21 @@ use tempfile::TempDir;
 
 /// The module that is tested: `CUCKOO_MODULE`, or what was built with the tests.
 pub(crate) fn module() -> PathBuf {
-    match std::env::var_os("CUCKOO_MODULE") {
-        Some(path) => path.into(),
-        None => {
-            let test = std::env::current_exe().expect("a test has a path");
-            let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
-            profile.join("libcuckoo_redis.so")
-        }
-    }
+    let built = || {
+        let test = std::env::current_exe().expect("a test has a path");
+        let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
+        profile.join("libcuckoo_redis.so")
+    };
+    std::env::var_os("CUCKOO_MODULE").map_or_else(built, PathBuf::from)
 }
 
 /// A free port, of which the one that a cluster's bus takes (10,000 more) is free too.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + (std::process::id() % 100) as u16 * 80;
+    let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     loop {
         let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
-        let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
         if free(port) && free(port + 10_000) {
             return port;
         }
@@ -38,38 +36,31 @@ fn free_port() -> u16 {
 /// A server, which is killed when this is dropped.
 pub(crate) struct Server {
     child: Child,
-    pub(crate) dir: TempDir,
+    dir: TempDir,
     pub(crate) port: u16,
     args: Vec<String>,
-    module: PathBuf,
 }
 
 impl Server {
     /// Starts one with these settings besides the usual ones.
     pub(crate) fn start(args: &[&str]) -> Server {
-        Server::with_module(&module(), args)
-    }
-
-    pub(crate) fn with_module(module: &Path, args: &[&str]) -> Server {
-        let dir = tempfile::tempdir().expect("there is room for a directory");
-        let port = free_port();
+        let (dir, port) = (TempDir::new().expect("a directory"), free_port());
         let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
-        let child = spawn(module, dir.path(), port, &args);
+        let child = spawn(&module(), dir.path(), port, &args);
         let server = Server {
             child,
             dir,
             port,
             args,
-            module: module.into(),
         };
         server.await_ready();
         server
     }
 
     /// Ends it at once, as if the power had failed, and starts it again on the same files.
-    pub(crate) fn kill_and_restart(&mut self) {
+    pub(crate) fn kill_and_restart(&mut self, module: &Path) {
         self.kill();
-        self.child = spawn(&self.module, self.dir.path(), self.port, &self.args);
+        self.child = spawn(module, self.dir.path(), self.port, &self.args);
         self.await_ready();
     }
 
@@ -78,31 +69,11 @@ impl Server {
         self.child.wait().expect("it ends");
     }
 
-    /// Starts another module on the same files.
-    pub(crate) fn restart_with(&mut self, module: &Path) {
-        self.module = module.into();
-        self.kill_and_restart();
-    }
-
-    pub(crate) fn is_alive(&mut self) -> bool {
-        self.child.try_wait().expect("it is a child").is_none()
-    }
-
     fn await_ready(&self) {
-        let start = Instant::now();
-        loop {
-            if let Ok(mut connection) = self.try_connect("2")
-                && redis::cmd("PING").query::<String>(&mut connection).is_ok()
-            {
-                return;
-            }
-            assert!(
-                start.elapsed() < Duration::from_secs(60),
-                "the server does not start: {}",
-                self.log()
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
+        until("the server answers", || {
+            let ping = |mut c| redis::cmd("PING").query::<String>(&mut c);
+            self.try_connect("2").and_then(ping).is_ok()
+        });
     }
 
     pub(crate) fn log(&self) -> String {
@@ -125,11 +96,21 @@ impl Server {
     /// A number of `INFO`.
     pub(crate) fn info(&self, field: &str) -> u64 {
         let info: String = ask(&mut self.connect(), "INFO", &["everything"]);
-        let line = info
-            .lines()
-            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-        line.and_then(|number| number.trim().parse().ok())
-            .unwrap_or_else(|| panic!("INFO has no number {field}"))
+        let number = |line: &str| {
+            let number = line.strip_prefix(field)?.strip_prefix(':')?;
+            number.trim().parse().ok()
+        };
+        let number = info.lines().find_map(number);
+        number.unwrap_or_else(|| panic!("INFO has no number {field}"))
+    }
+
+    /// Rewrites the append-only file.
+    pub(crate) fn rewrite(&self) {
+        let before = self.info("aof_rewrites");
+        line(&mut self.connect(), "BGREWRITEAOF");
+        until("the file is rewritten", || {
+            self.info("aof_rewrites") > before && self.info("aof_rewrite_in_progress") == 0
+        });
     }
 }
 
@@ -144,20 +125,10 @@ impl Drop for Server {
 fn spawn(module: &Path, dir: &Path, port: u16, args: &[String]) -> Child {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-    command.args([
-        "--save",
-        "",
-        "--enable-debug-command",
-        "yes",
-        "--logfile",
-        "log",
-    ]);
-    command
-        .arg("--dir")
-        .arg(dir)
-        .arg("--loadmodule")
-        .arg(module)
-        .args(args);
+    command.args(["--save", "", "--logfile", "log"]);
+    command.args(["--enable-debug-command", "yes"]);
+    command.arg("--dir").arg(dir);
+    command.arg("--loadmodule").arg(module).args(args);
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("redis-server is installed")
 }
@@ -166,10 +137,8 @@ fn spawn(module: &Path, dir: &Path, port: u16, args: &[String]) -> Child {
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "in a minute: {what}"
-        );
+        let waited = start.elapsed();
+        assert!(waited < Duration::from_secs(60), "not in a minute: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -180,10 +149,8 @@ pub(crate) fn ask<T: FromRedisValue>(
     command: &str,
     args: &[impl ToRedisArgs],
 ) -> T {
-    match try_ask(connection, command, args) {
-        Ok(reply) => reply,
-        Err(error) => panic!("{command}: {error}"),
-    }
+    let reply = try_ask(connection, command, args);
+    reply.unwrap_or_else(|error| panic!("{command}: {error}"))
 }
 
 pub(crate) fn try_ask<T: FromRedisValue>(
@@ -194,12 +161,14 @@ pub(crate) fn try_ask<T: FromRedisValue>(
     redis::cmd(command).arg(args).query(connection)
 }
 
+fn try_line(connection: &mut Connection, line: &str) -> RedisResult<Value> {
+    let words: Vec<&str> = line.split(' ').collect();
+    try_ask(connection, words[0], &words[1..])
+}
+
 /// Sends a command that must fail, and returns the error.
 pub(crate) fn error(connection: &mut Connection, line: &str) -> String {
-    let mut words = line.split(' ');
-    let command = words.next().expect("a line has a command");
-    let args: Vec<&str> = words.collect();
-    match try_ask::<Value>(connection, command, &args) {
+    match try_line(connection, line) {
         Ok(reply) => panic!("{line}: {reply:?}, and not an error"),
         Err(error) => error.to_string(),
     }
@@ -207,16 +176,14 @@ pub(crate) fn error(connection: &mut Connection, line: &str) -> String {
 
 /// Sends a command in one line, and returns its reply.
 pub(crate) fn line(connection: &mut Connection, line: &str) -> Value {
-    let mut words = line.split(' ');
-    let command = words.next().expect("a line has a command");
-    ask(connection, command, &words.collect::<Vec<_>>())
+    try_line(connection, line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Adds the numbers in the range to the filter, many at a time; true for each that was added.
+/// Adds these numbers to the filter, many at a time; true for each that was added.
 pub(crate) fn add_numbers(
     connection: &mut Connection,
     key: &str,
-    numbers: std::ops::Range<u64>,
+    numbers: impl IntoIterator<Item = u64>,
 ) -> Vec<bool> {
     in_batches(connection, "CF.ADD", key, numbers)
 }
@@ -226,9 +193,9 @@ pub(crate) fn in_batches(
     connection: &mut Connection,
     command: &str,
     key: &str,
-    numbers: std::ops::Range<u64>,
+    numbers: impl IntoIterator<Item = u64>,
 ) -> Vec<bool> {
-    let numbers: Vec<u64> = numbers.collect();
+    let numbers: Vec<u64> = numbers.into_iter().collect();
     let mut replies = Vec::with_capacity(numbers.len());
     for batch in numbers.chunks(1000) {
         let mut pipe = redis::pipe();
@@ -239,6 +206,16 @@ pub(crate) fn in_batches(
         replies.extend(some);
     }
     replies
+}
+
+/// True if all of these numbers are in the filter.
+pub(crate) fn has_all(
+    c: &mut Connection,
+    key: &str,
+    numbers: impl IntoIterator<Item = u64>,
+) -> bool {
+    let found = in_batches(c, "CF.EXISTS", key, numbers);
+    found.into_iter().all(|found| found)
 }
 
 /// A digest of the content of a key.
