@@ -1,17 +1,17 @@
 //! The program: its options, its answers, and its end.
 
-mod saved_file;
-
+use std::fs::{self, File, TryLockError};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::SystemTime;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use axum::Router;
-use axum::http::header::ALLOW;
-use axum::http::{Method, StatusCode, Uri};
-use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use clap::Parser;
 use filter::{CuckooFilter, InsertError};
 use percent_encoding::percent_decode_str;
@@ -19,8 +19,6 @@ use programs::{at_least_1, counted, ending, note};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::block_in_place;
-
-use saved_file::SavedFile;
 
 /// A cuckoo filter as an HTTP service: was this key inserted?
 ///
@@ -34,7 +32,7 @@ use saved_file::SavedFile;
 #[command(max_term_width = 100, after_help = REQUESTS)]
 struct Options {
     /// Where the filter is saved; it begins empty if there is no such file. FILE.lock shows others
-    /// that it is in use, and a save is in FILE.saving until it is complete.
+    /// that it is in use, and a save is in FILE.partial0 until it is complete.
     file: PathBuf,
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
@@ -68,155 +66,139 @@ fn main() -> ExitCode {
 }
 
 fn serve(options: Options) -> Result<()> {
-    let file = SavedFile::open(options.file)?;
-    let built = |keys: usize| {
-        let built = CuckooFilter::builder().capacity(keys).build();
-        built.with_context(|| format!("cannot make room for {keys} keys"))
-    };
-    let wished = options.capacity.map(|keys| built(keys.get())).transpose()?;
-    let filter = match file.load()? {
-        Some(filter) => {
-            let (name, slots) = (file.path().display(), filter.capacity());
-            let slots_wished = wished.map_or(slots, |empty| empty.capacity());
-            ensure!(
-                slots == slots_wished,
-                "{name} has {slots} slots, but --capacity asks for {slots_wished}: leave out \
-                 --capacity to go on with this filter, or move the file away to begin with an \
-                 empty one"
-            );
-            filter
-        }
-        None => wished.map_or_else(|| built(1_000_000), Ok)?,
-    };
+    let _lock = lock(&options.file)?;
+    let filter = load(&options.file, options.capacity.map(NonZeroUsize::get))?;
     let keys = counted(filter.len() as u64, "key");
     note(format_args!("{keys} of {}", filter.capacity()));
 
     let (stop, stopped) = mpsc::channel();
     ctrlc::set_handler(move || _ = stop.send(())).context("cannot wait for signals")?;
     let runtime = Runtime::new().context("cannot start threads")?;
-    let listener = runtime.block_on(TcpListener::bind(&options.address));
-    let taken = || {
-        format!(
-            "cannot listen on {}: choose another --address",
-            options.address
-        )
-    };
+    let address = options.address;
+    let listener = runtime.block_on(TcpListener::bind(&address));
+    let taken = || format!("cannot listen on {address}: choose another --address");
     let listener = listener.with_context(taken)?;
     let address = listener.local_addr()?;
-    let service = Arc::new(Service { filter, file });
-    let shared = service.clone();
-    let answer = async move |method, uri| shared.answer(&method, &uri);
-    runtime.spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+    let service = Arc::new(Service {
+        filter,
+        file: options.file,
+        saving: Mutex::new(()),
+    });
+    runtime.spawn(axum::serve(listener, router(service.clone())).into_future());
     note(format_args!("listening on http://{address}"));
 
     stopped.recv()?;
     drop(runtime);
     // Nobody changes the filter any more: everything acknowledged is saved.
-    service.file.save(&service.filter)?;
-    note(format_args!("saved {}", service.file.path().display()));
+    service.save()?;
+    note(format_args!("saved {}", service.file.display()));
     Ok(())
+}
+
+/// Takes possession of the file, until the process ends. The lock is another file, since this one is
+/// replaced.
+fn lock(file: &Path) -> Result<File> {
+    let lock = file.with_added_extension("lock");
+    let name = lock.display();
+    let locked = File::create(&lock)
+        .with_context(|| format!("cannot create {name} (is its directory there?)"))?;
+    match locked.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            bail!("{name} is locked: stop the service that uses it, or name another file")
+        }
+        tried => tried.with_context(|| format!("cannot lock {name}"))?,
+    }
+    Ok(locked)
+}
+
+/// Returns the filter that was saved last, which must have this capacity; or an empty one.
+fn load(file: &Path, capacity: Option<usize>) -> Result<CuckooFilter> {
+    let build = |keys: usize| {
+        let built = CuckooFilter::builder().capacity(keys).build();
+        built.with_context(|| format!("cannot make room for {keys} keys"))
+    };
+    if !file.exists() {
+        return build(capacity.unwrap_or(1_000_000));
+    }
+    let cannot = "move the file away to begin with an empty filter";
+    let filter = CuckooFilter::load(file).context(cannot)?;
+    if let Some(keys) = capacity {
+        let (name, slots, wished) = (file.display(), filter.capacity(), build(keys)?.capacity());
+        ensure!(
+            slots == wished,
+            "{name} has {slots} slots, but --capacity asks for {wished}: leave out --capacity to go \
+             on with this filter, or move the file away to begin with an empty one"
+        );
+    }
+    Ok(filter)
 }
 
 /// A filter that clients share, and its file.
 struct Service {
     filter: CuckooFilter,
-    file: SavedFile,
+    file: PathBuf,
+    /// Held while saving: of two saves at the same time, the one that read the filter first could
+    /// otherwise replace the file last.
+    saving: Mutex<()>,
 }
 
 /// The text of an answer; or, with its status, that of an error.
 type Answer = Result<String, (StatusCode, String)>;
 
-impl Service {
-    fn answer(&self, method: &Method, uri: &Uri) -> Response {
-        let path = uri.path();
-        match method_of(path) {
-            Some(right) if method != right => {
-                let text = format!("send {right} {path}, not {method}\n\n{REQUESTS}");
-                let allowed = AppendHeaders([(ALLOW, right)]);
-                (StatusCode::METHOD_NOT_ALLOWED, allowed, text).into_response()
-            }
-            _ => self.do_and_answer(method, uri).into_response(),
+fn router(service: Arc<Service>) -> Router {
+    let save = async |State(service): State<Arc<Service>>| -> Answer {
+        // It takes a while: the runtime lets another thread answer the others.
+        match block_in_place(|| service.save()) {
+            Ok(()) => Ok("saved\n".to_owned()),
+            Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n"))),
         }
-    }
+    };
+    let metrics = async |State(service): State<Arc<Service>>| service.metrics();
+    let insert: WithKey = |filter, key| filter.insert(key).map(|()| "inserted".to_owned());
+    let insert_unique: WithKey = |filter, key| Ok(filter.insert_unique(key)?.to_string());
+    let remove: WithKey = |filter, key| Ok(filter.remove(key).to_string());
+    let contains: WithKey = |filter, key| Ok(filter.contains(key).to_string());
+    let count: WithKey = |filter, key| Ok(filter.count(key).to_string());
+    Router::new()
+        .route("/insert", with_key(MethodFilter::POST, insert))
+        .route(
+            "/insert_unique",
+            with_key(MethodFilter::POST, insert_unique),
+        )
+        .route("/remove", with_key(MethodFilter::POST, remove))
+        .route("/contains", with_key(MethodFilter::GET, contains))
+        .route("/count", with_key(MethodFilter::GET, count))
+        .route("/save", post(save))
+        .route("/metrics", get(metrics))
+        .fallback(async || (StatusCode::NOT_FOUND, REQUESTS))
+        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, REQUESTS))
+        .with_state(service)
+}
 
-    /// Answers a request whose method is right, if there is such a path.
-    fn do_and_answer(&self, method: &Method, uri: &Uri) -> Answer {
-        let key = || key(uri.query().unwrap_or_default());
-        let text = match uri.path() {
-            "/insert" => (self.filter.insert(&key()?))
-                .map(|()| "inserted".to_owned())
-                .map_err(not_inserted)?,
-            "/insert_unique" => (self.filter.insert_unique(&key()?))
-                .map_err(not_inserted)?
-                .to_string(),
-            "/remove" => self.filter.remove(&key()?).to_string(),
-            "/contains" => self.filter.contains(&key()?).to_string(),
-            "/count" => self.filter.count(&key()?).to_string(),
-            // It takes a while: the runtime lets another thread answer the others.
-            "/save" => block_in_place(|| self.file.save(&self.filter))
-                .map(|()| "saved".to_owned())
-                .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")))?,
-            "/metrics" => self.metrics(),
-            path => {
-                let text = format!("there is no {method} {path}\n\n{REQUESTS}");
-                return Err((StatusCode::NOT_FOUND, text));
+type WithKey = fn(&CuckooFilter, &[u8]) -> Result<String, InsertError>;
+
+/// Answers requests that name a key.
+fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>> {
+    let handler =
+        async move |State(service): State<Arc<Service>>, RawQuery(query): RawQuery| -> Answer {
+            match query
+                .as_deref()
+                .and_then(|query| query.strip_prefix("key="))
+            {
+                Some(key) if !key.contains('&') => {
+                    // As in forms, `+` is a space.
+                    let key: Vec<u8> = percent_decode_str(&key.replace('+', " ")).collect();
+                    answer(&service.filter, &key)
+                        .map(|text| text + "\n")
+                        .map_err(not_inserted)
+                }
+                _ => Err((
+                    StatusCode::BAD_REQUEST,
+                    "name one key: ?key=KEY, percent-encoded\n".to_owned(),
+                )),
             }
         };
-        Ok(text + "\n")
-    }
-
-    /// Returns the metrics in the text format of Prometheus.
-    fn metrics(&self) -> String {
-        let (filter, keys) = (&self.filter, self.filter.len());
-        let gauges = [
-            ("keys", "Copies held.", keys as f64),
-            ("capacity", "Slots.", filter.capacity() as f64),
-            ("load_factor", "Copies per slot.", filter.load_factor()),
-            (
-                "false_positive_rate",
-                "Fraction of absent keys that are wrongly found now.",
-                filter.false_positive_rate_with(keys),
-            ),
-            (
-                "memory_bytes",
-                "Memory of the filter.",
-                filter.memory_bytes() as f64,
-            ),
-            (
-                "last_save_timestamp_seconds",
-                "When it was last saved; 0 if it never was.",
-                self.file.last_save(),
-            ),
-        ];
-        let lines = gauges.map(|(name, help, value)| {
-            format!(
-                "# HELP filter_{name} {help}\n# TYPE filter_{name} gauge\nfilter_{name} {value}"
-            )
-        });
-        lines.join("\n")
-    }
-}
-
-/// Returns the method of a path: a line of the help begins with both.
-fn method_of(path: &str) -> Option<&'static str> {
-    let method = |line: &'static str| {
-        let (method, rest) = line.trim_start().split_once(' ')?;
-        let known = rest.trim_start().split([' ', '?']).next();
-        (known == Some(path)).then_some(method)
-    };
-    REQUESTS.lines().find_map(method)
-}
-
-/// Returns the bytes of the key that the query names.
-fn key(query: &str) -> Result<Vec<u8>, (StatusCode, String)> {
-    match query.strip_prefix("key=") {
-        // As in forms, `+` is a space.
-        Some(key) if !key.contains('&') => Ok(percent_decode_str(&key.replace('+', " ")).collect()),
-        _ => Err((
-            StatusCode::BAD_REQUEST,
-            "name one key: ?key=KEY, percent-encoded\n".to_owned(),
-        )),
-    }
+    on(method, handler)
 }
 
 fn not_inserted(error: InsertError) -> (StatusCode, String) {
@@ -226,4 +208,52 @@ fn not_inserted(error: InsertError) -> (StatusCode, String) {
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     (status, format!("{error}\n"))
+}
+
+impl Service {
+    /// Saves the filter. Others may change it meanwhile.
+    fn save(&self) -> Result<()> {
+        let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        // What a save that was killed has left, if there is one.
+        let _ = fs::remove_file(self.file.with_added_extension("partial0"));
+        let saved = self.filter.save(&self.file);
+        saved.with_context(|| format!("cannot save {}", self.file.display()))
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    fn metrics(&self) -> String {
+        let (filter, keys) = (&self.filter, self.filter.len());
+        let saved = fs::metadata(&self.file).and_then(|data| data.modified());
+        let since = saved
+            .ok()
+            .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let last_save = since.map_or(0.0, |since| since.as_secs_f64());
+        let rate = filter.false_positive_rate_with(keys);
+        [
+            ("keys", "Copies held.", keys as f64),
+            ("capacity", "Slots.", filter.capacity() as f64),
+            ("load_factor", "Copies per slot.", filter.load_factor()),
+            (
+                "false_positive_rate",
+                "Fraction of absent keys that are wrongly found now.",
+                rate,
+            ),
+            (
+                "memory_bytes",
+                "Memory of the filter.",
+                filter.memory_bytes() as f64,
+            ),
+            (
+                "last_save_timestamp_seconds",
+                "When it was last saved; 0 if it never was.",
+                last_save,
+            ),
+        ]
+        .map(|(name, help, value)| {
+            format!(
+                "# HELP filter_{name} {help}\n# TYPE filter_{name} gauge\nfilter_{name} {value}\n"
+            )
+        })
+        .concat()
+    }
 }

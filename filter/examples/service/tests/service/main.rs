@@ -5,7 +5,7 @@ mod kills;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use ureq::Agent;
 
@@ -27,21 +27,14 @@ impl Running {
     fn start(file: &Path) -> Running {
         let mut command = program(file);
         command.args(["--address", "127.0.0.1:0", "--capacity", "100000"]);
-        command.stderr(Stdio::piped());
-        let mut running = Running {
-            child: command.spawn().unwrap(),
-            url: String::new(),
-        };
-        let mut said = Vec::new();
-        for line in BufReader::new(running.child.stderr.take().unwrap()).lines() {
-            let line = line.unwrap();
-            if let Some(url) = line.strip_prefix("listening on ") {
-                running.url = url.to_owned();
-                return running;
-            }
-            said.push(line);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = lines.map(Result::unwrap);
+        let url = lines.find_map(|line| Some(line.strip_prefix("listening on ")?.to_owned()));
+        Running {
+            child,
+            url: url.expect("it listens"),
         }
-        panic!("it ended: {said:?}");
     }
 
     fn client(&self) -> Client {
@@ -61,11 +54,11 @@ impl Running {
 
     /// Asks it to end, and waits until it has.
     #[cfg(unix)]
-    fn stop(mut self, signal: &str) -> ExitStatus {
-        let mut kill = Command::new("kill");
+    fn stop(mut self, signal: &str) {
         let id = self.child.id().to_string();
-        assert!(kill.args(["-s", signal, &id]).status().unwrap().success());
-        self.child.wait().unwrap()
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+        assert!(self.child.wait().unwrap().success());
     }
 }
 
@@ -81,27 +74,29 @@ struct Client {
     url: String,
 }
 
+/// The status, the header `Allow`, and the text without the line's end; an error if nobody answers.
+type Answer = Result<(u16, String, String), ureq::Error>;
+
 impl Client {
-    /// Returns the status and the text of the answer, without the line's end; an error if there is
-    /// none.
-    fn post(&self, request: &str) -> Result<(u16, String), ureq::Error> {
-        let answer = self.agent.post(format!("{}{request}", self.url));
-        read(answer.send_empty()?)
+    fn post(&self, request: &str) -> Answer {
+        let url = format!("{}{request}", self.url);
+        read(self.agent.post(url).send_empty()?)
     }
 
-    /// Returns which methods the answer to GET names in its header.
-    fn allowed(&self, request: &str) -> String {
-        let answer = self.agent.get(format!("{}{request}", self.url)).call();
-        let header = answer.unwrap().headers().get("allow").cloned();
-        header.unwrap().to_str().unwrap().to_owned()
-    }
-
-    fn get(&self, request: &str) -> Result<(u16, String), ureq::Error> {
+    fn get(&self, request: &str) -> Answer {
         read(self.agent.get(format!("{}{request}", self.url)).call()?)
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.get(&format!("/contains?key={key}")).unwrap().2 == "true"
     }
 }
 
-fn read(mut answer: ureq::http::Response<ureq::Body>) -> Result<(u16, String), ureq::Error> {
-    let text = answer.body_mut().read_to_string()?;
-    Ok((answer.status().as_u16(), text.trim_end().to_owned()))
+fn read(mut answer: ureq::http::Response<ureq::Body>) -> Answer {
+    let text = answer.body_mut().read_to_string()?.trim_end().to_owned();
+    let allowed = answer.headers().get("allow");
+    let allowed = allowed
+        .map_or("", |value| value.to_str().unwrap())
+        .to_owned();
+    Ok((answer.status().as_u16(), allowed, text))
 }
