@@ -106,15 +106,13 @@ fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
 fn dedup_with_many_threads_writes_each_line_once() {
     let directory = TempDir::new().unwrap();
     let text = sources();
-    for with in ["filter", "exact-set"] {
-        let mut dedup = example("dedup");
-        dedup.args(["--threads", "8", "--seed", "1", "--with", with]);
-        dedup.args(vec![file(&directory, "text", &text); 8]);
-        let (written, messages) = run(&mut dedup, b"");
-        assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
-        let all = 8 * lines(&text).count();
-        assert_eq!(number(&messages, " lines ("), all as f64);
-    }
+    let mut dedup = example("dedup");
+    dedup.args(["--threads", "8", "--seed", "1"]);
+    dedup.args(vec![file(&directory, "text", &text); 8]);
+    let (written, messages) = run(&mut dedup, b"");
+    assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
+    let all = 8 * lines(&text).count();
+    assert_eq!(number(&messages, " lines ("), all as f64);
 }
 
 #[test]
@@ -154,34 +152,21 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
     assert_eq!(run(&mut dedup, b"three\ntw").0, b"one\ntw\no\nthree\n");
 }
 
-/// More lines than there is room for: filters are added, and only the expected number of errors
-/// occurs, which is none with the long fingerprints.
+/// More lines than there is room for: filters are added. Most lines come only once, so nothing makes
+/// up for one that gets lost when a filter is full.
 #[test]
-fn dedup_grows_and_counts_its_errors() {
-    // Most lines come only once, so nothing makes up for one that gets lost when a filter is full.
-    let text: Vec<u8> = (0..20_000)
-        .chain(0..1_000)
+fn dedup_grows() {
+    let numbers = (0..20_000).chain(0..1_000);
+    let text: Vec<u8> = numbers
         .flat_map(|n| format!("{n}\n").into_bytes())
         .collect();
-    for (threads, rate, layout) in [
-        ("1", "0.002", "4×12"),
-        ("8", "0.002", "4×12"),
-        ("1", "0.000001", "2×24"),
-        ("8", "0.000001", "2×24"),
-    ] {
+    for threads in ["1", "8"] {
         let mut dedup = example("dedup");
-        dedup.args(["--threads", threads, "-p", rate, "--capacity", "1000"]);
+        dedup.args(["--threads", threads, "--capacity", "1000"]);
         let (written, messages) = run(dedup.args(["--seed", "1", "--verify"]), &text);
-        let distinct: HashSet<_> = lines(&written).collect();
-        assert_eq!(distinct.len(), lines(&written).count(), "one came twice");
-        assert!(distinct.is_subset(&lines(&text).collect()));
-        let filter = format!("filter of {layout} bits");
-        assert!(messages.matches(&filter).count() >= 4, "{messages}");
-        let dropped = number(&messages, " of 20000 distinct lines");
-        assert_eq!(distinct.len() as f64 + dropped, 20_000.0, "{messages}");
-        let expected = number(&messages, " distinct lines dropped wrongly are to be");
-        let error = (dropped - expected).abs();
-        assert!(error < 6.0 * expected.sqrt() + 0.1, "{messages}");
+        assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
+        assert!(messages.matches("filter of ").count() >= 4, "{messages}");
+        assert_eq!(number(&messages, " of 20000 distinct lines"), 0.0);
     }
 }
 
@@ -213,20 +198,17 @@ fn dedup_ends_quietly_when_nobody_reads() {
 }
 
 #[test]
-fn dedup_says_what_is_wrong() {
+fn dedup_rejects_wrong_arguments() {
     let directory = TempDir::new().unwrap();
     let complaint = |arguments: &[&str]| complaint(example("dedup").args(arguments));
     assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
     let folder = directory.path().to_str().unwrap();
     assert!(complaint(&[folder]).contains("is a directory"));
-    assert!(complaint(&["-p", "1e-9"]).contains("2.4e-7 is the least"));
-    assert!(complaint(&["-p", "7"]).contains("between 0 and 1"));
     let most = usize::MAX.to_string();
     assert!(complaint(&["--capacity", &most]).contains("choose --capacity"));
     let misused = |arguments: &[&str]| misuse(example("dedup").args(arguments));
     assert!(misused(&["--threads", "0"]).contains("0 is not in 1..=4096"));
     assert!(misused(&["--threads", "4097"]).contains("4097 is not in 1..=4096"));
-    assert!(misused(&["--threads", "100000"]).contains("100000 is not in 1..=4096"));
     assert!(misused(&["--capacity", "0"]).contains("it must be at least 1"));
 }
 
@@ -239,13 +221,12 @@ fn dedup_takes_as_many_threads_as_a_filter_has_ids_for() {
 }
 
 #[test]
-fn one_is_told_in_the_singular() {
+fn counts_of_one_use_the_singular() {
     let directory = TempDir::new().unwrap();
     let one = file(&directory, "one", b"a\n");
     let mut dedup = example("dedup");
     let (_, messages) = run(dedup.args(["--threads", "1", "--verify"]).arg(&one), b"");
-    assert!(messages.starts_with("about 1 line, from"), "{messages}");
-    assert!(messages.contains("\n1 line (2 B) in "), "{messages}");
+    assert!(messages.starts_with("1 line (2 B) in "), "{messages}");
     assert!(messages.contains(" with 1 thread: "), "{messages}");
     assert!(
         messages.contains("0 of 1 distinct line were dropped"),
@@ -278,7 +259,7 @@ fn writers(directory: &TempDir) -> [Command; 3] {
 }
 
 #[test]
-fn nobody_reads_and_that_is_no_error() {
+fn closed_output_is_not_an_error() {
     let directory = TempDir::new().unwrap();
     succeed_unread(writers(&directory));
     succeed_unheard(writers(&directory));
@@ -286,7 +267,7 @@ fn nobody_reads_and_that_is_no_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn a_full_disk_is_an_error() {
     let directory = TempDir::new().unwrap();
     report_a_full_disk(writers(&directory));
 }
@@ -318,7 +299,7 @@ fn admission_keeps_out_what_comes_once() {
 }
 
 #[test]
-fn admission_says_what_is_wrong() {
+fn admission_rejects_wrong_arguments() {
     let complaint = |arguments: &[&str]| complaint(example("admission").args(arguments));
     assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
     assert!(complaint(&["--skew=-1"]).contains("--skew"));

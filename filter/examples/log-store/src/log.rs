@@ -68,9 +68,10 @@ impl Log {
         let options = options.read(true).write(write).create(write);
         let file =
             (options.truncate(false).open(path)).with_context(|| format!("cannot open {name}"))?;
-        let locked = match write {
-            true => file.try_lock(),
-            false => file.try_lock_shared(),
+        let locked = if write {
+            file.try_lock()
+        } else {
+            file.try_lock_shared()
         };
         match locked {
             Err(TryLockError::WouldBlock) => {
