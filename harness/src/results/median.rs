@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_interval_excludes_one_where_the_test_does() {
         let random = &mut SmallRng::seed_from_u64(1);
-        let mut told_apart = 0;
+        let mut excluding = 0;
         for _ in 0..2_000 {
             let count = random.random_range(6..40);
             // Rounded, so that some are equal to 1.
@@ -133,9 +133,9 @@ mod tests {
                 sign_test(&values) <= 1.0 - CONFIDENCE,
                 "{values:?}"
             );
-            told_apart += usize::from(excluded);
+            excluding += usize::from(excluded);
         }
-        assert!((200..1_800).contains(&told_apart), "{told_apart}");
+        assert!((200..1_800).contains(&excluding), "{excluding}");
     }
 
     /// Of a skewed distribution; with 9 values the probability is 0.961, with 5 it is 0.9375.

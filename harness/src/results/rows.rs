@@ -46,7 +46,6 @@ pub trait Record: Later + Serialize + DeserializeOwned {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
 
-    /// Checks the values.
     fn validate(&self) -> Result<()>;
 
     /// Checks that the row can be in one file with the first one.

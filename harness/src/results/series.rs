@@ -27,7 +27,6 @@ impl Series {
             .collect()
     }
 
-    /// Returns the values with their rounds, in the order in which they were measured.
     pub fn values(&self) -> &[(usize, f64)] {
         &self.0
     }

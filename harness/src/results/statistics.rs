@@ -19,16 +19,12 @@ pub trait InRounds {
     /// What is held fixed when subjects are compared.
     type Case: Clone + PartialEq;
 
-    /// Returns the name of what was measured.
     fn subject(&self) -> &str;
 
-    /// Returns the round, from 1.
     fn round(&self) -> usize;
 
-    /// Returns what is held fixed.
     fn case(&self, axis: Self::Axis) -> Self::Case;
 
-    /// Returns whether the row is of this case.
     fn is_of(&self, case: &Self::Case, axis: Self::Axis) -> bool {
         self.case(axis) == *case
     }
@@ -87,7 +83,6 @@ impl<'a, R: InRounds> Results<'a, R> {
         self.axis
     }
 
-    /// Returns all rows.
     pub fn all(&self) -> &'a [R] {
         self.rows
     }
@@ -225,9 +220,7 @@ impl<'a, R: InRounds> Results<'a, R> {
 pub enum Axis {
     /// The keys that fill a table to its load factor, and so its size.
     Keys,
-    /// Number of running threads.
     Threads,
-    /// Number of threads frozen meanwhile.
     Frozen,
     /// The rate at which operations are due, as a share of each subject's throughput in the closed
     /// loop.
@@ -235,7 +228,6 @@ pub enum Axis {
     /// The rate at which operations are due, in million operations per second, in older files: the
     /// same for all subjects.
     Rate,
-    /// The load factor.
     Load,
     /// The percentage of lookups for a key that is present.
     Hit,
@@ -275,7 +267,6 @@ impl Axis {
 /// A measured quantity of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Million operations per second.
     Throughput,
     /// Latency in ns that half of the operations stayed within.
     P50,
@@ -300,7 +291,6 @@ impl Value<Row> for Quantity {
 /// What is held fixed when subjects of a sweep are compared, apart from the axis: one panel of the figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Label of the workload.
     pub workload: String,
     /// Name of the simulated machine; empty if rows were measured.
     pub simulated: String,

@@ -7,15 +7,11 @@ use crate::results::median;
 pub struct Summary {
     /// Number of measurements, at least 1.
     pub count: usize,
-    /// The smallest value.
     pub min: f64,
-    /// The median.
     pub median: f64,
-    /// The largest value.
     pub max: f64,
     /// The lower end of the median's [95 % interval](median::interval).
     pub low: f64,
-    /// The upper end of that interval.
     pub high: f64,
     /// For ratios: how likely they lie as unevenly around 1 [by chance](median::sign_test).
     pub by_chance: f64,
@@ -36,7 +32,6 @@ impl Summary {
         })
     }
 
-    /// Formats the median with its interval.
     pub fn shown(&self, number: impl Fn(f64) -> String) -> String {
         let [low, median, high] = [self.low, self.median, self.high].map(number);
         format!("{median} [{low}–{high}]")

@@ -40,9 +40,7 @@ const UNCORRECTED: f64 = 1.0 - CONFIDENCE;
 /// What may be said of a ratio of throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is above 1.
     Faster,
-    /// It is below 1.
     Slower,
     /// It cannot be told from 1, or is so near that a subject may differ as much from itself.
     TooCloseToCall,
@@ -84,7 +82,6 @@ impl Verdict {
         }
     }
 
-    /// Explains its mark.
     pub fn explanation(self) -> String {
         let nearest = (SMALLEST_EFFECT - 1.0) * 100.0;
         match self {
@@ -105,7 +102,6 @@ impl Verdict {
 /// One subject compared with another, for tables, sentences and marks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// The ratio, taken within rounds.
     pub ratio: Summary,
     /// Whether a subject itself varies too much from round to round to be called close to another.
     varies: bool,

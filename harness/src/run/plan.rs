@@ -26,7 +26,6 @@ pub struct Plan {
 /// A workload, with all that is measured under it in every round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What the threads do.
     pub workload: Workload,
     /// Names of the subjects that support it, at least one, in the order of round 1.
     pub subjects: Vec<String>,
@@ -39,9 +38,7 @@ pub struct Part {
 /// What differs between the measurements of a subject in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Number of threads that run, from 1.
     pub threads: usize,
-    /// Number of threads frozen meanwhile.
     pub frozen: usize,
     /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; 0
     /// in that loop, where each thread starts one as soon as it has done the last.
@@ -51,24 +48,18 @@ pub struct Point {
 /// One measurement, which becomes one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// Name of the subject.
     pub subject: String,
-    /// What the threads do.
     pub workload: Workload,
-    /// Number of threads that run, from 1.
     pub threads: usize,
-    /// Number of threads frozen meanwhile.
     pub frozen: usize,
     /// Rate at which operations are due, as in [`Point`].
     pub offered: f64,
-    /// Number of the round, from 1.
     pub round: usize,
 }
 
 /// A subject that does not support what a workload needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skipped {
-    /// Name of the subject.
     pub subject: String,
     /// The workload it is left out of.
     pub workload: Workload,

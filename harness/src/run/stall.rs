@@ -69,7 +69,7 @@ impl Observed {
     }
 }
 
-/// Threads that stay frozen until this is dropped or lets them go.
+/// Threads that stay frozen until this is dropped or releases them.
 pub(crate) struct Frozen<'scope> {
     /// A thread continues when the other end of its channel is gone.
     holds: Vec<mpsc::Sender<()>>,
@@ -78,7 +78,7 @@ pub(crate) struct Frozen<'scope> {
 
 impl Frozen<'_> {
     /// Waits until all have completed the operation that they were in.
-    pub(crate) fn let_go(self) -> Result<()> {
+    pub(crate) fn release(self) -> Result<()> {
         drop(self.holds);
         let ends: Vec<_> = (self.threads.into_iter())
             .map(ScopedJoinHandle::join)
@@ -133,7 +133,7 @@ pub(crate) fn freeze<'scope>(
                 "threads cannot be frozen inside its operations, which have no steps: call \
                  `kcas::steps::step()` before every access to shared memory"
             ),
-            // The others are blocked, or have panicked, which is reported when they are let go.
+            // The others are blocked, or have panicked, which is reported when they are released.
             Err(_) => break,
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn measure<R: DeserializeOwned + Send>(
 }
 
 /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
-/// as there are cores, and hands the rows of each on as it ends, until it is told to break.
+/// as there are cores, and hands the rows of each on as it ends, until it breaks.
 pub(super) fn measure_all<R: DeserializeOwned + Send, I>(
     count: usize,
     arguments: impl Fn(usize) -> I + Sync,
@@ -81,8 +81,8 @@ fn rows<R: DeserializeOwned>(
         .args(arguments)
         .output()
         .context("cannot start a process for the measurement")?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    let (_, message) = told.split_once("error: ").unwrap_or(("", &told));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let (_, message) = errors.split_once("error: ").unwrap_or(("", &errors));
     ensure!(
         output.status.success(),
         "{}",

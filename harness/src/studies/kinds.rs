@@ -32,7 +32,6 @@ impl NoResults {
 
 /// Rows of one kind, whichever it is.
 pub trait Rows {
-    /// Returns the number of rows.
     fn count(&self) -> usize;
 
     /// Returns a message if rows are missing: the run that `sidecar` describes made more of them,
@@ -45,7 +44,6 @@ pub trait Rows {
 
     fn speedup(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
 
-    /// See [`Shown::story`].
     fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
 }
 

@@ -239,14 +239,14 @@ pub(crate) mod testing {
 
     /// Measures everything. Returns the rows and the descriptions of the steps.
     pub(crate) fn measure<S: Study>(study: &S) -> (Vec<S::Row>, Vec<String>) {
-        let (mut rows, mut told) = (Vec::new(), Vec::new());
+        let (mut rows, mut steps) = (Vec::new(), Vec::new());
         let mut progress = |now: &str| {
-            told.push(now.to_owned());
+            steps.push(now.to_owned());
             ControlFlow::Continue(())
         };
         study.measure(&mut progress, &mut rows).unwrap();
-        assert_eq!(told.len() as u64, study.steps());
-        (rows, told)
+        assert_eq!(steps.len() as u64, study.steps());
+        (rows, steps)
     }
 
     /// Stops after `steps` steps.

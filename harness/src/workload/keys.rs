@@ -36,9 +36,7 @@ pub struct KeySource {
 /// A list of keys of one type.
 #[derive(Debug, Clone)]
 pub enum Keys {
-    /// Generated numbers.
     Numbers(Vec<u64>),
-    /// Lines of a file.
     Lines(Lines),
 }
 

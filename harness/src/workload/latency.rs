@@ -51,7 +51,6 @@ impl Latency {
     const LEAST_SHARE: f64 = 0.001;
     const MOST_SHARE: f64 = 10.0;
 
-    /// Checks every value. Errors name the field and say what is allowed.
     pub fn validate(&self) -> Result<()> {
         let shares = &self.offered;
         for (index, share) in shares.iter().enumerate() {
@@ -92,11 +91,8 @@ pub fn percent(share: f64) -> f64 {
 /// A kind of operation, whose latencies are kept apart from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Looks a key up.
     Lookup,
-    /// Inserts a key.
     Insert,
-    /// Removes a key.
     Remove,
     /// Several of these as one operation: an update, or a slide of a window.
     Update,
@@ -117,7 +113,6 @@ impl Timings {
         self.kinds[kind as usize].record(ns);
     }
 
-    /// Adds those of another thread.
     pub fn add(&mut self, other: &Self) {
         for (all, more) in self.kinds.iter_mut().zip(&other.kinds) {
             all.add(more);
@@ -165,7 +160,6 @@ impl Cost {
         }
     }
 
-    /// Says it in one line.
     pub fn describe(&self) -> String {
         let Self { spent, shown } = self;
         format!(
@@ -186,7 +180,6 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Creates an empty record.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2);
         Self(histogram.expect("these bounds make a histogram"))
@@ -198,13 +191,11 @@ impl Latencies {
         self.0.saturating_record(ns.max(1));
     }
 
-    /// Adds those of another thread.
     pub fn add(&mut self, other: &Self) {
         // Both have the same bounds, so no value can be out of range.
         let _ = self.0.add(&other.0);
     }
 
-    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.0.len()
     }

@@ -18,7 +18,6 @@ pub struct NotText {
 }
 
 impl NotText {
-    /// Examines a key.
     pub fn look_at(&mut self, key: &[u8]) {
         if key.contains(&0) {
             self.keys += 1;

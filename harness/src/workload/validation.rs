@@ -10,7 +10,6 @@ use super::{MAX_LOAD, MAX_SKEW, Workload, Ycsb};
 pub struct InvalidWorkload {
     /// The field's name, as written in the experiment.
     pub field: &'static str,
-    /// What is wrong and what is allowed.
     pub problem: String,
 }
 

@@ -49,11 +49,8 @@ pub(crate) const WARM_UP: f64 = 0.1;
 /// What is run: an experiment, on these cores, with these keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep<'a> {
-    /// The experiment.
     pub experiment: &'a Experiment,
-    /// The registry of its subjects.
     pub registry: &'a Registry,
-    /// The measurements to make.
     pub plan: &'a Plan,
     /// Keys of all tables.
     pub keys: &'a KeySource,

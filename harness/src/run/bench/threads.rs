@@ -109,7 +109,7 @@ impl Bench<'_> {
             start,
             end: Instant::now(),
         };
-        frozen.let_go()?;
+        frozen.release()?;
         Ok(seen)
     }
 

@@ -54,4 +54,4 @@ pub fn run(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,6 +24,7 @@ mod run;
 mod shown;
 mod slices;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
@@ -230,25 +231,23 @@ impl Study for Growth {
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         self.validate()?;
         let cores = &Cores::detect();
-        for round in 1..=self.rounds {
-            let mut entries = ContenderInfo::ALL;
-            order::shuffle(&mut entries, self.seed, round, 0);
+        let rounds = (self.seed, self.rounds);
+        order::in_rounds(rounds, &[()], &ContenderInfo::ALL, |round, (), entry| {
             let run = GrowthRun {
                 growth: self,
                 threads: self.threads(),
                 cores,
                 round,
             };
-            for entry in entries {
-                let slices = entry.run(&run, progress)?;
-                let is_broken_off = slices.len() <= self.slices;
-                rows.extend(slices);
-                if is_broken_off {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
+            let slices = entry.run(&run, progress)?;
+            let is_complete = slices.len() > self.slices;
+            rows.extend(slices);
+            Ok(if is_complete {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            })
+        })
     }
 }
 

@@ -235,58 +235,13 @@ impl<'a, C: Subject> Worker<'a, C> {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::Hash;
     use std::ops::ControlFlow;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use subject::Operations;
 
     use super::*;
-    use crate::subjects::LockFree;
+    use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
 
-    /// The faults of the faulty contenders below.
-    const LOSES: u8 = 0;
-    const REFUSES: u8 = 1;
-    const PANICS: u8 = 2;
-
-    /// A filter that misbehaves once it has 500 keys.
-    struct Faulty<const FAULT: u8> {
-        filter: LockFree,
-        inserts: AtomicU64,
-    }
-
-    impl<const FAULT: u8> Subject for Faulty<FAULT> {
-        const NAME: &'static str = "faulty";
-        const DESCRIPTION: &'static str = "goes wrong";
-        const GUARANTEES: &'static str = "none";
-        const OPERATIONS: Operations = Operations::INSERT;
-
-        fn with_buckets(buckets: usize) -> Result<Self> {
-            Ok(Self {
-                filter: LockFree::with_buckets(buckets)?,
-                inserts: AtomicU64::new(0),
-            })
-        }
-
-        fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            let before = self.inserts.fetch_add(1, Ordering::Relaxed);
-            match FAULT {
-                _ if before < 500 => self.filter.insert(key),
-                LOSES => true,
-                REFUSES => false,
-                _ => panic!("a planted panic"),
-            }
-        }
-
-        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            self.filter.contains(key)
-        }
-
-        subject::delegate! { self.filter: remove slots memory_bytes }
-    }
-
-    impl<const FAULT: u8> Contender for Faulty<FAULT> {
-        const START: &'static str = "goes wrong after 500 keys";
+    impl<const FLAW: u8> Contender for Flawed<FLAW> {
+        const START: &'static str = "a filter with a flaw";
 
         fn for_keys(keys: u64) -> Result<Self> {
             Self::with_buckets(keys as usize)
@@ -321,12 +276,11 @@ mod tests {
 
     #[test]
     fn a_contender_that_loses_or_refuses_a_key_or_panics_ends_the_run() {
-        // The slices end at 10, 32, 100, 316, 1,000 and so on.
-        let lost = error::<Faulty<LOSES>>();
-        assert!(lost.starts_with("faulty lost keys: "), "{lost}");
-        assert!(lost.ends_with(" on the way to 1000 keys"), "{lost}");
-        let refused = error::<Faulty<REFUSES>>();
-        assert_eq!(refused, "faulty refused 500 keys on the way to 1000");
-        assert_eq!(error::<Faulty<PANICS>>(), "a thread panicked");
+        let lost = error::<Flawed<DROPS>>();
+        assert!(lost.starts_with("flawed lost keys: "), "{lost}");
+        // The slices end at 10, 32, 100 and so on, and one key in 50 is refused.
+        let refused = error::<Flawed<REFUSES>>();
+        assert_eq!(refused, "flawed refused 2 keys on the way to 100");
+        assert_eq!(error::<Flawed<PANICS>>(), "a thread panicked");
     }
 }

@@ -34,7 +34,6 @@ const GAP: usize = 16;
 pub const SHARED_WORDS: usize = 16;
 
 impl Workload {
-    /// Both workloads.
     pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
 
     /// Returns the name used in CSV files and figures.
@@ -74,18 +73,13 @@ pub enum Changes {
     Returning,
 }
 
-/// What the threads do.
 #[derive(Clone, Copy, Debug)]
 pub struct Contest {
-    /// Which words they change.
     pub workload: Workload,
-    /// What they add.
     pub changes: Changes,
     /// Number of words that an operation changes.
     pub entries: usize,
-    /// Number of threads.
     pub threads: usize,
-    /// Duration.
     pub time: Duration,
     /// Seed of which words each operation changes.
     pub seed: u64,
@@ -98,7 +92,6 @@ pub struct Outcome {
     pub tally: Tally,
     /// From the common start to the last thread's end.
     pub seconds: f64,
-    /// Whether every thread was bound to its core.
     pub pinned: bool,
     /// Words that do not hold the sum of the operations that took effect.
     pub wrong_words: usize,

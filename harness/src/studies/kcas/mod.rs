@@ -7,6 +7,7 @@ pub mod contest;
 mod exchanges;
 mod shown;
 
+use std::ops::ControlFlow;
 use std::process;
 use std::time::Duration;
 
@@ -395,34 +396,31 @@ impl Study for Kcas {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        for round in 1..=self.rounds {
-            let mut turn = 0;
-            for workload in Workload::ALL {
-                for entries in 1..=MAX_ENTRIES {
-                    for threads in self.threads() {
-                        let mut engines = ENGINES.to_vec();
-                        order::shuffle(&mut engines, self.seed, round, turn);
-                        turn += 1;
-                        for engine in engines {
-                            let now = format!("round {round}, {}, k = {entries}", workload.label());
-                            if progress(&now).is_break() {
-                                return Ok(());
-                            }
-                            let one = One {
-                                engine: engine.name.into(),
-                                round,
-                                ..self.one(workload, entries, threads)
-                            };
-                            rows.push(one.measure_apart().with_context(|| {
-                                let threads = counted(threads, "thread");
-                                format!("{}, {now}, {threads}", engine.name)
-                            })?);
-                        }
-                    }
-                }
+        let mut cases = Vec::new();
+        for workload in Workload::ALL {
+            for entries in 1..=MAX_ENTRIES {
+                let threads = self.threads().into_iter();
+                cases.extend(threads.map(|threads| self.one(workload, entries, threads)));
             }
         }
-        Ok(())
+        let rounds = (self.seed, self.rounds);
+        order::in_rounds(rounds, &cases, ENGINES, |round, case, engine| {
+            let label = case.workload.label();
+            let now = format!("round {round}, {label}, k = {}", case.entries);
+            if progress(&now).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let one = One {
+                engine: engine.name.into(),
+                round,
+                ..case.clone()
+            };
+            rows.push(one.measure_apart().with_context(|| {
+                let threads = counted(case.threads, "thread");
+                format!("{}, {now}, {threads}", engine.name)
+            })?);
+            Ok(ControlFlow::Continue(()))
+        })
     }
 }
 

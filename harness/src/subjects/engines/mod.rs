@@ -31,7 +31,6 @@ pub const START: u64 = 1 << 32;
 /// One entry of an operation: add `by` to the word at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Index of the word.
     pub index: usize,
     /// What is added to it; 0 only requires that the word has not changed meanwhile.
     pub by: i64,
@@ -85,7 +84,6 @@ pub trait Engine: Send + Sync {
 /// What one thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations that took effect.
     pub operations: u64,
     /// Attempts made for them.
     pub attempts: u64,

@@ -18,7 +18,6 @@ use crate::workload::keys::Keys;
 pub(super) struct Exact {
     pub(super) room: usize,
     pub(super) keys: Mutex<HashSet<u64>>,
-    /// Number of inserts, lookups and removes.
     pub(super) calls: Mutex<[usize; 3]>,
     /// The fewest and the most keys present after an operation.
     pub(super) fewest_and_most: Mutex<(usize, usize)>,
@@ -34,7 +33,6 @@ impl Exact {
         subject
     }
 
-    /// Replaces the contents by these keys.
     pub(super) fn hold(&self, keys: &Keys, inside: Range<usize>) {
         self.keys.lock().unwrap().clear();
         self.fill(keys, &mut inside.collect(), &AtomicBool::new(false));

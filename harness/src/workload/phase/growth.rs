@@ -66,7 +66,6 @@ impl Growth {
         }
     }
 
-    /// Returns whether there are more keys to insert.
     pub(super) fn perform_batch<S: Subject, L: KeyList + ?Sized>(
         &mut self,
         subject: &S,

@@ -57,10 +57,8 @@ pub trait Measured: Calls {
         timer: &mut Timer,
     ) -> Tally;
 
-    /// Returns the number of slots.
     fn slots(&self) -> usize;
 
-    /// Returns the size of the table in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -97,9 +95,7 @@ pub struct Cycle {
 /// When a thread must leave its phase.
 #[derive(Debug)]
 pub struct Watch<'a> {
-    /// At this time, if there is one.
     pub deadline: Option<Instant>,
-    /// Once this is set.
     pub stop: &'a AtomicBool,
     /// Where to publish the number of operations done, if it is observed while they run. It is then
     /// updated, and the clock and the request to stop are checked, after every operation.
@@ -109,11 +105,9 @@ pub struct Watch<'a> {
 /// What a thread did, and where its subject's answers differed from those known in advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations done.
     pub operations: u64,
     /// Operations beside them that do not count, but whose answers do: those of the warm-up, for one.
     pub untimed: u64,
-    /// Inserts among them that were refused.
     pub refused: u64,
     /// Lookups and removes of a present key that reported it absent. Where threads update the same
     /// keys, one may rightly be absent for a moment.

@@ -42,7 +42,6 @@ impl Pool {
         self.held.store(held, Ordering::Release);
     }
 
-    /// Returns the number of keys in the filter.
     pub fn live(&self) -> usize {
         self.held().1
     }

@@ -76,7 +76,6 @@ impl Timer {
         self.opened = opened;
     }
 
-    /// Returns the measured latencies.
     pub fn into_timings(self) -> Timings {
         self.timings
     }

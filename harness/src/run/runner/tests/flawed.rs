@@ -17,22 +17,22 @@ use crate::workload::keys::KeySource;
 use crate::workload::{Workload, Ycsb};
 
 /// A filter with a flaw of one kind.
-struct Flawed<const FLAW: u8> {
+pub(crate) struct Flawed<const FLAW: u8> {
     filter: SegmentLock,
     inserts: AtomicUsize,
     maker: ThreadId,
 }
 
 /// Claims to accept every key, but drops some.
-const DROPS: u8 = 0;
+pub(crate) const DROPS: u8 = 0;
 /// Finds every key.
 const FINDS_ALL: u8 = 1;
 /// Claims to remove, but does not.
 const KEEPS: u8 = 2;
 /// Refuses some keys, as a full filter may.
-const REFUSES: u8 = 3;
+pub(crate) const REFUSES: u8 = 3;
 /// Panics when it is used.
-const PANICS: u8 = 4;
+pub(crate) const PANICS: u8 = 4;
 /// Claims to accept the first key, but drops it.
 const DROPS_ONE: u8 = 5;
 /// Finds no key.

@@ -1,6 +1,6 @@
 //! Tests of a whole run: in which order it measures, and when it ends.
 
-mod flawed;
+pub(crate) mod flawed;
 mod rows;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +142,7 @@ fn a_stop_keeps_the_rows_made_so_far() {
 }
 
 #[test]
-fn what_was_made_is_not_made_again() {
+fn resume_skips_completed_measurements() {
     let experiment = experiment(
         &["global-lock", "segment-lock"],
         vec![mix(), Workload::Insert { load: 0.9 }],
