@@ -24,24 +24,19 @@ use crate::scenario::{Group, Key, Scenario};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfKey(pub Key, pub Event);
 
-/// The verdict on a round's calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
-    /// All answers can be explained, except in some parts of the history in which too many calls
-    /// overlapped to decide.
-    Explained { undecided: usize },
-    /// Some answers cannot be explained; described for a person to read.
-    Violation(String),
-}
-
 /// Checks the calls of a scenario on a subject against the specification. The subject has room for
-/// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one.
+/// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one. Returns the number
+/// of parts of the history in which too many calls overlapped to decide.
+///
+/// # Errors
+///
+/// If some answers cannot be explained; described for a person to read.
 pub(crate) fn judge(
     scenario: &Scenario,
     stash: Option<usize>,
     set: bool,
     calls: &[Call<OfKey>],
-) -> Judgement {
+) -> Result<usize, String> {
     if scenario.kind.is_of_two_buckets()
         && let Some(stash) = stash
     {
@@ -53,8 +48,9 @@ pub(crate) fn judge(
             .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1)))
             .collect();
         let empty = vec![0; scenario.groups.len()];
-        let told = |violation| describe_violation(&violation, scenario.groups.iter().enumerate());
-        return verdict(histories::check(&table, &[empty], &calls), told);
+        let describe =
+            |violation| describe_violation(&violation, scenario.groups.iter().enumerate());
+        return verdict(histories::check(&table, &[empty], &calls), describe);
     }
     let mut parts = vec![Vec::new(); scenario.groups.len()];
     for call in calls {
@@ -62,33 +58,22 @@ pub(crate) fn judge(
     }
     let verdicts = parts.par_iter().enumerate().map(|(number, calls)| {
         let group = &scenario.groups[number];
-        let told = |violation| describe_violation(&violation, [(number, group)]);
+        let describe = |violation| describe_violation(&violation, [(number, group)]);
         match group.class {
             Some(class) => {
                 let one_bucket = class.buckets[0] == class.buckets[1];
                 let slots = SLOTS_PER_BUCKET * if one_bucket { 1 } else { 2 };
                 let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
                 let of = OneClass { most };
-                verdict(histories::check(&Held { set, of }, &[0], calls), told)
+                verdict(histories::check(&Held { set, of }, &[0], calls), describe)
             }
             None => {
                 let of = NoFalseNegatives;
-                verdict(histories::check(&Held { set, of }, &[0], calls), told)
+                verdict(histories::check(&Held { set, of }, &[0], calls), describe)
             }
         }
     });
-    verdicts.reduce(
-        || Judgement::Explained { undecided: 0 },
-        |one, other| match (one, other) {
-            (
-                Judgement::Explained { undecided: one },
-                Judgement::Explained { undecided: other },
-            ) => Judgement::Explained {
-                undecided: one + other,
-            },
-            (Judgement::Explained { .. }, violation) | (violation, _) => violation,
-        },
-    )
+    verdicts.try_reduce(|| 0, |one, other| Ok(one + other))
 }
 
 fn with_event<E, F>(call: &Call<E>, event: F) -> Call<F> {
@@ -103,11 +88,11 @@ fn with_event<E, F>(call: &Call<E>, event: F) -> Call<F> {
 fn verdict<State, E>(
     checked: Result<Vec<State>, Failure<State, E>>,
     describe: impl FnOnce(Violation<State, E>) -> String,
-) -> Judgement {
+) -> Result<usize, String> {
     match checked {
-        Ok(_) => Judgement::Explained { undecided: 0 },
-        Err(Failure::TooManyOverlap) => Judgement::Explained { undecided: 1 },
-        Err(Failure::Violation(violation)) => Judgement::Violation(describe(violation)),
+        Ok(_) => Ok(0),
+        Err(Failure::TooManyOverlap) => Ok(1),
+        Err(Failure::Violation(violation)) => Err(describe(violation)),
     }
 }
 

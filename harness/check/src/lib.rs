@@ -40,7 +40,7 @@ use subject::calls::{Calls, Operation};
 use subject::{Operations, SLOTS_PER_BUCKET};
 
 use crate::crew::at_once;
-use crate::judge::{Judgement, OfKey, judge};
+use crate::judge::{OfKey, judge};
 use crate::perturbation::Part;
 use crate::recorder::Log;
 use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
@@ -207,8 +207,8 @@ impl Round<'_> {
         let check_begun = Instant::now();
         let stash = (!candidate.grows).then_some(candidate.stash);
         let (undecided, found) = match judge(&scenario, stash, candidate.set, &calls) {
-            Judgement::Explained { undecided } => (undecided as u64, None),
-            Judgement::Violation(history) => {
+            Ok(undecided) => (undecided as u64, None),
+            Err(history) => {
                 let found = Found {
                     round: self.number,
                     scenario: describe(scenario.kind, scenario.buckets),

@@ -106,11 +106,6 @@ impl Subject for BlockedBloom {
         self.of(key).all(|(word, mask)| has(word, mask))
     }
 
-    /// Always refuses: other keys may share the bits.
-    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     /// Returns the number of slots in our table of the same memory.
     fn slots(&self) -> usize {
         self.slots

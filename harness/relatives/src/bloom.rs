@@ -121,11 +121,6 @@ impl Subject for Bloom {
         self.contains_hash(FixedState.hash_one(key))
     }
 
-    /// Always refuses: other keys may share the bits.
-    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     /// Returns the number of keys it is sized for.
     fn slots(&self) -> usize {
         self.capacity

@@ -160,11 +160,6 @@ impl Subject for HyperLogLog {
         false
     }
 
-    /// Always refuses: other keys may have left the same rank.
-    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     /// Returns the number of keys asked for; there is no limit on them.
     fn slots(&self) -> usize {
         self.slots

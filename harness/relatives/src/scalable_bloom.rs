@@ -242,11 +242,6 @@ impl Subject for ScalableBloom {
         self.contains_hash(FixedState.hash_one(key))
     }
 
-    /// Always refuses: other keys may share the bits.
-    fn remove<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     /// Returns the number of keys asked for.
     fn slots(&self) -> usize {
         self.slots

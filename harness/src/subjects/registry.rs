@@ -149,7 +149,7 @@ impl Registry {
 }
 
 /// Returns the name before `#`. With `NAME#2` an experiment measures a subject beside itself, to see
-/// by how much a machine tells the same from the same.
+/// by how much two measurements of the same differ.
 pub fn original(name: &str) -> &str {
     name.split_once('#').map_or(name, |(original, _)| original)
 }

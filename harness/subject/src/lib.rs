@@ -71,9 +71,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
         keys: impl ExactSizeIterator<Item = &'k K>,
-        mut tell: impl FnMut(bool),
+        mut report: impl FnMut(bool),
     ) {
-        keys.for_each(|key| tell(self.contains(key)));
+        keys.for_each(|key| report(self.contains(key)));
     }
 
     /// Removes one copy of a key; returns `false` if there is none. Never called where

@@ -50,48 +50,19 @@ mod simulated {
                     Self(atomic::$name::new(value))
                 }
 
-                #[inline]
                 fn before(&self, access: Access) -> &atomic::$name {
                     touch(&self.0, access);
                     &self.0
                 }
 
-                #[inline]
                 pub fn load(&self, order: Ordering) -> $value {
                     self.before(Access::Load).load(order)
                 }
 
-                #[inline]
                 pub fn store(&self, value: $value, order: Ordering) {
                     self.before(Access::Store).store(value, order);
                 }
 
-                /// Replaces the value; returns the old one.
-                #[inline]
-                pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                    self.before(Access::Exchange).swap(value, order)
-                }
-
-                /// Replaces the value by its bitwise or with `value`; returns the old one.
-                #[inline]
-                pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                    self.before(Access::Exchange).fetch_or(value, order)
-                }
-
-                /// [`compare_exchange`](Self::compare_exchange), which may fail for no reason.
-                #[inline]
-                pub fn compare_exchange_weak(
-                    &self,
-                    current: $value,
-                    new: $value,
-                    success: Ordering,
-                    failure: Ordering,
-                ) -> Result<$value, $value> {
-                    self.compare_exchange(current, new, success, failure)
-                }
-
-                /// Replaces the value by `new` if it is `current`; returns the old one.
-                #[inline]
                 pub fn compare_exchange(
                     &self,
                     current: $value,
@@ -103,6 +74,26 @@ mod simulated {
                     let exchanged = atomic.compare_exchange(current, new, success, failure);
                     simulation::exchanged(exchanged.is_ok());
                     exchanged
+                }
+
+                /// It never fails for no reason.
+                pub fn compare_exchange_weak(
+                    &self,
+                    current: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.compare_exchange(current, new, success, failure)
+                }
+            }
+
+            /// Whatever else is done to it is one exchange, which succeeds.
+            impl Deref for $name {
+                type Target = atomic::$name;
+
+                fn deref(&self) -> &atomic::$name {
+                    self.before(Access::Exchange)
                 }
             }
         };

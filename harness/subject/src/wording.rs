@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_no_plural() {
+    fn counts_use_the_singular() {
         assert_eq!(counted(1, "key"), "1 key");
         assert_eq!(counted(0, "key"), "0 keys");
         assert_eq!(counted(1.0, "thread"), "1 thread");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_the_known_ones() {
+    fn an_unknown_name_lists_the_known_ones() {
         let said = unknown("lockfree", &["lock-free", "rwlock"]);
         assert_eq!(
             said,

@@ -57,7 +57,7 @@ impl Draft<'_> {
     fn two_buckets(mut self) -> Option<Scenario> {
         let classes = self.random.random_range(3..=12);
         let groups = self.choose(classes, 2, |group| group.has_buckets([0, 1]))?;
-        let residents = self.residents(&groups, self.room);
+        let residents = self.residents(&groups, 0, self.room);
         let (mix, all) = (self.mix(35..50, 35..45), indices(&groups));
         let scripts = (0..self.threads)
             .map(|thread| {
@@ -73,7 +73,7 @@ impl Draft<'_> {
             .random
             .random_range(self.room * 3 / 4..self.room * 3 / 2);
         let groups = self.choose(classes, 3, |_| true)?;
-        let residents = self.residents(&groups, self.room * 19 / 20);
+        let residents = self.residents(&groups, 0, self.room * 19 / 20);
         let mix = self.mix(28..38, 38..48);
         let scripts = self.same_for_all(1_000, mix, &groups);
         Some(self.finish(groups, residents, scripts))
@@ -92,10 +92,7 @@ impl Draft<'_> {
         if self.random.random() {
             groups.extend(self.choose(self.room, 2, |group| !group.keys.contains(&hopper))?);
             // Enough for shifts to be needed, and few enough for the hopper to have room.
-            residents = self.residents(&groups[1..], self.room * 2 / 3);
-            for key in &mut residents {
-                key.group += 1;
-            }
+            residents = self.residents(&groups, 1, self.room * 2 / 3);
         }
         residents.push(self.key_of(&groups, 0));
 
@@ -154,16 +151,13 @@ impl Draft<'_> {
         let mix = self.mix(0..1, 0..1);
         let scripts = (0..self.threads)
             .map(|thread| match thread {
-                0 => Script {
-                    actions: self.with_rests(tossed.clone()),
-                    repeats: true,
-                },
+                0 => self.with_rests(tossed.clone(), true),
                 1 if renewed => {
                     let actions = (0..shortened(500, self.threads))
                         .flat_map(|_| [Operation::Remove, Operation::Insert])
                         .map(|operation| Action::Call(operation, first_key(0)))
                         .collect();
-                    once(self.with_rests(actions))
+                    self.with_rests(actions, false)
                 }
                 _ => self.script(1_000, mix, &groups, &[0], &[]),
             })
@@ -177,14 +171,10 @@ impl Draft<'_> {
             group.has_buckets([0, 1]) && group.keys.len() >= KEYS_OF_HOPPER
         })?;
         // The first class knocks, the others reside.
-        let residing = &groups[1..];
-        let mut residents = self.residents(residing, self.room - 1);
-        for key in &mut residents {
-            key.group += 1;
-        }
+        let residents = self.residents(&groups, 1, self.room - 1);
         let moves: Vec<Action> = (0..2 * shortened(500, self.threads))
             .flat_map(|_| {
-                let group = 1 + self.random.random_range(0..residing.len());
+                let group = self.random.random_range(1..groups.len());
                 [Operation::Remove, Operation::Insert, Operation::Contains]
                     .map(|operation| Action::Call(operation, self.key_of(&groups, group)))
             })
@@ -200,11 +190,8 @@ impl Draft<'_> {
         let knockers = self.random.random_range(1..=2);
         let scripts = (0..self.threads)
             .map(|thread| match thread {
-                0 => Script {
-                    actions: self.with_rests(moves.clone()),
-                    repeats: true,
-                },
-                thread if thread <= knockers => once(self.with_rests(knocks.clone())),
+                0 => self.with_rests(moves.clone(), true),
+                thread if thread <= knockers => self.with_rests(knocks.clone(), false),
                 _ => self.script(200, mix, &groups, &all, &[]),
             })
             .collect();
@@ -213,7 +200,7 @@ impl Draft<'_> {
 
     fn churn(mut self) -> Option<Scenario> {
         let groups = self.choose(self.room, 2, |_| true)?;
-        let residents = self.residents(&groups, self.room * 9 / 10);
+        let residents = self.residents(&groups, 0, self.room * 9 / 10);
         let mix = self.mix(18..24, 26..32);
         let scripts = self.same_for_all(1_500, mix, &groups);
         Some(self.finish(groups, residents, scripts))
@@ -263,10 +250,10 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns `count` keys, taken from the groups in turn.
-    fn residents(&mut self, groups: &[Group], count: usize) -> Vec<Key> {
+    /// Returns `count` keys, taken in turn from the groups from `first` on.
+    fn residents(&mut self, groups: &[Group], first: usize, count: usize) -> Vec<Key> {
         (0..count)
-            .map(|n| self.key_of(groups, n % groups.len()))
+            .map(|n| self.key_of(groups, first + n % (groups.len() - first)))
             .collect()
     }
 
@@ -319,7 +306,7 @@ impl Draft<'_> {
             Action::Call(operation, self.key_of(groups, group))
         };
         let calls = (0..length).map(call).collect();
-        once(self.with_rests(calls))
+        self.with_rests(calls, false)
     }
 
     /// Returns a script of renewals of the first group, with lookups between them.
@@ -333,21 +320,18 @@ impl Draft<'_> {
                 _ => Action::Call(Operation::Contains, self.key_of(groups, 0)),
             })
             .collect();
-        Script {
-            actions: self.with_rests(actions),
-            repeats: true,
-        }
+        self.with_rests(actions, true)
     }
 
-    /// Lets the thread occasionally yield its core, so that it meets other threads than its
-    /// neighbour. Rarely, since on a busy machine another program gets the core.
-    fn with_rests(&mut self, mut actions: Vec<Action>) -> Vec<Action> {
+    /// Returns a script in which the thread occasionally yields its core, so that it meets other
+    /// threads than its neighbour. Rarely, since on a busy machine another program gets the core.
+    fn with_rests(&mut self, mut actions: Vec<Action>, repeats: bool) -> Script {
         let rests = self.random.random_range(0..=actions.len() / 100);
         for _ in 0..rests {
             let at = self.random.random_range(0..actions.len());
             actions[at] = Action::Rest;
         }
-        actions
+        Script { actions, repeats }
     }
 }
 
@@ -356,13 +340,6 @@ impl Draft<'_> {
 fn shortened(calls: usize, threads: usize) -> usize {
     const MANY: usize = 8;
     calls * MANY / threads.max(MANY)
-}
-
-fn once(actions: Vec<Action>) -> Script {
-    Script {
-        actions,
-        repeats: false,
-    }
 }
 
 fn indices(groups: &[Group]) -> Vec<usize> {

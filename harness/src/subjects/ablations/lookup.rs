@@ -76,7 +76,7 @@ impl Lookup for Timestamps {
 /// B, A, B and A at these moments. So it was relocated at least three times. The first two fall
 /// between the reads of A, the last two between those of B, and both counters count each of them.
 /// (Nguyen and Tsigas, *Lock-Free Cuckoo Hashing*, ICDCS 2014, start again only if B's counter also
-/// exceeds A's first one by 3, which wrapping counters cannot tell. Without that, lookups start
+/// exceeds A's first one by 3, which wrapping counters cannot show. Without that, lookups start
 /// again where they need not, but never fail to where they must.)
 ///
 /// **What it does not cover** is a key that changes buckets without being relocated:

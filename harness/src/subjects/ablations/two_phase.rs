@@ -31,10 +31,9 @@
 //! ```
 //!
 //! There was a copy at every moment. `harness/tests/counterexample.rs` runs exactly these steps.
-//! Chance finds them as well where lookups are stopped between their loads: with three of three
-//! seeds `harness check --subject two-phase --threads 8`, built with the feature `steps`, reported
-//! a missed key within 11 seconds, after 0.1 to 0.6 million calls. Where nothing is stopped it is
-//! rare: none in 24 million calls.
+//! `harness check --subject two-phase --threads 8`, built with the feature `steps`, reported a missed
+//! key within 11 seconds with three of three seeds. Where nothing is stopped it is rare: none in 24
+//! million calls.
 
 use kcas::WordArray;
 

@@ -11,11 +11,9 @@
 //! shared counter.
 //!
 //! It is not linearizable, and may miss a key that is present: `harness check --subject
-//! atomic-cuckoo-filter` finds both a lookup and a remove that deny such a key, within seconds, in
-//! tables of some dozen slots. (A lookup is repeated if evictions were carried out meanwhile, but
-//! not if one copy of the key was added to the bucket already read and another removed from the one
-//! yet to be read. A remove that found nothing is never repeated.) In tables of thousands of slots
-//! that is rare; a sweep in which it happens ends with an error.
+//! atomic-cuckoo-filter` finds such a lookup and such a remove within seconds, in tables of some
+//! dozen slots. In tables of thousands of slots that is rare; a sweep in which it happens ends with
+//! an error.
 
 use std::hash::Hash;
 

@@ -38,18 +38,13 @@
 //! | nowhere, and the first word is unchanged | absent, when the second word was read: the first did not have it throughout |
 //! | nowhere, and the first word has changed | none: it looks again |
 //!
-//! A lookup that meets no lock has one branch, whatever the answer is. "Unchanged" is modulo the
-//! timestamp, as in our filter ([`layout`](filter::layout#when-a-timestamp-wraps)).
-//!
-//! The filter is blocking: a thread that loses its core while it carries out an eviction path
-//! delays every thread that needs one of the path's buckets.
-//!
-//! # Orderings
+//! A lookup that meets no lock has one branch, whatever the answer is. The filter is blocking: a
+//! thread that loses its core while it carries out an eviction path delays every thread that needs
+//! one of the path's buckets.
 //!
 //! Loads and exchanges are [`SeqCst`](Ordering::SeqCst), as in our filter, and for the same reason:
-//! two threads that each insert a key and then look up the other's must not both miss it. On x86-64
-//! that costs nothing. The stores that unlock a bucket change nothing in the filter, and are
-//! [`Release`](Ordering::Release).
+//! two threads that each insert a key and then look up the other's must not both miss it. The stores
+//! that unlock a bucket change nothing in the filter, and are [`Release`](Ordering::Release).
 
 use std::hash::Hash;
 use std::hint::select_unpredictable;
