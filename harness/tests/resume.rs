@@ -196,7 +196,7 @@ fn tables_of_several_sizes_are_resumed_within_a_size() {
 #[test]
 fn rows_that_a_study_has_lost_are_missing_in_its_figure() {
     let place = Place(tempfile::tempdir().unwrap());
-    let layouts = "layouts --buckets 1000 --tables 1 --absent 1000 --out .";
+    let layouts = "space layouts --buckets 1000 --tables 1 --absent 1000 --out .";
     place.run(layouts).success();
     let csv = place.text("layouts.csv");
     place.run("plot layouts.csv").success().stderr("");

@@ -181,13 +181,13 @@ impl Theory for HyperLogLog {
             keys.for_each(|key| sketch.insert_hash(mix(start.wrapping_add(key))));
             sketch
         };
+        let deviation = 1.04 / 1024_f64.sqrt();
         let (least, most) = deviations(SKETCHES);
         let mut claims = Vec::new();
-        for keys in [100, 1_000, 3_000, 10_000] {
+        for (keys, least) in [(100, 0.0), (1_000, 0.0), (3_000, 0.0), (10_000, least)] {
             let about = |what| format!("{what}, m = 1024, {keys} keys");
             let error = |seed| of(seed, 0..keys).estimate() / keys as f64 - 1.0;
             let errors: Vec<_> = (0..SKETCHES).map(error).collect();
-            let deviation = predicted_deviation(1024.0, keys as f64);
             let mean = Claim::exact(
                 about("mean relative error"),
                 "0 (Ertl 2017: unbiased)",
@@ -197,7 +197,7 @@ impl Theory for HyperLogLog {
             claims.push(mean.within(SIGMAS * deviation / (SKETCHES as f64).sqrt()));
             let spread = Claim::exact(
                 about("standard deviation of the relative error"),
-                "1.04/√m (Flajolet et al. 2007) of many keys; of few, smaller, by the delta method",
+                "1.04/√m (Flajolet et al. 2007) of many keys; of few, less",
                 deviation,
                 (&errors).std_dev(),
             );
@@ -215,29 +215,6 @@ impl Theory for HyperLogLog {
         ));
         Ok(claims)
     }
-}
-
-/// Returns the standard deviation of the relative error with n keys in m registers, to first order.
-///
-/// Take the number of keys as Poisson, so that the registers are independent: a rank is at most k
-/// with probability e^(−t / 2^k), where t = n / m. The estimate is α m² / Z, where Z is a sum over
-/// the registers. In it, a register of rank k contributes g(k) = 2^−k, and one of rank 0
-/// contributes g(0) = σ′(e^−t), to first order. So the relative variance is that of g × t² / (α²
-/// m), less the share 1 / n that is due to the Poisson number itself.
-fn predicted_deviation(m: f64, n: f64) -> f64 {
-    let t = n / m;
-    let at_most = |k: i32| (-t * 2_f64.powi(-k)).exp();
-    let slope = |x: f64| {
-        let terms = (1..60).map(|k| 2_f64.powi(2 * k - 1) * x.powf(2_f64.powi(k) - 1.0));
-        1.0 + terms.sum::<f64>()
-    };
-    let of_zero = (at_most(0), slope(at_most(0)));
-    let of_rank = |k| (at_most(k) - at_most(k - 1), 2_f64.powi(-k));
-    let law: Vec<_> = [of_zero].into_iter().chain((1..60).map(of_rank)).collect();
-    let moment = |power| -> f64 { law.iter().map(|(p, g)| p * g.powi(power)).sum() };
-    let variance = moment(2) - moment(1).powi(2);
-    let alpha = 1.0 / (2.0 * LN_2);
-    ((variance * (t / alpha).powi(2) - 1.0 / t) / m).sqrt()
 }
 
 /// Returns the multiples of the true standard deviation between which that of a sample lies, except

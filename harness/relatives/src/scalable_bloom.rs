@@ -285,20 +285,23 @@ fn claims_of(trial: Trial, growth: usize, tightening: f64, stages: usize) -> Res
             ends.push(filter.keys() - 1);
         }
     }
-    trial.insert(&filter, 0..inserted)?;
+    trial.find(&filter, 0..inserted)?;
     let last_added = ends.last().map_or(0.0, |&keys| keys as f64);
     ends.push(filter.keys());
     let at = format!("growth {growth}, tightening {tightening}");
 
-    let there = Claim::exact(
-        format!("stages, {at}"),
+    let claim = |what, formula, predicted, measured| {
+        Claim::exact(format!("{what}, {at}"), formula, predicted, measured)
+    };
+    let there = claim(
+        "stages",
         "the least i with n0 (s^i − 1) / (s − 1) ≥ n, Almeida et al. 2007",
         stages as f64,
         filter.stages() as f64,
     );
     let full_at = (first * before) as f64;
-    let addition = Claim::exact(
-        format!("keys when the last stage is added, {at}"),
+    let addition = claim(
+        "keys when the last stage is added",
         "n0 (s^i − 1) / (s − 1), Almeida et al. 2007",
         full_at,
         last_added,
@@ -324,8 +327,8 @@ fn claims_of(trial: Trial, growth: usize, tightening: f64, stages: usize) -> Res
     );
     // The bound is on the expectation, and the measurement may exceed that by chance.
     let by_chance = rate.allowed.end() - rate.predicted;
-    let bound = Claim::exact(
-        format!("compound false positive rate, at most, {at}"),
+    let bound = claim(
+        "compound false positive rate, at most",
         "ε0 / (1 − r), Almeida et al. 2007",
         FALSE_POSITIVE_RATE,
         rate.measured,

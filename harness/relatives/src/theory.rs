@@ -131,10 +131,17 @@ impl Trial {
             let key = self.key(index);
             ensure!(subject.insert(&key), "refused the key with index {index}");
         }
-        for index in indices {
-            let found = subject.contains(&self.key(index));
-            ensure!(found, "does not find the key with index {index}");
-        }
+        self.find(subject, indices)
+    }
+
+    /// Makes sure that the keys with these indices are found.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
+        let missed = indices.find(|&index| !subject.contains(&self.key(index)));
+        ensure!(missed.is_none(), "misses the key with index {missed:?}");
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::machine::Program;
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
 use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, calibration, kcas, memory};
+use crate::studies::{self, calibration, kcas};
 use crate::subjects::registry::Registry;
 
 mod check;
@@ -158,9 +158,6 @@ enum Command {
     Soak(soak::Options),
     #[command(flatten)]
     Study(studies::Command),
-    /// One measurement of `memory`, which starts this command itself.
-    #[command(name = memory::ONE, hide = true)]
-    MemoryOfOne(memory::One),
     /// One measurement of `kcas`, which starts this command itself.
     #[command(name = kcas::ONE, hide = true)]
     KcasOfOne(kcas::One),
@@ -214,8 +211,8 @@ impl Command {
             // It refuses builds with `steps`, too.
             Self::Calibrate(_) => false,
             Self::Simulate { .. } | Self::Check(_) | Self::Soak(_) => false,
-            // Those that start them have said it.
-            Self::MemoryOfOne(_) | Self::KcasOfOne(_) => false,
+            // The command that starts it has said it.
+            Self::KcasOfOne(_) => false,
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } | Self::List { .. } => false,
         }
     }
@@ -236,7 +233,7 @@ impl Command {
             Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
             Self::Simulate { .. } | Self::Calibrate(_) | Self::Soak(_) => true,
             Self::Study(study) => study.leaves_files(),
-            Self::Check(_) | Self::MemoryOfOne(_) | Self::KcasOfOne(_) | Self::List { .. } => false,
+            Self::Check(_) | Self::KcasOfOne(_) | Self::List { .. } => false,
             // All they print is the name of the file they write.
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
         }
@@ -318,7 +315,6 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Check(options) => check::check(registry, &options),
         Command::Soak(options) => soak::soak(registry, &options),
         Command::Study(study) => study.run(registry),
-        Command::MemoryOfOne(one) => one.run(registry).map(|()| Ending::Complete),
         Command::KcasOfOne(one) => one.run().map(|()| Ending::Complete),
         Command::Report { directory } => report::report(&directory),
         Command::Numbers { pages, check } => numbers::numbers(&pages, check),
@@ -365,10 +361,10 @@ mod tests {
             "reproduce",
             "reproduce --full",
             "targets",
-            "layouts",
+            "space layouts",
             "kcas",
-            "memory",
-            "theory",
+            "space memory",
+            "space theory",
             "cuckoo-hashing",
             "growth",
         ] {

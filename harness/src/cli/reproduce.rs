@@ -184,6 +184,7 @@ fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
             let operations = ["--operations", SIMULATED_OPERATIONS];
             arguments.extend(options.into_iter().chain(operations).map(OsString::from));
         }
+        "layouts" | "memory" => arguments.extend(["space".into(), step.into()]),
         _ => arguments.push(step.into()),
     }
     arguments.push("--out".into());

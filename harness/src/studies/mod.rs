@@ -7,14 +7,12 @@ pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
-pub mod layouts;
-pub mod memory;
 pub mod report;
 pub mod soak;
+pub mod space;
 pub mod study;
 pub mod sweep;
 pub mod targets;
-pub mod theory;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -26,18 +24,16 @@ use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
 use kinds::Kind;
-use layouts::Layouts;
-use memory::Memory;
+use space::{Space, layouts, memory, theory};
 use study::{Options, Study};
-use theory::Theory;
 
-/// Declares the commands and the kinds of rows of all studies.
+/// Declares the commands of all studies.
 macro_rules! studies {
-    ($($name:ident,)+) => {
+    ($($name:ident($options:ty),)+) => {
         /// The studies that have a command.
         #[derive(Debug, Subcommand)]
         pub enum Command {
-            $($name(Options<$name>),)+
+            $($name($options),)+
         }
 
         impl Command {
@@ -59,17 +55,25 @@ macro_rules! studies {
                 }
             }
         }
-
-        /// The kinds of rows of these studies.
-        const KINDS: &[Kind] = &[$(Kind::of::<<$name as Study>::Row>(),)+ Kind::of::<soak::Row>(), Kind::of::<targets::Row>()];
     };
 }
+use studies;
 
 studies! {
-    Layouts,
-    Kcas,
-    Memory,
-    Theory,
-    CuckooHashing,
-    Growth,
+    Kcas(Options<Kcas>),
+    Space(Space),
+    CuckooHashing(Options<CuckooHashing>),
+    Growth(Options<Growth>),
 }
+
+/// The kinds of rows of these studies.
+const KINDS: &[Kind] = &[
+    Kind::of::<layouts::Row>(),
+    Kind::of::<<Kcas as Study>::Row>(),
+    Kind::of::<memory::Row>(),
+    Kind::of::<theory::Row>(),
+    Kind::of::<<CuckooHashing as Study>::Row>(),
+    Kind::of::<<Growth as Study>::Row>(),
+    Kind::of::<soak::Row>(),
+    Kind::of::<targets::Row>(),
+];

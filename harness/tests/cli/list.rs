@@ -38,7 +38,7 @@ fn help_teaches() {
         (vec!["reproduce", "--help"], "the default"),
         (vec!["targets", "--help"], "aimed at"),
         (vec!["list", "--help"], "experiments"),
-        (vec!["theory", "--help"], "[default: 1000000]"),
+        (vec!["space", "theory", "--help"], "[default: 1000000]"),
         (vec!["growth", "--help"], "a thousandth of the keys"),
         (vec!["check", "--help"], "--features steps"),
         (vec!["check", "--help"], "[default: 8]"),

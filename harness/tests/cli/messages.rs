@@ -104,8 +104,8 @@ fn impossible_options_are_named_with_what_they_may_be() {
         ),
         ("check --subject lockfree", 1, &[&lock_free]),
         ("sweep tiny.toml", 1, &[&lock_free]),
-        ("memory --subjects exactset", 1, &[&exact_set]),
-        ("theory --only blom", 1, &[&bloom]),
+        ("space memory --subjects exactset", 1, &[&exact_set]),
+        ("space theory --only blom", 1, &[&bloom]),
     ] {
         let arguments: Vec<_> = arguments.split(' ').collect();
         let mut refused = place.run(&arguments).code(code);
@@ -189,7 +189,7 @@ fn a_sidecar_names_the_program_that_measured_and_how_it_was_built() {
     let mine = format!("mine{}", std::env::consts::EXE_SUFFIX);
     let mine = beside.path().join(mine);
     fs::hard_link(program, &mine).unwrap();
-    let arguments = "layouts --buckets 1000 --tables 1 --absent 1000 --out out";
+    let arguments = "space layouts --buckets 1000 --tables 1 --absent 1000 --out out";
     let mut command = Command::new(mine);
     command
         .current_dir(place.0.path())

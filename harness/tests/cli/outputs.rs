@@ -11,13 +11,16 @@ use crate::place::Place;
 /// Every command that measures at once and writes its files at the end, in a tiny version, with the
 /// name of its files.
 const STUDIES: [(&str, &str); 6] = [
-    ("layouts", "layouts --buckets 1000 --tables 1 --absent 1000"),
+    (
+        "layouts",
+        "space layouts --buckets 1000 --tables 1 --absent 1000",
+    ),
     ("kcas", "kcas --rounds 1 --threads 1 --seconds 0.001"),
     (
         "memory",
-        "memory --subjects lock-free --loads 0.5 --keys 1000 --absent 1000",
+        "space memory --subjects lock-free --loads 0.5 --keys 1000 --absent 1000",
     ),
-    ("theory", "theory --only bloom --keys 10000"),
+    ("theory", "space theory --only bloom --keys 10000"),
     (
         "cuckoo-hashing",
         "cuckoo-hashing --buckets 1000 --rounds 1 --operations 10 --loads 0.2",
@@ -214,8 +217,10 @@ fn plot_names_the_commands_that_it_draws() {
     let error = ended.error();
     let why = "error: prices.csv holds no measurements: column `experiment` is missing";
     assert!(error.starts_with(why), "{error}");
-    let drawn = STUDIES.iter().map(|(name, _)| *name);
-    for command in drawn.filter(|name| *name != "theory").chain(["sweep"]) {
+    let drawn = STUDIES
+        .iter()
+        .filter_map(|(_, line)| line.split(' ').next());
+    for command in drawn.chain(["sweep"]) {
         let command = format!("`{command}`");
         assert!(error.contains(&command), "{command}: {error}");
         assert!(help.contains(&command), "{command}: {help}");
@@ -326,7 +331,7 @@ fn a_full_disk_costs_no_earlier_figure_and_no_page() {
 #[test]
 fn memory_keeps_what_it_measured_when_a_subject_fails() {
     let place = Place::new();
-    let arguments = "memory --subjects lock-free,exact-set --loads 0.5 --keys 3000000 --absent 1 --threads 1 --out r";
+    let arguments = "space memory --subjects lock-free,exact-set --loads 0.5 --keys 3000000 --absent 1 --threads 1 --out r";
     let ended = limited(&place, "-v 100000", arguments);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let mut lines = ended.stderr.lines();
@@ -348,7 +353,7 @@ fn an_interrupted_study_leaves_no_file_behind() {
 
     let place = Place::new();
     let mut command = Command::new(cargo_bin!("harness"));
-    command.args(["layouts", "--absent", "1000000000", "--out", "r"]);
+    command.args(["space", "layouts", "--absent", "1000000000", "--out", "r"]);
     command.current_dir(place.0.path()).stdout(Stdio::null());
     let mut study = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(study.stderr.take().unwrap()).lines();

@@ -68,6 +68,11 @@ impl Place {
             .assert()
     }
 
+    /// Runs a command line without spaces in its arguments.
+    pub(crate) fn run_line(&self, line: &str) -> Assert {
+        self.run(&line.split(' ').collect::<Vec<_>>())
+    }
+
     /// Runs a sweep of a changed experiment, which must fail with all of these in its message, and
     /// leave no files behind.
     pub(crate) fn refuses(from: &str, to: &str, expected: &[&str]) {

@@ -12,8 +12,7 @@
 //!   the version is odd, or a later one.
 //! - *Freeing* is a SeqCst store, and both looks at the version are SeqCst loads. Any two of them
 //!   have one order for all threads. So an insert that has returned is seen by all later lookups:
-//!   of two threads that each insert a key and then look up the other's, one finds it. (No test
-//!   shows this: with a release store, none of ours has failed.)
+//!   of two threads that each insert a key and then look up the other's, one finds it.
 //! - *The other accesses* are relaxed: those above order them.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -34,7 +33,7 @@ const LOCK: u64 = 1 << (SLOTS % 8 * 8);
 pub(super) struct Block(pub(super) Line);
 
 /// What a lookup looks for in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) bucket: usize,
     pub(super) tag: u8,
@@ -130,17 +129,13 @@ impl<'a> HeldBlock<'a> {
         self.0.0
     }
 
-    #[inline]
-    fn set_runs(&self, runs: u128) {
-        let [low, high] = &self.block().0.runs;
-        line::write(low, runs as u64);
-        line::write(high, (runs >> 64) as u64);
-    }
-
-    /// Changes the tags.
+    /// Changes the tags, and then the runs.
     #[inline(always)]
-    fn change_tags(&self, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
-        let tags = &self.block().0.tags;
+    fn change(&self, runs: u128, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
+        let Line {
+            tags,
+            runs: [low, high],
+        } = &self.block().0;
         let mut words = tags.each_ref().map(line::read);
         let version = words[TAG_WORDS - 1] & !(LOCK - 1);
         words[TAG_WORDS - 1] &= LOCK - 1;
@@ -149,6 +144,8 @@ impl<'a> HeldBlock<'a> {
         for (word, value) in tags.iter().zip(words) {
             line::write(word, value);
         }
+        line::write(low, runs as u64);
+        line::write(high, (runs >> 64) as u64);
     }
 
     /// Adds a tag; returns `false` if there is no room.
@@ -159,15 +156,15 @@ impl<'a> HeldBlock<'a> {
             return false;
         }
         let run = with.run_of(wanted.bucket, runs);
-        self.change_tags(|words| insert_tag(words, run.slot + run.len(), wanted.tag));
-        self.set_runs(run.grown(runs));
+        let slot = run.slot + run.len();
+        self.change(run.grown(runs), |words| insert_tag(words, slot, wanted.tag));
         true
     }
 
     /// Removes a tag found since the block was taken.
     #[inline(always)]
     pub(super) fn remove(&self, found: &Found) {
-        self.change_tags(|words| remove_tag(words, found.slot));
-        self.set_runs(found.run.shrunk(found.runs));
+        let runs = found.run.shrunk(found.runs);
+        self.change(runs, |words| remove_tag(words, found.slot));
     }
 }

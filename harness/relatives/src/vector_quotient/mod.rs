@@ -74,7 +74,7 @@ pub struct VectorQuotient {
 }
 
 /// The place of a key: its blocks, and its bucket and tag in either.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Place {
     blocks: [usize; 2],
     wanted: Wanted,

@@ -1,14 +1,6 @@
 use super::instructions::Portable;
 use super::*;
 
-#[test]
-fn a_block_is_a_cache_line() {
-    assert_eq!((size_of::<Block>(), align_of::<Block>()), (64, 64));
-    let filter = VectorQuotient::with_buckets(13).unwrap();
-    assert_eq!((filter.blocks.len(), filter.slots()), (2, 92));
-    assert_eq!(filter.memory_bytes(), 128);
-}
-
 /// A filter of these blocks that uses these instructions.
 fn filter_of(blocks: usize, processor: Processor) -> VectorQuotient {
     let buckets = blocks * SLOTS / SLOTS_PER_BUCKET;
@@ -19,42 +11,40 @@ fn filter_of(blocks: usize, processor: Processor) -> VectorQuotient {
 }
 
 #[test]
-fn the_shortcut_leaves_the_second_block_alone() {
-    let filter = filter_of(2, Processor::best());
-    let taken = |block: usize| filter.blocks[block].taken();
-    let prefers = |key: &u64| filter.place(key).blocks == [1, 0];
-    let mut keys = (0..).filter(prefers);
-    for key in keys.by_ref().take(SHORTCUT) {
-        assert!(filter.insert(&key));
-    }
-    assert_eq!((taken(0), taken(1)), (0, SHORTCUT));
-    for key in keys.by_ref().take(SHORTCUT) {
-        assert!(filter.insert(&key));
-    }
-    assert_eq!((taken(0), taken(1)), (SHORTCUT, SHORTCUT));
-    for key in keys.by_ref().take(2 * (SLOTS - SHORTCUT)) {
-        assert!(filter.insert(&key));
-    }
-    assert_eq!((taken(0), taken(1)), (SLOTS, SLOTS));
-    let refused = keys.next().unwrap();
-    assert!(!filter.insert(&refused));
+fn a_block_is_a_cache_line() {
+    assert_eq!((size_of::<Block>(), align_of::<Block>()), (64, 64));
+    let filter = VectorQuotient::with_buckets(13).unwrap();
+    assert_eq!((filter.slots(), filter.memory_bytes()), (92, 128));
 }
 
 #[test]
-fn a_version_is_still_only_while_nobody_takes_the_block() {
+fn the_shortcut_leaves_the_second_block_alone() {
+    let filter = filter_of(2, Processor::best());
+    let mut keys = (0..).filter(|key: &u64| filter.place(key).blocks == [1, 0]);
+    for (more, expected) in [
+        (SHORTCUT, [0, SHORTCUT]),
+        (SHORTCUT, [SHORTCUT; 2]),
+        (2 * (SLOTS - SHORTCUT), [SLOTS; 2]),
+    ] {
+        assert!(keys.by_ref().take(more).all(|key| filter.insert(&key)));
+        assert_eq!(
+            [0, 1].map(|block: usize| filter.blocks[block].taken()),
+            expected
+        );
+    }
+    assert!(!filter.insert(&keys.next().unwrap()));
+}
+
+#[test]
+fn a_version_changes_while_and_when_somebody_takes_the_block() {
     let filter = filter_of(2, Processor::best());
     let block = &filter.blocks[0];
     let before = block.now();
     assert_eq!(block.change_since(before), 0);
     let held = filter.hold(0);
-    assert!(block.change_since(before) != 0);
-    assert!(
-        block.change_since(block.now()) != 0,
-        "somebody may be writing now"
-    );
+    assert!(block.change_since(before) != 0 && block.change_since(block.now()) != 0);
     drop(held);
-    assert!(block.change_since(before) != 0);
-    assert_eq!(block.change_since(block.now()), 0);
+    assert!(block.change_since(before) != 0 && block.change_since(block.now()) == 0);
 }
 
 /// What another thread does at one step of a call.
@@ -67,38 +57,51 @@ mod steps {
 
     use super::*;
 
-    const WANTED: Wanted = Wanted { bucket: 9, tag: 7 };
-
-    /// More than a lookup or a remove has.
+    /// More steps than a lookup or a remove has.
     const STEPS: u64 = 60;
 
-    fn insert(filter: &VectorQuotient, block: usize, wanted: Wanted) {
-        assert!(filter.hold(block).insert(Portable, wanted));
+    const fn tag(bucket: usize, tag: u8) -> Wanted {
+        Wanted { bucket, tag }
     }
 
-    fn remove(filter: &VectorQuotient, block: usize, wanted: Wanted) {
-        let held = filter.hold(block);
+    const WANTED: Wanted = tag(9, 7);
+
+    const fn at(blocks: [usize; 2]) -> Place {
+        let wanted = WANTED;
+        Place { blocks, wanted }
+    }
+
+    fn insert(filter: &VectorQuotient, wanted: Wanted) {
+        assert!(filter.hold(0).insert(Portable, wanted));
+    }
+
+    fn remove(filter: &VectorQuotient, wanted: Wanted) {
+        let held = filter.hold(0);
         held.remove(&held.block().find(Portable, wanted).unwrap());
     }
 
-    fn hop(filter: &VectorQuotient, from: usize) {
-        insert(filter, 1 - from, WANTED);
-        remove(filter, from, WANTED);
+    fn hop(filter: &VectorQuotient) {
+        assert!(filter.hold(1).insert(Portable, WANTED));
+        remove(filter, WANTED);
     }
 
-    /// For all instructions, and each step of a call: makes a filter of two blocks, makes the call,
-    /// and, before that step, `between`. Passes the filter and the answer on.
-    fn at_each_step<R>(
-        prepare: impl Fn(&VectorQuotient),
-        call: impl Fn(&VectorQuotient) -> R,
+    fn find(filter: &VectorQuotient, blocks: [usize; 2]) -> bool {
+        with_instructions!(filter.processor, with => filter.has(with, at(blocks)))
+    }
+
+    /// For all instructions, and each step of a call: makes a filter of two blocks whose first has
+    /// these tags, makes the call, and, before that step, `between`. Passes filter and answer on.
+    fn at_each_step(
+        tags: &[Wanted],
+        call: impl Fn(&VectorQuotient) -> bool,
         between: impl Fn(&VectorQuotient) + Copy + 'static,
-        then: impl Fn(&VectorQuotient, R, u64),
+        is_right: impl Fn(&VectorQuotient, bool) -> bool,
     ) {
         for processor in Processor::available() {
             let happened = Rc::new(Cell::new(0));
             for at in 0..STEPS {
                 let filter = Rc::new(filter_of(2, processor));
-                prepare(&filter);
+                tags.iter().for_each(|&tag| insert(&filter, tag));
                 let (other, count) = (Rc::clone(&filter), Rc::clone(&happened));
                 let hook = move |step| {
                     if step == at && other.blocks.iter().all(|block| !block.is_held()) {
@@ -107,19 +110,11 @@ mod steps {
                     }
                 };
                 let answer = kcas::steps::with_hook(hook, || call(&filter));
-                then(&filter, answer, at);
+                assert!(is_right(&filter, answer), "{processor:?}, step {at}");
             }
             // A lookup has ten steps or more.
             assert!(happened.get() >= 10, "{processor:?}: {}", happened.get());
         }
-    }
-
-    fn find(filter: &VectorQuotient, blocks: [usize; 2]) -> bool {
-        let place = Place {
-            blocks,
-            wanted: WANTED,
-        };
-        with_instructions!(filter.processor, with => filter.has(with, place))
     }
 
     /// The only copy may always be in the block that the lookup is not reading.
@@ -127,74 +122,54 @@ mod steps {
     fn a_copy_that_hops_behind_a_lookup_is_found() {
         for blocks in [[0, 1], [1, 0]] {
             at_each_step(
-                |filter| insert(filter, 0, WANTED),
+                &[WANTED],
                 |filter| find(filter, blocks),
-                |filter| hop(filter, 0),
-                |_, found, step| assert!(found, "{blocks:?}, step {step}"),
+                hop,
+                |_, found| found,
             );
         }
     }
 
-    /// All tags move by one slot after the lookup has learnt where its bucket is.
+    /// All tags move by one slot after the lookup has learnt where its bucket is: they do not hide a
+    /// copy, and the tag of another bucket is not taken for one.
     #[test]
-    fn tags_that_move_do_not_hide_a_copy() {
-        let before = Wanted { bucket: 3, tag: 1 };
+    fn tags_that_move_mislead_no_lookup() {
+        let first = tag(3, 1);
+        let between = move |filter: &_| insert(filter, first);
         at_each_step(
-            |filter| insert(filter, 0, WANTED),
+            &[WANTED],
             |filter| find(filter, [0, 1]),
-            move |filter| insert(filter, 0, before),
-            |_, found, step| assert!(found, "step {step}"),
+            between,
+            |_, found| found,
         );
-    }
-
-    /// The tag of another bucket moves to where the lookup expects those of its own.
-    #[test]
-    fn tags_that_move_are_not_taken_for_others() {
-        let (before, own) = (Wanted { bucket: 3, tag: 1 }, Wanted { tag: 2, ..WANTED });
-        let after = Wanted {
-            bucket: 10,
-            ..WANTED
-        };
+        let others = [first, tag(9, 2), tag(10, 7)];
+        let between = move |filter: &_| remove(filter, first);
         at_each_step(
-            |filter| {
-                for other in [before, own, after] {
-                    insert(filter, 0, other);
-                }
-            },
+            &others,
             |filter| find(filter, [0, 1]),
-            move |filter| remove(filter, 0, before),
-            |_, found, step| assert!(!found, "step {step}"),
+            between,
+            |_, found| !found,
         );
     }
 
     /// The copy may leave the block after the remove has seen it there.
     #[test]
     fn a_copy_that_hops_before_a_remove_is_removed() {
-        let place = Place {
-            blocks: [0, 1],
-            wanted: WANTED,
-        };
         at_each_step(
-            |filter| insert(filter, 0, WANTED),
-            |filter| with_instructions!(filter.processor, with => filter.remove_at(with, place)),
+            &[WANTED],
+            |filter| with_instructions!(filter.processor, with => filter.remove_at(with, at([0, 1]))),
             |filter| {
                 if find(filter, [0, 1]) {
-                    hop(filter, 0);
+                    hop(filter);
                 }
             },
-            |filter, removed, step| {
-                assert!(removed && !find(filter, [0, 1]), "step {step}");
-            },
+            |filter, removed| removed && !find(filter, [0, 1]),
         );
     }
 
     /// What an insert took for the emptier block is full when it gets there.
     #[test]
     fn an_insert_looks_into_both_blocks_before_it_refuses() {
-        let place = Place {
-            blocks: [0, 1],
-            wanted: WANTED,
-        };
         let filter = Rc::new(filter_of(2, Processor::best()));
         let other = Rc::clone(&filter);
         let hook = move |step| {
@@ -205,7 +180,7 @@ mod steps {
         };
         let inserted = kcas::steps::with_hook(
             hook,
-            || with_instructions!(filter.processor, with => filter.insert_at(with, place)),
+            || with_instructions!(filter.processor, with => filter.insert_at(with, at([0, 1]))),
         );
         let taken = [0, 1].map(|block: usize| filter.blocks[block].taken());
         assert_eq!((inserted, taken), (true, [SLOTS, 1]));

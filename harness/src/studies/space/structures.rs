@@ -11,15 +11,15 @@ use crate::subjects::{Fastbloom, GlobalLock, Growing, LockFree};
 
 /// The claims about one structure.
 #[derive(Clone, Copy, Debug)]
-pub struct Structure {
+pub(super) struct Structure {
     /// The name that `harness list` shows.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// Measures it.
-    pub claims: fn(Trial) -> Result<Vec<Claim>>,
+    pub(super) claims: fn(Trial) -> Result<Vec<Claim>>,
 }
 
 /// All structures with claims, in the order in which they are shown.
-pub const STRUCTURES: &[Structure] = &[
+pub(super) const STRUCTURES: &[Structure] = &[
     of::<LockFree>(lock_free),
     of::<Growing>(growing),
     of::<GlobalLock>(global_lock),

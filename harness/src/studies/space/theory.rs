@@ -1,18 +1,13 @@
-//! The `theory` study compares formula and measurement: what the literature claims of a structure,
-//! what the code computes from it, and what was measured, in one row each.
-//!
-//! The range that is allowed if a formula holds follows from the formula, not from the measurement:
-//! where chance plays a part, it is [`SIGMAS`] standard deviations to either side. A formula that
-//! holds leaves it once in two million measurements.
-
-mod row;
-mod structures;
+//! Formula and measurement: what the literature claims of a structure, what the code computes from
+//! it, and what was measured, in one row each.
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
-use relatives::theory::{LEAST_KEYS, SIGMAS, Trial};
-use serde::Serialize;
+use relatives::theory::{Claim, LEAST_KEYS, SIGMAS, Trial};
+use serde::{Deserialize, Serialize};
 
+use super::structures::{STRUCTURES, Structure};
+use crate::results::rows::{Record, columns};
 use crate::results::verdict::Judge;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
@@ -20,8 +15,62 @@ use crate::show::sidecar::Sidecar;
 use crate::studies::study::{About, Progress, Shown, Study};
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, unknown};
-pub use row::{COLUMNS, Row};
-pub use structures::{STRUCTURES, Structure};
+
+columns! {
+    /// One claim about a structure, and whether it held.
+    Row:
+    /// Name of the structure.
+    structure: String,
+    /// The quantity that the claim is about, with its parameters.
+    quantity: String,
+    /// The formula, and where it is from.
+    formula: String,
+    /// What the formula gives.
+    predicted: f64,
+    /// What was measured.
+    measured: f64,
+    /// The least that may be measured if the formula holds.
+    least: f64,
+    /// The most that may be measured if the formula holds.
+    most: f64,
+    /// Whether it is within these.
+    holds: bool,
+}
+
+impl Row {
+    fn of(structure: &str, claim: Claim) -> Self {
+        Self {
+            structure: structure.into(),
+            holds: claim.holds(),
+            quantity: claim.quantity,
+            formula: claim.formula.into(),
+            predicted: claim.predicted,
+            measured: claim.measured,
+            least: *claim.allowed.start(),
+            most: *claim.allowed.end(),
+        }
+    }
+}
+
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        ensure!(
+            self.least <= self.most && self.predicted.is_finite() && self.measured.is_finite(),
+            "columns `predicted`, `measured`, `least` and `most` must be numbers, the last two ascending"
+        );
+        ensure!(
+            self.holds == (self.least..=self.most).contains(&self.measured),
+            "column `holds` is {}, but {} is to be {} to {}",
+            self.holds,
+            self.measured,
+            self.least,
+            self.most
+        );
+        Ok(())
+    }
+}
 
 /// Compare structures with what the literature says of them: formula, prediction, measurement.
 ///
@@ -104,8 +153,7 @@ impl Study for Theory {
 
     /// Fails with the names of the rows that do not hold, if there are any.
     fn judge(rows: &[Row]) -> Result<()> {
-        let broken = rows.iter().filter(|row| !row.holds);
-        let broken: Vec<_> = broken
+        let broken: Vec<_> = (rows.iter().filter(|row| !row.holds))
             .map(|row| {
                 format!(
                     "\n  {}, {}: measured {}, allowed {} to {}",
@@ -113,14 +161,12 @@ impl Study for Theory {
                 )
             })
             .collect();
+        let all = counted(rows.len(), "row");
+        let number = broken.len();
         ensure!(
             broken.is_empty(),
-            "of {}, {} not hold:{}",
-            counted(rows.len(), "row"),
-            match broken.len() {
-                1 => "1 does".to_owned(),
-                broken => format!("{broken} do"),
-            },
+            "of {all}, {number} {} not hold:{}",
+            if number == 1 { "does" } else { "do" },
             broken.concat()
         );
         Ok(())
@@ -129,41 +175,24 @@ impl Study for Theory {
 
 impl Shown for Row {
     fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let line = |row: &Row| {
-            let allowed = if row.least == row.most {
-                number(row.least)
-            } else {
-                format!("{} to {}", number(row.least), number(row.most))
-            };
-            let holds = if row.holds { "yes" } else { "NO" };
-            vec![
-                row.structure.clone(),
-                row.quantity.clone(),
-                row.formula.clone(),
-                number(row.predicted),
-                number(row.measured),
-                allowed,
-                holds.to_owned(),
-            ]
-        };
-        let header = [
-            "structure",
-            "quantity",
-            "formula",
-            "predicted",
-            "measured",
-            "allowed",
-            "holds",
+        let columns: [super::Column<Self>; 7] = [
+            ("structure", |row| row.structure.clone()),
+            ("quantity", |row| row.quantity.clone()),
+            ("formula", |row| row.formula.clone()),
+            ("predicted", |row| number(row.predicted)),
+            ("measured", |row| number(row.measured)),
+            ("allowed", |row| match [row.least, row.most].map(number) {
+                [least, _] if row.least == row.most => least,
+                [least, most] => format!("{least} to {most}"),
+            }),
+            ("holds", |row| if row.holds { "yes" } else { "NO" }.into()),
         ];
-        Some(Sheet {
-            lead: "What the formulas say, and what was measured.".into(),
-            header: header.map(str::to_owned).into(),
-            lines: rows.iter().map(line).collect(),
-            notes: vec![format!(
-                "allowed: what may be measured if the formula holds; where chance plays a part, {SIGMAS} standard deviations to \
+        let allowed = format!(
+            "allowed: what may be measured if the formula holds; where chance plays a part, {SIGMAS} standard deviations to \
              either side."
-            )],
-        })
+        );
+        let lead = "What the formulas say, and what was measured.";
+        super::sheet(lead, rows, &columns, vec![allowed])
     }
 
     fn story(_: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
@@ -184,44 +213,31 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
-    use relatives::theory::Claim;
-
     use super::*;
+    use crate::studies::study::testing::measure_some;
 
     #[test]
-    fn what_is_broken_off_ends() {
+    fn an_interrupted_measurement_keeps_whole_structures() {
         let theory = Theory {
-            only: Vec::new(),
+            only: vec!["lock-free".into(), "growing".into()],
             keys: LEAST_KEYS,
             seed: 1,
         };
-        let (mut seen, mut rows) = (Vec::new(), Vec::new());
-        let mut progress = |name: &str| {
-            seen.push(name.to_owned());
-            match name {
-                "lock-free" => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(()),
-            }
-        };
-        theory.measure(&mut progress, &mut rows).unwrap();
-        assert!(rows.iter().all(|row| row.structure == "lock-free"));
-        assert_eq!(seen, ["lock-free", "growing"]);
+        let rows = measure_some(&theory, 1);
+        assert!(rows.len() == 3 && rows.iter().all(|row| row.structure == "lock-free"));
     }
 
     #[test]
     fn rows_that_do_not_hold_are_named() {
         let row = |measured| Row::of("bloom", Claim::exact("fill", "1/2", 0.5, measured));
         assert!(Theory::judge(&[row(0.5)]).is_ok());
-        let error = Theory::judge(&[row(0.5), row(0.6)])
-            .unwrap_err()
-            .to_string();
+        let error = Theory::judge(&[row(0.5), row(0.6)]).unwrap_err();
         assert_eq!(
-            error,
+            error.to_string(),
             "of 2 rows, 1 does not hold:\n  bloom, fill: measured 0.6, allowed 0.5 to 0.5"
         );
     }
+
     #[test]
     fn numbers_of_any_size_have_four_digits() {
         let shown = [0.0, 10.0, 1.637e-15, 0.0019531, 0.96654, 16.5571, 665_833.4].map(number);

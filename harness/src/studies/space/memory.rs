@@ -1,0 +1,461 @@
+//! The memory that a key costs, and the false positive rate: every subject at several load factors,
+//! by what the subject declares and by what the system gave the process. Then the table is filled
+//! on, up to the first key that is refused.
+//!
+//! Each measurement has a process of its own, so that nothing an earlier one left behind is
+//! counted.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, value_parser};
+use histories::Event;
+use relatives::theory::Trial;
+use serde::{Deserialize, Serialize};
+use subject::calls::Operation;
+use subject::{Operations, SLOTS_PER_BUCKET};
+
+use crate::results::rows::{Record, columns};
+use crate::results::summary::Summary;
+use crate::results::verdict::Judge;
+use crate::run::ending::Ending;
+use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::show::units::rounded;
+use crate::studies::apart;
+use crate::studies::study::{About, Progress, Shown, Study, within};
+use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::wording::{counted, grouped};
+
+columns! {
+    /// One measurement: one subject at one load factor.
+    Row:
+    /// Name of the structure that was measured.
+    subject: String,
+    /// Load factor at which all keys would be in: the table was made for keys / load factor slots.
+    load_factor: f64,
+    /// Keys that were inserted, all distinct.
+    keys: u64,
+    /// Keys among them that were refused.
+    refused: u64,
+    /// Threads that inserted them.
+    threads: usize,
+    /// What the structure says it takes, in bytes.
+    declared_bytes: u64,
+    /// What the process took in addition once the keys were in, in bytes of resident memory.
+    resident_bytes: u64,
+    /// Absent keys that were looked up.
+    absent: u64,
+    /// Absent keys that were found.
+    wrong: u64,
+    /// Load factor at which the structure first refused a key: keys that were in, over slots. Once
+    /// everything else was measured, more keys were inserted until it did. Empty if it took as many
+    /// keys as slots, and in older files.
+    #[serde(default)]
+    first_refusal: Option<f64>,
+}
+
+/// Measure the memory that a key costs, how often absent keys are found, and when keys are refused.
+///
+/// Measures every subject at several load factors, each in a process of its own: the memory it
+/// declares, the memory the process took, the false positive rate, and the load factor at which it
+/// first refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and
+/// memory.svg. Takes about 2 minutes on two cores.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Memory {
+    /// Subjects to measure, by the names that `harness list` shows; each must support inserts and
+    /// lookups.
+    #[arg(
+        long,
+        value_name = "NAME,NAME,…",
+        value_delimiter = ',',
+        default_value = "lock-free,segment-lock,global-lock,optimistic,vector-quotient,blocked-bloom,fastbloom,\
+                         atomic-cuckoo-filter,cuckoofilter-mutex,exact-set"
+    )]
+    pub subjects: Vec<String>,
+    /// Load factors, above 0 and at most 1.
+    #[arg(
+        long,
+        value_name = "F,F,…",
+        value_delimiter = ',',
+        default_value = "0.3,0.5,0.7,0.9,0.95"
+    )]
+    pub loads: Vec<f64>,
+    /// Number of keys to insert. With few keys, threads and allocator weigh more.
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]
+    pub keys: u64,
+    /// Threads that insert them.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_024))]
+    pub threads: usize,
+    /// Number of absent keys to look up.
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
+    pub absent: u64,
+    /// Seed of the keys.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// One measurement of `memory`, which starts this command itself.
+#[derive(Clone, Debug, Args)]
+#[command(hide = true)]
+pub struct One {
+    /// The first subject, at the first load factor.
+    #[command(flatten)]
+    of: Memory,
+}
+
+impl One {
+    /// Writes no file.
+    pub fn leaves_files(&self) -> bool {
+        false
+    }
+
+    /// Measures in this process, and prints the row.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the subject cannot be built that large, or loses a key, or if the system does not
+    /// report its memory use.
+    pub fn run(&self, registry: &Registry) -> Result<Ending> {
+        let subject = registry.get(&self.of.subjects[0])?;
+        apart::print(&[self.of.measure_here(subject, self.of.loads[0])?])?;
+        Ok(Ending::Complete)
+    }
+}
+
+impl Row {
+    /// Returns the bits per key that the structure declares, and those that the process took.
+    fn bits_a_key(&self) -> [f64; 2] {
+        let inside = (self.keys - self.refused).max(1) as f64;
+        [self.declared_bytes, self.resident_bytes].map(|bytes| 8.0 * bytes as f64 / inside)
+    }
+
+    /// Returns the false positive rate.
+    fn rate(&self) -> f64 {
+        self.wrong as f64 / self.absent.max(1) as f64
+    }
+}
+
+impl Memory {
+    /// Measures in this process, which should do nothing else.
+    fn measure_here(&self, entry: &SubjectInfo, load: f64) -> Result<Row> {
+        let &Self { keys, absent, .. } = self;
+        // The system keeps stacks for later threads, which are not part of the structure: start
+        // threads once before measuring.
+        self.count(keys, |_| false);
+        let before = resident()?;
+        let buckets = (keys as f64 / load / SLOTS_PER_BUCKET as f64).ceil() as usize;
+        let subject = entry.build(buckets)?;
+        let trial = Trial::new(absent, self.seed);
+        let (inside, full) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        let is_refused = |index| {
+            let answer = subject.call(Operation::Insert, trial.key(index));
+            let refused = answer != Event::Insert(Ok(()));
+            if refused {
+                full.fetch_min(inside.load(Relaxed), Relaxed);
+            } else {
+                inside.fetch_add(1, Relaxed);
+            }
+            refused
+        };
+        let found = |index| {
+            let answer = subject.call(Operation::Contains, trial.key(index));
+            answer == Event::Contains(true)
+        };
+        let refused = self.count(keys, is_refused);
+        let resident_bytes = resident()?.saturating_sub(before);
+        if refused == 0 {
+            let lost = self.count(keys, |index| !found(index));
+            ensure!(lost == 0, "{lost} of {keys} keys are missing");
+        }
+        let wrong = self.count(absent, |index| found(keys + index));
+        let declared_bytes = subject.memory_bytes() as u64;
+        let has_refused = || full.load(Relaxed) != u64::MAX;
+        let slots = subject.slots() as u64;
+        self.count(slots.saturating_sub(keys), |index| {
+            !has_refused() && is_refused(keys + index)
+        });
+        Ok(Row {
+            subject: entry.name.into(),
+            load_factor: load,
+            keys,
+            refused,
+            threads: self.threads,
+            declared_bytes,
+            resident_bytes,
+            absent,
+            wrong,
+            first_refusal: has_refused().then(|| full.load(Relaxed) as f64 / slots as f64),
+        })
+    }
+
+    /// Counts the numbers below `end` for which `counted` returns true; each thread takes a part of
+    /// them.
+    fn count(&self, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u64 {
+        let counted = &counted;
+        thread::scope(|scope| {
+            let parts: Vec<_> = (0..self.threads as u64)
+                .map(|part| {
+                    let numbers = (part..end).step_by(self.threads);
+                    scope.spawn(move || numbers.filter(|&number| counted(number)).count() as u64)
+                })
+                .collect();
+            let count = |part: thread::ScopedJoinHandle<u64>| part.join().unwrap_or(end);
+            parts.into_iter().map(count).sum()
+        })
+    }
+}
+
+/// Returns the resident memory of this process, in bytes.
+fn resident() -> Result<u64> {
+    let memory = memory_stats::memory_stats();
+    let memory = memory.context("the system does not report on this process")?;
+    Ok(memory.physical_mem as u64)
+}
+
+impl Study for Memory {
+    type Row = Row;
+
+    const NAME: &'static str = "memory";
+
+    fn about(&self, registry: &Registry) -> Result<About> {
+        let described =
+            |name: &String| Ok((name.clone(), registry.get(name)?.description.to_owned()));
+        Ok(About {
+            title: "Memory of a key, and how often absent keys are found for it",
+            question: "What does a key cost in memory, and how wrong is a structure for that?",
+            seed: self.seed,
+            pinning: "not pinned: nothing is timed".into(),
+            subjects: self.subjects.iter().map(described).collect::<Result<_>>()?,
+            ..About::default()
+        })
+    }
+
+    fn check(&self, registry: &Registry) -> Result<()> {
+        for subject in &self.subjects {
+            let entry = registry.get(subject).context("--subjects")?;
+            ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
+            if let Some(missing) = entry.operations.missing(Operations::INSERT) {
+                bail!("--subjects: {subject} cannot {missing}");
+            }
+        }
+        for load in &self.loads {
+            ensure!(
+                *load > 0.0 && *load <= 1.0,
+                "--loads: {load} is not above 0 and at most 1"
+            );
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> u64 {
+        (self.subjects.len() * self.loads.len()) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        for subject in &self.subjects {
+            for load in &self.loads {
+                if progress(subject).is_break() {
+                    return Ok(());
+                }
+                let arguments = [
+                    "space".to_owned(),
+                    "memory-of-one".to_owned(),
+                    format!("--subjects={subject}"),
+                    format!("--loads={load}"),
+                    format!("--keys={}", self.keys),
+                    format!("--threads={}", self.threads),
+                    format!("--absent={}", self.absent),
+                    format!("--seed={}", self.seed),
+                ];
+                let row = apart::measure(&arguments);
+                rows.push(row.with_context(|| format!("{subject} at load factor {load}"))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Record for Row {
+    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+
+    fn validate(&self) -> Result<()> {
+        ensure!(
+            self.load_factor > 0.0 && self.load_factor <= 1.0,
+            "column `load_factor`: {} is not above 0 and at most 1",
+            self.load_factor
+        );
+        ensure!(
+            self.refused <= self.keys && self.wrong <= self.absent,
+            "more keys were refused or found than there are"
+        );
+        if let Some(load) = self.first_refusal {
+            ensure!(
+                (0.0..=1.0).contains(&load),
+                "column `first_refusal`: {load} is not between 0 and 1"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Shown for Row {
+    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+        let columns: [super::Column<Self>; 7] = [
+            ("subject", |row| row.subject.clone()),
+            ("load", |row| row.load_factor.to_string()),
+            ("bits a key, declared", |row| {
+                format!("{:.1}", row.bits_a_key()[0])
+            }),
+            ("resident", |row| format!("{:.1}", row.bits_a_key()[1])),
+            ("false positive rate", |row| format!("{:.2e}", row.rate())),
+            ("refused", |row| row.refused.to_string()),
+            ("first refusal", |row| {
+                let load = row.first_refusal;
+                load.map_or("–".into(), |load| format!("{load:.4}"))
+            }),
+        ];
+        let notes = [
+            "declared: what the structure says it takes; resident: what the process took in addition.",
+            "first refusal: load factor at which a key was first refused, as keys came on; a dash where none was up to load factor 1.",
+        ];
+        let lead = "Memory for each key that is in.";
+        super::sheet(lead, rows, &columns, notes.map(str::to_owned).into())
+    }
+
+    /// Draws bits per key against load factor, and the false positive rate of fills without
+    /// refusals against bits per key.
+    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
+        let first = rows.first().context("there are no rows to draw")?;
+        let mut subjects: Vec<&str> = rows.iter().map(|row| &*row.subject).collect();
+        subjects.dedup();
+        let mut caption = vec![format!(
+            "{} keys, inserted by {}. Lines: resident memory of the process, of a table made for keys / load factor \
+             slots; a structure that grows by itself (exact-set) takes what it takes. Rates: of {} absent keys each, where all keys \
+             are in; a point is a load factor, the leftmost one the highest. A structure that is never wrong has no point there. Dashed: bits a key that are \
+             needed for a rate of ε.",
+            grouped(first.keys),
+            counted(first.threads, "thread"),
+            grouped(first.absent),
+        )];
+        if let Some(sidecar) = sidecar {
+            let described =
+                |subject: &&str| Some(format!("{subject}: {}", sidecar.subjects.get(*subject)?));
+            caption.extend(subjects.iter().filter_map(described));
+        }
+        let lines = |point: fn(&Row) -> Option<(f64, f64)>| {
+            let line = |subject: &&str| {
+                let of_subject = rows.iter().filter(|row| row.subject == *subject);
+                let points = of_subject.filter_map(point);
+                let points = points.filter_map(|(x, y)| Some((x, Summary::of(vec![y])?)));
+                Line::new(*subject, points.collect())
+            };
+            subjects.iter().map(line).collect::<Vec<_>>()
+        };
+        let x = Axis::measured("load factor", Scale::Linear, rounded);
+        let y = Axis::new("bits a key", Scale::Logarithmic, |bits| {
+            format!("{bits:.0}")
+        });
+        let memory = lines(|row| Some((row.load_factor, row.bits_a_key()[1])));
+        let rates = lines(|row| {
+            (row.wrong > 0 && row.refused == 0).then(|| (row.bits_a_key()[1], row.rate()))
+        });
+        let panels = vec![
+            Panel::new("memory", "Memory", [x, y], memory),
+            super::rates("false-positives", "False positives", rates),
+        ];
+        Ok(Some(Figure::new(
+            "Memory of a key",
+            caption,
+            panels,
+            sidecar,
+        )))
+    }
+
+    /// Says what each structure takes and how often it is wrong at the highest load factor at which
+    /// it holds all keys.
+    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
+        let of_subjects = rows.chunk_by(|a, b| a.subject == b.subject);
+        let fullest = of_subjects.filter_map(|rows| {
+            let whole = rows.iter().filter(|row| row.refused == 0);
+            whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor))
+        });
+        let sentence = |row: &Row| {
+            let [declared, resident] = row.bits_a_key();
+            format!(
+                "{}: {resident:.1} bits a key at load factor {} ({declared:.1} by its own account), and {:.2e} of absent keys found{}.",
+                row.subject,
+                row.load_factor,
+                row.rate(),
+                row.first_refusal.map_or_else(String::new, |load| format!(
+                    "; it first refused a key at load factor {load:.3}"
+                )),
+            )
+        };
+        Story {
+            sentences: fullest.map(sentence).collect(),
+            ..Story::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Memory = Memory {
+        subjects: Vec::new(),
+        loads: Vec::new(),
+        keys: 100_000,
+        threads: 3,
+        absent: 100_000,
+        seed: 1,
+    };
+
+    #[test]
+    fn the_filter_takes_what_theory_says() {
+        let registry = Registry::standard();
+        let row = SMALL.measure_here(registry.get("lock-free").unwrap(), 0.9);
+        let row = row.unwrap();
+        assert_eq!((row.keys, row.refused, row.threads), (100_000, 0, 3));
+        // 64 bits for four slots, 0.9 of them occupied.
+        let [bits, _] = row.bits_a_key();
+        assert!((17.7..18.5).contains(&bits), "{row:?}");
+        // 2 buckets of 4 slots, 0.9 occupied, 12 bits.
+        let theory = 8.0 * 0.9 / 4096.0;
+        assert!((0.7..1.3).contains(&(row.rate() / theory)), "{row:?}");
+    }
+
+    /// Whether among the keys that were to be in or after them.
+    #[test]
+    fn the_first_refusal_is_found_at_any_load() {
+        let registry = Registry::standard();
+        for (subject, load, expected) in [
+            ("lock-free", 0.5, true),
+            ("segment-lock", 1.0, true),
+            ("blocked-bloom", 0.5, false),
+        ] {
+            let row = SMALL.measure_here(registry.get(subject).unwrap(), load);
+            let row = row.unwrap();
+            assert_eq!(row.refused > 0, load == 1.0, "{row:?}");
+            assert_eq!(row.first_refusal.is_some(), expected, "{row:?}");
+            // Buckets of four slots get 98 % full in the limit.
+            let range = 0.9..0.99;
+            assert!(
+                row.first_refusal.is_none_or(|load| range.contains(&load)),
+                "{row:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_number_has_one_thread() {
+        for threads in [1, 3, 8] {
+            let memory = Memory { threads, ..SMALL };
+            assert_eq!(memory.count(1_000, |number| number % 10 == 0), 100);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The study of space: what a key takes in memory, how often a structure is wrong for that, and how
+//! full it gets. Nothing is timed.
+
+pub mod layouts;
+pub mod memory;
+mod structures;
+pub mod theory;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+use super::studies;
+use super::study::Options;
+use crate::run::ending::Ending;
+use crate::show::chart::{Axis, Guide, Line, Panel, Scale};
+use crate::show::sheet::Sheet;
+use crate::subjects::registry::Registry;
+
+/// Measure what a key takes, how often absent keys are found, and how full structures get.
+#[derive(Debug, Args)]
+pub struct Space {
+    #[command(subcommand)]
+    what: Command,
+}
+
+studies! {
+    Memory(Options<memory::Memory>),
+    Layouts(Options<layouts::Layouts>),
+    Theory(Options<theory::Theory>),
+    MemoryOfOne(memory::One),
+}
+
+impl Space {
+    /// See [`Options::leaves_files`].
+    pub fn leaves_files(&self) -> bool {
+        self.what.leaves_files()
+    }
+
+    /// See [`Options::run`].
+    ///
+    /// # Errors
+    ///
+    /// Fails like that.
+    pub fn run(&self, registry: &Registry) -> Result<Ending> {
+        self.what.run(registry)
+    }
+}
+
+/// Name of a column, and its cell in the line of a row.
+type Column<R> = (&'static str, fn(&R) -> String);
+
+/// Makes a table with a line for each row.
+fn sheet<R>(lead: &str, rows: &[R], columns: &[Column<R>], notes: Vec<String>) -> Option<Sheet> {
+    let line = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
+    Some(Sheet {
+        lead: lead.into(),
+        header: columns.iter().map(|&(name, _)| name.into()).collect(),
+        lines: rows.iter().map(line).collect(),
+        notes,
+    })
+}
+
+/// Draws false positive rates against bits per key, with the least memory possible for a rate, and
+/// that of a Bloom filter.
+fn rates(id: &'static str, title: &str, lines: Vec<Line>) -> Panel {
+    let bits = Axis::new("bits a key", Scale::FromZero, |bits| format!("{bits:.0}"));
+    let rate = Axis::new("false positive rate ε", Scale::Logarithmic, |rate| {
+        format!("{rate:.0e}")
+    });
+    let bound = |name, bits_a_halving: f64| Guide {
+        name,
+        points: vec![(0.0, 1.0), (1000.0 * bits_a_halving, 0.5_f64.powi(1000))],
+    };
+    Panel {
+        guides: vec![
+            bound("least possible for any filter: log₂(1/ε)", 1.0),
+            bound("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
+        ],
+        ..Panel::new(id, title, [bits, rate], lines)
+    }
+}
