@@ -79,7 +79,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     ///
     /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
     /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300 and of 2,000 for 1,000
-    /// (`filter/tests/ordinary/capacity.rs`). The last call of this or [`buckets`](Self::buckets) counts.
+    /// (`filter/tests/ordinary/capacity.rs`). The last call of this or [`buckets`](Self::buckets)
+    /// counts.
     ///
     /// Layouts for which this promise cannot be kept are refused by [`build`](Self::build)
     /// ([`Layout::DEPENDABLE`]).

@@ -152,8 +152,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// one in a hundred.
     ///
     /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of
-    /// the same size it chooses the one in the [table](crate::layout#layouts) with the longest timestamps,
-    /// which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
+    /// the same size it chooses the one in the [table](crate::layout#layouts) with the longest
+    /// timestamps, which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
     /// [`DynCuckooFilter::layout`] returns the layout chosen.
     pub fn false_positive_rate(self, rate: f64) -> DynBuilder<S> {
         DynBuilder {

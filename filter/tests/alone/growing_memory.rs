@@ -3,8 +3,8 @@
 
 use std::thread;
 
+use crate::bounded_memory::resident_bytes;
 use filter::growing::{GrowingCuckooFilter, pin};
-use memory_stats::memory_stats;
 
 const THREADS: u64 = 4;
 const KEYS_EACH: u64 = 20_000;
@@ -14,11 +14,6 @@ const ROUNDS: usize = 36;
 /// and those of all rounds 54 MB. The allocator itself retained 2 to 20 MB in ten runs, as threads
 /// came and went.
 const MAY_GROW: usize = 32 << 20;
-
-fn resident_bytes() -> usize {
-    let stats = memory_stats().expect("the system knows how much memory a process has");
-    stats.physical_mem
-}
 
 /// Lets replaced values be freed: nobody else is pinned.
 fn free_replaced_tables() {
