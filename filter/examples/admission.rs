@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use filter::{CuckooFilter, Filter, InsertError};
+use filter::{CuckooFilter, InsertError};
 use indicatif::{HumanBytes, ProgressIterator};
 use lru::LruCache;
 use programs::{at_least_1, counted, ending, print};
@@ -83,24 +83,22 @@ fn replay(options: Options) -> Result<()> {
     let most =
         |number: NonZeroUsize| number.min(NonZeroUsize::new(requests.len()).unwrap_or(number));
     let (cache, window) = (most(options.cache), most(window));
-    let rate = |doorkeeper: &mut dyn Doorkeeper| -> Result<f64> {
-        let hits = hits(&requests, cache, doorkeeper)?;
+    let rate = |lets_in: &mut dyn FnMut(u64) -> Result<bool, InsertError>| -> Result<f64> {
+        let hits = hits(&requests, cache, lets_in)?;
         Ok(100.0 * hits as f64 / requests.len() as f64)
     };
+    let without = rate(&mut |_| Ok(true))?;
+    print(format_args!("{without:6.2} % hits without a doorkeeper"))?;
+    let mut exact = Doorkeeper::new(window, HashSet::new());
+    let exact = rate(&mut |key| exact.lets_in(key))?;
+    print(format_args!("{exact:6.2} % hits with an exact doorkeeper"))?;
+    // If strangers choose the keys, give it a hasher with random seeds.
+    let filter = CuckooFilter::builder().capacity(window.get()).build()?;
+    let mut filter = Doorkeeper::new(window, filter);
+    let hits = rate(&mut |key| filter.lets_in(key))?;
+    let bytes = HumanBytes(filter.keys.memory_bytes() as u64);
     print(format_args!(
-        "{:6.2} % hits without a doorkeeper",
-        rate(&mut EverythingEnters)?
-    ))?;
-    let mut exact = ExactWindow::new(window);
-    print(format_args!(
-        "{:6.2} % hits with an exact doorkeeper",
-        rate(&mut exact)?
-    ))?;
-    let mut filter = FilterWindow::new(window)?;
-    print(format_args!(
-        "{:6.2} % hits with a filter as doorkeeper, of {}",
-        rate(&mut filter)?,
-        HumanBytes(filter.filter.memory_bytes() as u64)
+        "{hits:6.2} % hits with a filter as doorkeeper, of {bytes}"
     ))
 }
 
@@ -132,103 +130,86 @@ fn draw(options: &Options) -> Result<Vec<u64>> {
 }
 
 /// Returns how many of the requests find their key in the cache.
-fn hits(requests: &[u64], cache: NonZeroUsize, doorkeeper: &mut dyn Doorkeeper) -> Result<usize> {
+fn hits(
+    requests: &[u64],
+    cache: NonZeroUsize,
+    lets_in: &mut dyn FnMut(u64) -> Result<bool, InsertError>,
+) -> Result<usize> {
     let mut cache = LruCache::new(cache);
     let mut hits = 0;
     for &key in requests.iter().progress() {
         if cache.get(&key).is_some() {
             hits += 1;
-        } else if doorkeeper.lets_in(key)? {
+        } else if lets_in(key)? {
             cache.put(key, ());
         }
     }
     Ok(hits)
 }
 
-trait Doorkeeper {
-    /// Decides whether a key that was missed may enter the cache.
-    fn lets_in(&mut self, key: u64) -> Result<bool, InsertError>;
-}
-
-struct EverythingEnters;
-
-impl Doorkeeper for EverythingEnters {
-    fn lets_in(&mut self, _: u64) -> Result<bool, InsertError> {
-        Ok(true)
-    }
-}
-
 /// Lets in a key that it has seen before, within its window.
-struct FilterWindow {
-    filter: CuckooFilter,
-    /// The hashes of the keys in the filter, oldest first: exactly these are removed again.
+struct Doorkeeper<K> {
+    keys: K,
+    /// The keys that are remembered, oldest first: exactly these are removed again.
     seen: VecDeque<u64>,
     window: usize,
 }
 
-impl FilterWindow {
-    fn new(window: NonZeroUsize) -> Result<FilterWindow> {
-        // If strangers choose the keys, give it a hasher with random seeds.
-        Ok(FilterWindow {
-            filter: CuckooFilter::builder().capacity(window.get()).build()?,
+/// What remembers the keys.
+trait Keys {
+    /// Adds a key, and returns whether it was new.
+    fn add(&mut self, key: u64) -> Result<bool, InsertError>;
+
+    fn forget(&mut self, key: u64);
+}
+
+impl Keys for HashSet<u64> {
+    fn add(&mut self, key: u64) -> Result<bool, InsertError> {
+        Ok(self.insert(key))
+    }
+
+    fn forget(&mut self, key: u64) {
+        self.remove(&key);
+    }
+}
+
+impl Keys for CuckooFilter {
+    fn add(&mut self, key: u64) -> Result<bool, InsertError> {
+        self.insert_unique(&key)
+    }
+
+    fn forget(&mut self, key: u64) {
+        self.remove(&key);
+    }
+}
+
+impl<K: Keys> Doorkeeper<K> {
+    fn new(window: NonZeroUsize, keys: K) -> Self {
+        Doorkeeper {
+            keys,
             seen: VecDeque::new(),
             window: window.get(),
-        })
+        }
     }
 
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.seen.pop_front() {
-            self.filter.remove_hash(oldest);
+            self.keys.forget(oldest);
         }
     }
-}
 
-impl Doorkeeper for FilterWindow {
+    /// Decides whether a key that was missed may enter the cache.
     fn lets_in(&mut self, key: u64) -> Result<bool, InsertError> {
-        let hash = self.filter.hash(&key);
         if self.seen.len() == self.window {
             self.forget_oldest();
         }
-        loop {
-            match self.filter.insert_unique_hash(hash) {
-                Ok(true) => {
-                    self.seen.push_back(hash);
-                    return Ok(false);
-                }
-                Ok(false) => return Ok(true),
-                // Almost never happens with this capacity: make room as for the next key.
-                Err(InsertError::Full) => self.forget_oldest(),
-                Err(error) => return Err(error),
-            }
+        let mut added = self.keys.add(key);
+        // Almost never happens with this capacity: make room as for the next key.
+        while added == Err(InsertError::Full) {
+            self.forget_oldest();
+            added = self.keys.add(key);
         }
-    }
-}
-
-/// The same with an exact set of keys.
-struct ExactWindow {
-    keys: HashSet<u64>,
-    seen: VecDeque<u64>,
-    window: usize,
-}
-
-impl ExactWindow {
-    fn new(window: NonZeroUsize) -> ExactWindow {
-        ExactWindow {
-            keys: HashSet::new(),
-            seen: VecDeque::new(),
-            window: window.get(),
-        }
-    }
-}
-
-impl Doorkeeper for ExactWindow {
-    fn lets_in(&mut self, key: u64) -> Result<bool, InsertError> {
-        if self.seen.len() == self.window
-            && let Some(oldest) = self.seen.pop_front()
-        {
-            self.keys.remove(&oldest);
-        }
-        let is_new = self.keys.insert(key);
+        let is_new = added?;
         if is_new {
             self.seen.push_back(key);
         }
