@@ -144,20 +144,19 @@ fn a_writer_has_the_store_alone() {
     refused(&["set", "1", "x"]);
 }
 
-/// An import whose acknowledgements nobody reads goes on; one that cannot write them fails.
+/// An import whose acknowledgements nobody reads goes on.
 #[test]
 fn closed_output_is_not_an_error() {
     let directory = TempDir::new().unwrap();
-    let file = directory.path().join("file");
+    let (file, store) = (directory.path().join("file"), directory.path().join("a"));
     fs::write(&file, b"a\nb\nc\n").unwrap();
-    let file = file.to_str().unwrap();
-    let store = directory.path().join("store");
-    let import = |store: &Path| program(store, &["import", file, "--acks"]);
-    succeed_unread([import(&store)]);
+    let mut import = program(&store, &["import", "--acks", "--sync-every", "1"]);
+    import.arg(file);
+    succeed_unread([import]);
     let export = || program(&store, &["export"]);
     assert_eq!(run(&mut export(), b"").0, b"a\nb\nc\n");
     succeed_unread([export()]);
     if cfg!(target_os = "linux") {
-        report_a_full_disk([export(), import(&directory.path().join("other"))]);
+        report_a_full_disk([export()]);
     }
 }

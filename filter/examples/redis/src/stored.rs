@@ -282,7 +282,7 @@ unsafe extern "C" fn aof_rewrite(
         written += length as i64;
         // SAFETY: the format says: a string of the server's, a number, bytes and their number.
         unsafe {
-            raw::RedisModule_EmitAOF.unwrap()(aof, command, format, key, written, bytes, length)
+            raw::RedisModule_EmitAOF.unwrap()(aof, command, format, key, written, bytes, length);
         };
     });
 }
