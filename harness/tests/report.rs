@@ -60,7 +60,7 @@ fn the_committed_page_is_made_of_the_committed_rows() {
 }
 
 #[test]
-fn a_folder_without_results_is_an_error_that_says_what_makes_some() {
+fn a_folder_without_results_is_an_error() {
     let place = tempdir().unwrap();
     let report = |directory: &Path| {
         let mut report = cargo_bin_cmd!("harness");

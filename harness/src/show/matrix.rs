@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_with_more_rounds_is_chosen_and_then_the_first() {
+    fn the_cell_with_the_most_rounds_is_kept() {
         let chosen = |of: [(&'static str, &'static str, usize); 2]| {
             let cells = of.map(|(_, _, rounds)| cell("a", 1, rounds, 2.0, Verdict::Faster));
             let entry = |((section, source, _), cell)| Entry {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn earlier_runs_are_moved_aside_whole() {
+    fn earlier_results_are_renamed_together() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().join("made/here");
         for run in 0..3 {

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn every_workload_and_number_of_threads_has_its_verdict() {
+    fn each_target_has_a_verdict_per_workload_and_threads() {
         let rows = |rounds| {
             let of_round = |round| {
                 [

@@ -6,7 +6,7 @@ use crate::place::{Place, TINY};
 
 #[cfg(not(feature = "simulation"))]
 #[test]
-fn an_ordinary_build_says_which_one_simulates() {
+fn simulate_names_the_build_that_it_needs() {
     let place = Place::new();
     place.write("tiny.toml", TINY);
     place
@@ -189,7 +189,7 @@ mod simulated {
     }
 
     #[test]
-    fn what_cannot_be_observed_is_left_out() {
+    fn unobservable_subjects_are_skipped() {
         let place = Place::new();
         let text = TINY.replace("\"roofline\"", "\"null\"");
         place

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn values_far_apart_are_laid_out_by_their_logarithms() {
+    fn values_far_apart_get_a_logarithmic_axis() {
         let is_logarithmic = |values: &[f64]| span(Scale::BySpread, values).logarithmic;
         assert!(!is_logarithmic(&[1.0, 20.0]) && is_logarithmic(&[1.0, 20.1]));
         assert!(!is_logarithmic(&[0.0, 20.1]), "there is no zero on it");

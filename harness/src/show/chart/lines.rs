@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_be_hidden_is_moved() {
+    fn only_overlapping_marks_are_moved() {
         let all = [
             at(0, 10.0, 0.0, 5.0),
             at(0, 11.0, 0.0, 5.0),

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_are_read_as_linux_describes_them() {
+    fn caches_are_parsed_from_sysfs() {
         let directory = tempfile::tempdir().unwrap();
         for (index, level, kind, size, ways) in [
             (0, 1, "Data", "48K", 12),
@@ -316,7 +316,7 @@ mod tests {
     /// the size from which it subtracts the model's share.
     #[cfg(feature = "simulation")]
     #[test]
-    fn what_can_be_simulated_is_measured() {
+    fn calibration_measures_every_simulated_subject() {
         let experiment = Experiment::parse(ALONE).unwrap();
         assert_eq!(experiment.subjects, crate::subjects::SIMULATED);
         assert_eq!(experiment.keys, [crate::run::simulated::ALONE_KEYS]);

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_keep_up_is_named_once() {
+    fn overload_is_reported_once() {
         let row = |subject, mops, offered_mops| Row {
             offered_mops,
             ..sample(subject, "mix-90-5-5", 8, 1, mops)

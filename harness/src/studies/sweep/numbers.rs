@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_that_means_nothing_is_an_error_that_names_it() {
+    fn bad_marks_are_named() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
         let renewed = |page: &str| {
             let error = Judge::of_page(|judge| renewed(page, judge, &results)).unwrap_err();

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_done_there_is_no_ratio_and_no_latency() {
+    fn idle_rounds_have_no_ratio_and_no_latency() {
         let mut rows = vec![
             row("lock-free", "insert", 1, 1, 8.0),
             row("global-lock", "insert", 1, 1, 4.0),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn without_two_sides_there_is_no_table() {
+    fn one_subject_has_no_table() {
         let rows = ["global-lock", "segment-lock"].map(|subject| row(subject, "insert", 1, 1, 1.0));
         assert_eq!((table(&[]), table(&rows[..1])), (None, None));
         let lead = "Throughput of global-lock over that of each other subject.";
