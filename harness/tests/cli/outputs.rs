@@ -241,7 +241,7 @@ fn unwritable_results_are_found_before_anything_is_measured() {
             assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{ended:?}");
             let lines = ended.stderr.lines();
             let lines: Vec<_> = lines
-                .filter(|line| !line.starts_with("note: this build"))
+                .filter(|line| !line.trim_start().starts_with("note: "))
                 .collect();
             assert_eq!(lines.len(), 1, "{arguments}: {ended:?}");
             let error = "error: cannot write results";
