@@ -75,10 +75,10 @@ pub fn header(csv: &Path) -> Result<StringRecord> {
     let name = csv.display();
     let mut reader = csv::Reader::from_path(csv)
         .with_context(|| format!("cannot open the results file {name}"))?;
-    let header = reader.headers();
-    Ok(header
-        .with_context(|| format!("{name}, line 1: not a CSV header"))?
-        .clone())
+    let header = reader.byte_headers();
+    let header = header.with_context(|| format!("{name}, line 1: not a CSV header"))?;
+    // A file that is not text has none of our columns, and is none of our results.
+    Ok(header.iter().map(String::from_utf8_lossy).collect())
 }
 
 /// Checks that each column of this kind is there once, unless older files lack it, and no other.
