@@ -202,7 +202,7 @@ fn install<'g>(
         }
     };
     // SAFETY: it was made above, and was never put into a word.
-    unsafe { mine.free() };
+    unsafe { Install::free(mine) };
     blocked
 }
 

@@ -232,14 +232,15 @@ impl Install {
         guard.defer(move || unsafe { Install::free_at(address) });
     }
 
-    /// Frees the installation at once.
+    /// Frees an installation at once. (By its pointer: a reference must stay valid until the call
+    /// that was given it ends.)
     ///
     /// # Safety
     ///
     /// As for [`retire`](Install::retire); in addition, no word ever held it. It is not used again.
-    pub(crate) unsafe fn free(&self) {
+    pub(crate) unsafe fn free(at: *const Install) {
         // SAFETY: it is not freed elsewhere, and only its maker ever knew of it.
-        unsafe { Install::free_at(address(self)) };
+        unsafe { Install::free_at(at.addr()) };
     }
 
     /// Frees an installation by its address.

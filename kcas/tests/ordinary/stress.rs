@@ -8,6 +8,9 @@ use rand::{RngExt, SeedableRng};
 
 const THREADS: usize = 4;
 
+/// How often each thread does its work. (Miri takes its time.)
+const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
+
 /// Accounts that pay each other by operations of two to eight words: the total never changes,
 /// neither at the end nor for any reader that sees all words at one moment (a compare-only
 /// operation).
@@ -35,7 +38,7 @@ fn transfers_conserve_the_sum() {
     fn pay(words: &WordArray, seed: u64) -> u64 {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut payments = 0;
-        for _ in 0..60_000 {
+        for _ in 0..ROUNDS {
             let parties = 2 + rng.random_range(0..WordArray::MAX_ENTRIES - 1);
             let first = rng.random_range(0..ACCOUNTS);
             let mut entries: Vec<Entry> = (0..parties)
@@ -83,7 +86,7 @@ fn successes_are_counted_once() {
     fn count(words: &WordArray, seed: u64) -> [u64; WORDS] {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut reported = [0; WORDS];
-        for _ in 0..100_000 {
+        for _ in 0..ROUNDS {
             let chosen = 1 + rng.random_range(0..(1 << WORDS) - 1);
             let indices: Vec<usize> = (0..WORDS).filter(|i| chosen >> i & 1 == 1).collect();
             let entries: Vec<Entry> = indices
@@ -105,7 +108,7 @@ fn successes_are_counted_once() {
 /// second word behind the first.
 #[test]
 fn readers_never_see_half_an_operation() {
-    const STEPS: u64 = 200_000;
+    const STEPS: u64 = 2 * ROUNDS;
     let words = WordArray::new(2);
     thread::scope(|scope| {
         let readers = [(); 2].map(|()| {
