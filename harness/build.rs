@@ -5,14 +5,10 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-#[path = "build_profile.rs"]
-mod build_profile;
-
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=build_profile.rs");
-    let rustc = env::var("RUSTC").expect("cargo sets RUSTC");
-    let version = Command::new(rustc)
+    let of_cargo = |name: &str| env::var(name).expect("cargo sets it");
+    let version = Command::new(of_cargo("RUSTC"))
         .arg("--version")
         .output()
         .expect("the compiler runs");
@@ -20,28 +16,21 @@ fn main() {
     // Cargo separates flags by the unit separator, since a flag may contain spaces.
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     export("RUSTFLAGS", &flags.replace('\x1f', " "));
-    export("TARGET", &env::var("TARGET").expect("cargo sets TARGET"));
-    let opt_level = env::var("OPT_LEVEL").expect("cargo sets OPT_LEVEL");
-    export("OPT_LEVEL", &opt_level);
+    export("TARGET", &of_cargo("TARGET"));
+    export("OPT_LEVEL", &of_cargo("OPT_LEVEL"));
+    export("PROFILE", profile(Path::new(&of_cargo("OUT_DIR"))));
+}
 
-    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    let variable = |name: &str| env::var(name).ok();
-    let profile = build_profile::of(
-        Path::new(&out),
-        env!("CARGO_PKG_NAME"),
-        &opt_level,
-        &variable,
-    );
-    for key in ["opt-level", "lto", "codegen-units"] {
-        let name = build_profile::variable_name(&profile.name, key);
-        println!("cargo::rerun-if-env-changed={name}");
+/// Returns the name of the profile, which Cargo tells in the directory it names alone:
+/// `target/[TRIPLE/]PROFILE/build/CRATE-HASH/out`.
+fn profile(out: &Path) -> &str {
+    let build = out.ancestors().find(|place| place.ends_with("build"));
+    let place = build.and_then(Path::parent).and_then(Path::file_name);
+    match place.and_then(|name| name.to_str()) {
+        Some("debug") => "dev",
+        Some(name) => name,
+        None => "unknown",
     }
-    for file in &profile.files {
-        println!("cargo::rerun-if-changed={}", file.display());
-    }
-    export("PROFILE", &profile.name);
-    export("LTO", &profile.lto);
-    export("CODEGEN_UNITS", &profile.codegen_units);
 }
 
 fn export(name: &str, value: &str) {

@@ -106,7 +106,7 @@ subject_of() { # PATCH
 check_histories() { # LOOK SUBJECT
     local simulated=()
     [ "$1" = threads ] || simulated=(--simulated)
-    "$CARGO_TARGET_DIR/loom/harness" check --subject "$2" --threads 8 --seconds "${HISTORY_SECONDS:-60}" \
+    "$CARGO_TARGET_DIR/loom/harness" check --subjects "$2" --threads 8 --seconds "${HISTORY_SECONDS:-60}" \
         --patience 20 "${simulated[@]}"
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release -p harness --example own_subject -- sweep harness/examples/own_subject.toml
-//! cargo run --release -p harness --example own_subject -- check --subject sharded-map
+//! cargo run --release -p harness --example own_subject -- check --subjects sharded-map
 //! ```
 //!
 //! In a project of your own, this file is `src/main.rs`, and `own_subject.Cargo.toml` beside it is `Cargo.toml`.

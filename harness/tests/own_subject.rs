@@ -78,7 +78,9 @@ fn the_manifest_to_copy_makes_a_project() {
     ] {
         assert!(tree.lines().any(|line| line.starts_with(package)), "{tree}");
     }
-    let release = |text: &str| text.parse::<toml::Table>().unwrap()["profile"]["release"].clone();
     let ours = fs::read_to_string(repository.join("Cargo.toml")).unwrap();
-    assert_eq!(release(&manifest), release(&ours));
+    let [theirs, ours] = [manifest, ours].map(|text| text.parse::<toml::Table>().unwrap());
+    for profile in ["release", "figures"] {
+        assert_eq!(theirs["profile"][profile], ours["profile"][profile]);
+    }
 }

@@ -18,6 +18,11 @@ use harness::subjects::{
 };
 use harness::workload::keys::KeySource;
 
+// A structure without steps, as a user may bring one along. Its `main` is used by the example alone.
+#[allow(dead_code)]
+#[path = "../examples/own_subject.rs"]
+mod own_subject;
+
 const ROUNDS: usize = 12;
 const KEYS: usize = 1_000;
 
@@ -175,51 +180,6 @@ fn a_subject_that_cannot_insert_is_left_out() {
     );
 }
 
-/// An exact set without steps, as a user may bring one along.
-struct WithoutSteps(std::sync::Mutex<std::collections::HashMap<u64, u32>>);
-
-impl WithoutSteps {
-    fn count<K: Hash + ?Sized>(&self, key: &K, change: impl FnOnce(&mut u32)) -> u32 {
-        let hash = std::hash::BuildHasher::hash_one(&filter::FixedState, key);
-        let mut counts = self.0.lock().unwrap();
-        let count = counts.entry(hash).or_default();
-        let before = *count;
-        change(count);
-        before
-    }
-}
-
-impl Subject for WithoutSteps {
-    const NAME: &'static str = "without-steps";
-    const DESCRIPTION: &'static str = "an exact set under one mutex";
-    const GUARANTEES: &'static str = "linearizable; blocking";
-
-    fn with_buckets(_: usize) -> Result<Self> {
-        Ok(Self(Default::default()))
-    }
-
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.count(key, |count| *count += 1);
-        true
-    }
-
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.count(key, |_| ()) > 0
-    }
-
-    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.count(key, |count| *count = count.saturating_sub(1)) > 0
-    }
-
-    fn slots(&self) -> usize {
-        1
-    }
-
-    fn memory_bytes(&self) -> usize {
-        1
-    }
-}
-
 /// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all
 /// others only look up.
 struct Panics(LockFree, AtomicUsize);
@@ -258,10 +218,10 @@ fn a_panic_of_a_thread_to_be_frozen_ends_the_run() {
 
 #[test]
 fn a_subject_without_steps_is_an_error_that_says_what_to_do() {
-    let error = sweep::<WithoutSteps>(&[0, 1], MIX).unwrap_err();
+    let error = sweep::<own_subject::ShardedMap>(&[0, 1], MIX).unwrap_err();
     let error = format!("{error:#}");
     assert!(
-        error.contains("\"without-steps\" failed") && error.contains("1 frozen"),
+        error.contains("\"sharded-map\" failed") && error.contains("1 frozen"),
         "{error}"
     );
     assert!(error.contains("kcas::steps::step()"), "{error}");

@@ -2,6 +2,7 @@
 //! readably.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,34 +14,43 @@ use check::perturbation;
 use check::recorder;
 use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 
+use super::tally;
 use crate::machine;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::print::{note, say};
+use crate::show::progress;
 use crate::studies::study::seconds;
 use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Subject to check; `harness list` names the subjects.
-    #[arg(long, value_name = "NAME")]
-    subject: String,
-    /// Number of threads. With more threads than cores, threads are also preempted in the middle of
-    /// a call.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = threads)]
-    threads: usize,
+    /// Subjects to check, one after another; `harness list` names them. With --tally, by default all
+    /// of ours.
+    #[arg(
+        long,
+        alias = "subject",
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        required_unless_present = "tally"
+    )]
+    pub(super) subjects: Vec<String>,
+    /// Numbers of threads, one after another: 8, or with --tally 2 and 8. With more threads than
+    /// cores, threads are also preempted in the middle of a call.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = threads)]
+    pub(super) threads: Vec<usize>,
     /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
     /// churning table, copies that must add up, unique inserts of which one must succeed. Makes many
     /// more calls per second, on larger tables.
-    #[arg(long, conflicts_with = "simulated")]
+    #[arg(long, conflicts_with_all = ["simulated", "tally"])]
     answers: bool,
-    /// How long to search.
+    /// How long to search in each subject with each number of threads; with --tally, in all together.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
-    seconds: Duration,
+    pub(super) seconds: Duration,
     /// Seed of the keys and calls; by default drawn anew and printed.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", conflicts_with = "tally")]
     seed: Option<u64>,
     /// Repeat the calls of this one round of the seed, instead of going from round to round. How
     /// the calls overlap is up to the machine, so a violation may take a while to reappear.
@@ -49,18 +59,23 @@ pub(super) struct Options {
     /// Give up when a round has not ended for this long: its threads are deadlocked or livelocked.
     /// A round takes less than a second, or a few on a busy machine.
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
-    patience: Duration,
+    pub(super) patience: Duration,
     /// Do not stop threads in the middle of their calls. Builds without the feature `steps` never
     /// do.
     #[arg(long)]
     no_perturb: bool,
     /// Run threads as simulated cores, which are delayed at random before their accesses. Needs a
     /// build with the feature `simulation`.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tally")]
     simulated: bool,
+    /// Keep a tally of what was checked in soak.csv of this directory, and continue one that is
+    /// there: for each scenario, both ways to check and numbers of threads in turn, a minute or less,
+    /// and a row.
+    #[arg(long, value_name = "DIR")]
+    pub(super) tally: Option<PathBuf>,
 }
 
-pub(super) fn threads(text: &str) -> Result<usize> {
+fn threads(text: &str) -> Result<usize> {
     let threads = text.parse().context("that is not a number")?;
     if !(1..=MAX_THREADS).contains(&threads) {
         bail!("choose 1 to {MAX_THREADS}: the checker can handle this many calls at once");
@@ -68,41 +83,74 @@ pub(super) fn threads(text: &str) -> Result<usize> {
     Ok(threads)
 }
 
-pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
-    let entry = registry.get(&options.subject)?;
-    let settings = Settings {
-        check: if options.answers {
-            Check::Answers
-        } else {
-            Check::History
-        },
-        threads: options.threads,
-        time: options.seconds,
-        // 32 bits, short enough to type.
-        seed: options.seed.unwrap_or_else(|| rand::random::<u32>().into()),
-        rounds: options.round.map_or(Rounds::ALL, Rounds::only),
-        perturb: perturbation::AVAILABLE && !options.no_perturb && !options.simulated,
-        simulate: options.simulated,
-    };
-    #[cfg(feature = "simulation")]
-    anyhow::ensure!(
-        !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
-        "subject {:?} cannot be simulated: not all that it shares between threads can be observed",
-        entry.name
-    );
-    check::validate(entry.candidate(), &settings)?;
-    let stop = stop_on_ctrl_c()?;
-    announce(entry, &settings)?;
+impl Options {
+    /// Returns the settings of one search, with a seed of its own unless one is given.
+    pub(super) fn settings(&self, threads: usize) -> Settings {
+        Settings {
+            check: if self.answers {
+                Check::Answers
+            } else {
+                Check::History
+            },
+            threads,
+            time: self.seconds,
+            // 32 bits, short enough to type.
+            seed: self.seed.unwrap_or_else(|| rand::random::<u32>().into()),
+            rounds: self.round.map_or(Rounds::ALL, Rounds::only),
+            perturb: perturbation::AVAILABLE && !self.no_perturb && !self.simulated,
+            simulate: self.simulated,
+        }
+    }
+}
 
+pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
+    if let Some(directory) = &options.tally {
+        return tally::keep(registry, options, directory);
+    }
+    let threads = match &*options.threads {
+        [] => &[8],
+        threads => threads,
+    };
+    let mut searches = Vec::new();
+    for name in &options.subjects {
+        let entry = registry.get(name)?;
+        #[cfg(feature = "simulation")]
+        anyhow::ensure!(
+            !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
+            "subject {:?} cannot be simulated: not all that it shares between threads can be observed",
+            entry.name
+        );
+        for &threads in threads {
+            let settings = options.settings(threads);
+            check::validate(entry.candidate(), &settings)?;
+            searches.push((entry, settings));
+        }
+    }
+    let stop = stop_on_ctrl_c()?;
+    for (entry, settings) in searches {
+        if search(entry, &settings, options.patience, &stop)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
+    }
+    Ok(Ending::Complete)
+}
+
+/// Searches in one subject, and prints what it found.
+fn search(
+    entry: &SubjectInfo,
+    settings: &Settings,
+    patience: Duration,
+    stop: &AtomicBool,
+) -> Result<Ending> {
+    announce(entry, settings)?;
     let progress = Progress::new(settings.time);
-    let report = run(entry, &settings, options.patience, &stop, &mut |totals| {
+    let report = run(entry, settings, patience, stop, &mut |totals| {
         progress.show(totals);
     });
     progress.finish();
     let Report { totals, found } = report?;
-
     if let Some(found) = found {
-        tell(&found, entry, &settings);
+        tell(&found, entry, settings);
         show(&totals);
         bail!(refuted(entry.candidate(), settings.check)?);
     }
@@ -170,9 +218,6 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
                  are stopped in the middle of calls",
         }
     );
-    if cfg!(debug_assertions) {
-        note!("  this build is not optimised: `cargo run --release` runs more rounds per second");
-    }
     if !entry.candidate().names_classes()? {
         note!(
             "  it does not reveal which keys it treats as equal: only missed keys are found, not false \
@@ -250,7 +295,7 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
             ""
         };
         format!(
-            "  {program} check --subject {name} --threads {threads} --seed {seed} --round {round} \
+            "  {program} check --subjects {name} --threads {threads} --seed {seed} --round {round} \
              --seconds 60{answers}{simulated}"
         )
     }
@@ -330,11 +375,8 @@ impl Progress {
     const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
     fn new(time: Duration) -> Self {
-        let bar = ProgressBar::new(time.as_millis() as u64);
-        let style = ProgressStyle::with_template("  {bar:20} {eta} left  {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self {
-            bar,
+            bar: progress::bar(time.as_secs()),
             begun: Instant::now(),
             next: Cell::new(Self::BETWEEN_LINES),
         }
@@ -344,7 +386,7 @@ impl Progress {
         let elapsed = self.begun.elapsed();
         let done = rounds_and_calls(totals);
         if !self.bar.is_hidden() {
-            self.bar.set_position(elapsed.as_millis() as u64);
+            self.bar.set_position(elapsed.as_secs());
             self.bar.set_message(done);
         } else if elapsed >= self.next.get() {
             note!("  {} s: {done}", elapsed.as_secs());
@@ -361,10 +403,20 @@ impl Progress {
 pub(super) mod tests {
     use std::hash::Hash;
 
+    use clap::Parser;
     use subject::Subject;
 
+    use super::super::{Cli, Command};
     use super::*;
     use crate::subjects::LockFree;
+
+    pub(in crate::cli) fn options(line: &str) -> Options {
+        let cli = Cli::parse_from(["harness", "check"].into_iter().chain(line.split(' ')));
+        let Command::Check(options) = cli.command else {
+            unreachable!()
+        };
+        options
+    }
 
     #[test]
     fn a_check_of_hardly_any_keys_says_so() {
@@ -421,7 +473,7 @@ pub(super) mod tests {
     }
 
     /// Claims to accept every key, and stores none.
-    pub(in crate::cli) struct Forgetful(LockFree);
+    struct Forgetful(LockFree);
 
     impl Subject for Forgetful {
         const NAME: &'static str = "forgetful";
@@ -443,18 +495,19 @@ pub(super) mod tests {
     fn a_violation_is_an_error() {
         let mut registry = Registry::new();
         registry.add::<Forgetful>();
-        let options = Options {
-            subject: "forgetful".into(),
-            answers: false,
-            threads: 2,
-            seconds: Duration::from_secs(20),
-            seed: None,
-            round: None,
-            patience: Duration::from_secs(60),
-            no_perturb: false,
-            simulated: false,
-        };
-        let error = check(&registry, &options).unwrap_err().to_string();
-        assert_eq!(error, "forgetful is not linearizable");
+        let mut options = options("--subjects forgetful --threads 2 --seconds 20");
+        let error = |options: &Options| check(&registry, options).unwrap_err().to_string();
+        assert_eq!(error(&options), "forgetful is not linearizable");
+
+        // A tally keeps it, and a later run has nothing left to check, but does not call it a success.
+        let directory = tempfile::tempdir().unwrap();
+        options.tally = Some(directory.path().to_owned());
+        let found = error(&options);
+        assert!(
+            found.contains("forgetful") && found.contains("round "),
+            "{found}"
+        );
+        options.seconds = Duration::from_nanos(1);
+        assert_eq!(error(&options), found);
     }
 }

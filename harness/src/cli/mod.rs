@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::machine::Program;
+use crate::machine::{Compiler, Program};
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
 use crate::studies::sweep::{command as sweep, simulate};
@@ -19,10 +19,7 @@ mod numbers;
 mod plot;
 mod report;
 mod reproduce;
-mod soak;
-
-/// The experiments that `targets` runs.
-const SPEED: &str = "speed.toml";
+mod tally;
 
 /// Measures concurrent filters against each other with pinned threads, draws the figures, and
 /// checks that the answers are right.
@@ -43,12 +40,14 @@ enum Command {
     /// Writes NAME.csv (one row per subject, workload, number of threads, running and frozen, and
     /// round), NAME.machine.toml (machine, compiler, commit, and what the columns mean) and
     /// NAME.svg (the figure). Earlier results are renamed to NAME.1.csv and so on, never
-    /// overwritten. A file may hold several experiments, and may state target ratios: a table at
-    /// the end compares them with what was measured. Ctrl-C aborts the current measurement and
+    /// overwritten. A file may hold several experiments, and may state target ratios, as speed.toml
+    /// does: a table at the end, and targets.csv, compare them with what was measured; a missed target
+    /// is no error. Ctrl-C aborts the current measurement and
     /// keeps the finished ones, and --resume continues from there; a second Ctrl-C exits at once.
     Sweep {
-        /// Experiments to run, one after another; experiments/quick.toml explains every field.
-        #[arg(required = true, value_name = "FILE.toml")]
+        /// Experiments to run, one after another: files, or names of those in experiments/, of which
+        /// quick.toml explains every field.
+        #[arg(required = true, value_name = "EXPERIMENT")]
         experiments: Vec<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
@@ -66,8 +65,8 @@ enum Command {
     /// `seconds` and `pinning` of the experiment mean nothing here. Starts a process for each subject
     /// and workload, as many at once as there are cores.
     Simulate {
-        /// Experiments to simulate, one after another.
-        #[arg(required = true, value_name = "FILE.toml")]
+        /// Experiments to simulate, one after another: files, or names of those in experiments/.
+        #[arg(required = true, value_name = "EXPERIMENT")]
         experiments: Vec<PathBuf>,
         #[command(flatten)]
         options: simulate::Options,
@@ -92,7 +91,8 @@ enum Command {
     /// Runs experiments/quick.toml, or with --full everything that the figures of a paper need:
     /// throughput against threads within and beyond the caches, oversubscription, latency, rivals,
     /// load factor, hits, skew, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
-    /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html.
+    /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html. Figures
+    /// to publish are measured with `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
         /// Run for a few minutes on two cores; the default.
         #[arg(long, conflicts_with = "full")]
@@ -102,22 +102,6 @@ enum Command {
         /// --resume continues.
         #[arg(long)]
         full: bool,
-        /// Directory of the experiments; by default experiments/ here, or else in the source
-        /// directory.
-        #[arg(long, value_name = "DIR")]
-        experiments: Option<PathBuf>,
-        #[command(flatten)]
-        options: sweep::Options,
-    },
-    /// Measure the lock-free filter against its speed targets, and print a verdict on each.
-    ///
-    /// Runs experiments/speed.toml: lookups, batches, fills, drains and churn, against the bound of
-    /// the machine, the best lock that we know, striped locks and two published crates. The table
-    /// at the end has a line for every ratio: the least it should be, what is aimed at, its median
-    /// over interleaved rounds with an interval, and a verdict; targets.csv has the same columns. A
-    /// missed target is printed as missed and is no error. Takes some twenty minutes and 2 GB of
-    /// memory on two cores, and needs the cores to itself. Files and Ctrl-C are as for `sweep`.
-    Targets {
         /// Directory of the experiments; by default experiments/ here, or else in the source
         /// directory.
         #[arg(long, value_name = "DIR")]
@@ -139,23 +123,14 @@ enum Command {
     /// Finding none proves nothing: run longer, with more threads than cores and other seeds, and
     /// above all use a build that can stop threads in the middle of their calls:
     ///
-    /// `cargo run --release -p harness --features steps -- check --subject lock-free`
+    /// `cargo run --release -p harness --features steps -- check --subjects lock-free`
+    ///
+    /// With --tally, it goes on for hours, and over many runs: each piece is a row of soak.csv, with
+    /// what was checked, how many operations, the seed, the commit, and whether an answer was wrong.
     ///
     /// If a subject does not reveal which keys it treats as equal (`Subject::class`), it is checked
     /// for missed keys only.
     Check(check::Options),
-    /// Check our filters for hours, in pieces, and keep a tally of what was checked.
-    ///
-    /// Goes round our filters, the scenarios of `check` and numbers of threads, one piece of a minute
-    /// after another, each with a seed of its own. Each piece is a row of soak.csv: what was checked,
-    /// how many operations, the seed, the commit, and whether an answer could not be explained. An
-    /// existing soak.csv is continued: the command ends when all rows together have the operations
-    /// asked for. Ctrl-C keeps what was done; run the command again to continue.
-    ///
-    /// After a violation, it prints the calls and the command that repeats them, and exits with code
-    /// 1; the row is kept. A build with `--features steps` stops threads in the middle of their
-    /// calls: it makes fewer calls per second, but more of them meet.
-    Soak(soak::Options),
     #[command(flatten)]
     Study(studies::Command),
     /// One measurement of `kcas`, which starts this command itself.
@@ -206,11 +181,11 @@ impl Command {
     /// Returns whether results of the command are of the code as users build it.
     fn measures(&self) -> bool {
         match self {
-            Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
+            Self::Sweep { .. } | Self::Reproduce { .. } => true,
             Self::Study(study) => study.leaves_files(),
             // It refuses builds with `steps`, too.
             Self::Calibrate(_) => false,
-            Self::Simulate { .. } | Self::Check(_) | Self::Soak(_) => false,
+            Self::Simulate { .. } | Self::Check(_) => false,
             // The command that starts it has said it.
             Self::KcasOfOne(_) => false,
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } | Self::List { .. } => false,
@@ -230,10 +205,11 @@ impl Command {
     /// Returns whether the command writes files besides what it prints.
     fn leaves_files(&self) -> bool {
         match self {
-            Self::Sweep { .. } | Self::Reproduce { .. } | Self::Targets { .. } => true,
-            Self::Simulate { .. } | Self::Calibrate(_) | Self::Soak(_) => true,
+            Self::Sweep { .. } | Self::Reproduce { .. } => true,
+            Self::Simulate { .. } | Self::Calibrate(_) => true,
             Self::Study(study) => study.leaves_files(),
-            Self::Check(_) | Self::KcasOfOne(_) | Self::List { .. } => false,
+            Self::Check(options) => options.tally.is_some(),
+            Self::KcasOfOne(_) | Self::List { .. } => false,
             // All they print is the name of the file they write.
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
         }
@@ -274,6 +250,14 @@ fn run(registry: &Registry, command: Command) -> ExitCode {
     if command.leaves_files() {
         print::leaves_files();
     }
+    if command.measures()
+        && let Some(profile) = Compiler::describe().other_profile()
+    {
+        note!(
+            "note: this build is of the profile {profile}, and its results say so; figures to publish are \
+             measured with `cargo run --profile figures`"
+        );
+    }
     let checked = command.check_build(cfg!(feature = "simulation"), !cfg!(debug_assertions));
     let ending = checked.and_then(|()| perform(registry, command));
     match ending {
@@ -291,11 +275,11 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Sweep {
             experiments,
             options,
-        } => sweep::sweep(registry, &experiments, &options),
+        } => sweep::sweep(registry, &named(experiments), &options),
         Command::Simulate {
             experiments,
             options,
-        } => simulate::simulate(registry, &experiments, &options),
+        } => simulate::simulate(registry, &named(experiments), &options),
         Command::Calibrate(options) => calibration::calibrate(registry, &options),
         Command::Plot(options) => plot::plot(&options),
         Command::Reproduce {
@@ -308,12 +292,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             directory
                 .and_then(|directory| reproduce::reproduce(registry, full, &directory, &options))
         }
-        Command::Targets {
-            experiments,
-            options,
-        } => targets(registry, experiments, &options),
         Command::Check(options) => check::check(registry, &options),
-        Command::Soak(options) => soak::soak(registry, &options),
         Command::Study(study) => study.run(registry),
         Command::KcasOfOne(one) => one.run().map(|()| Ending::Complete),
         Command::Report { directory } => report::report(&directory),
@@ -322,13 +301,18 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
     }
 }
 
-fn targets(
-    registry: &Registry,
-    experiments: Option<PathBuf>,
-    options: &sweep::Options,
-) -> Result<Ending> {
-    let directory = experiments_directory(experiments)?;
-    sweep::targets(registry, &[directory.join(SPEED)], options)
+/// Replaces each bare name, such as `quick`, by the file of that name among the experiments.
+fn named(experiments: Vec<PathBuf>) -> Vec<PathBuf> {
+    let file = |given: PathBuf| {
+        let is_bare = given.components().count() == 1 && given.extension().is_none();
+        match experiments_directory(None) {
+            Ok(directory) if is_bare && !given.exists() => {
+                directory.join(given).with_extension("toml")
+            }
+            _ => given,
+        }
+    };
+    experiments.into_iter().map(file).collect()
 }
 
 /// Returns the given directory, or `experiments` here, or that of the source this program was
@@ -360,7 +344,6 @@ mod tests {
             "sweep a.toml",
             "reproduce",
             "reproduce --full",
-            "targets",
             "space layouts",
             "kcas",
             "space memory",
@@ -373,9 +356,9 @@ mod tests {
         }
         for line in [
             "simulate a.toml",
-            "check --subject lock-free",
+            "check --subjects lock-free",
             "kcas --check",
-            "soak",
+            "check --tally results",
             "plot a.csv",
         ] {
             assert!(!refused(line, true, true), "{line}");

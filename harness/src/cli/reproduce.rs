@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::report;
+use crate::machine::Compiler;
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::run::resume;
 use crate::show::outputs::Outputs;
@@ -34,60 +35,49 @@ const FULL: &[&str] = &[
     "mixes.toml",
     "ablations.toml",
 ];
-/// The experiment that needs a build that can freeze threads.
-const STALLS: &str = "stalls";
-/// The results of `simulate`, which needs a build that observes every access.
-const SIMULATED: &str = "simulated-machines";
-
-/// The machines that are simulated.
-const MACHINES: &str = "ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3";
-
-/// Number of rounds that are simulated, as of those that are measured.
-const SIMULATED_ROUNDS: &str = "9";
-/// Operations of a row: with ten times as many, throughputs differ by 2 %; with half as many, by up to
-/// a fifth.
-const SIMULATED_OPERATIONS: &str = "20000";
 
 /// A command that `--full` runs in a process of its own, so that nothing it leaves behind, such as
 /// threads of an engine that never end, disturbs another.
 struct Step {
-    /// Name of the command and of its results.
+    /// Name of its results.
     name: &'static str,
     /// Rough duration on two cores.
     minutes: u32,
+    /// The feature of the build that it needs.
+    feature: Option<&'static str>,
+    /// Its arguments; files lie in the directory of the experiments.
+    line: &'static str,
 }
 
 impl Step {
-    /// Returns the feature of the build that this step needs.
-    fn feature(&self) -> Option<&'static str> {
-        match self.name {
-            STALLS => Some("steps"),
-            SIMULATED => Some("simulation"),
-            _ => None,
+    const fn study(name: &'static str, minutes: u32, line: &'static str) -> Self {
+        Self {
+            name,
+            minutes,
+            feature: None,
+            line,
         }
     }
 }
 
+/// Simulated are as many rounds as are measured. With ten times as many operations, throughputs differ by
+/// 2 %; with half as many, by up to a fifth.
 const STEPS: [Step; 5] = [
+    Step::study("layouts", 1, "space layouts"),
+    Step::study("memory", 2, "space memory"),
+    Step::study("kcas", 5, "kcas"),
     Step {
-        name: "layouts",
-        minutes: 1,
-    },
-    Step {
-        name: "memory",
-        minutes: 2,
-    },
-    Step {
-        name: "kcas",
+        name: "stalls",
         minutes: 5,
+        feature: Some("steps"),
+        line: "sweep stalls.toml",
     },
     Step {
-        name: STALLS,
-        minutes: 5,
-    },
-    Step {
-        name: SIMULATED,
+        name: "simulated-machines",
         minutes: 8,
+        feature: Some("simulation"),
+        line: "simulate machines.toml --rounds 9 --operations 20000 \
+               --machine ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3",
     },
 ];
 
@@ -112,32 +102,28 @@ pub(super) fn reproduce(
         return Ok(Ending::Interrupted);
     }
     let mut failed = Vec::new();
-    if full {
-        for step in &STEPS {
-            // What another build has made, it has to judge itself: a sweep decides what --resume
-            // skips, and a simulation begins again.
-            if options.resume && step.feature().is_none() && is_complete(&options.out, step.name)? {
-                note!("{}: complete", step.name);
-                continue;
-            }
-            note!("{}: about {} min", step.name, step.minutes);
-            let arguments = arguments(step.name, directory, options);
-            match command(step)?.args(arguments).status() {
-                Ok(status) if status.success() => {}
-                Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
-                    note!("To continue from there, run the same command with --resume.");
-                    return Ok(Ending::Interrupted);
-                }
-                Ok(status) => {
-                    note!("{} failed ({status}); the others go on", step.name);
-                    failed.push(step.name);
-                }
-                Err(error) => {
-                    note!("{} cannot be run: {error}; the others go on", step.name);
-                    failed.push(step.name);
-                }
-            }
+    for step in STEPS.iter().filter(|_| full) {
+        // What another build has made, it has to judge itself: a sweep decides what --resume skips,
+        // and a simulation begins again.
+        if options.resume && step.feature.is_none() && is_complete(&options.out, step.name)? {
+            note!("{}: complete", step.name);
+            continue;
         }
+        note!("{}: about {} min", step.name, step.minutes);
+        let problem = match command(step)?
+            .args(arguments(step, directory, options))
+            .status()
+        {
+            Ok(status) if status.success() => continue,
+            Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
+                note!("To continue from there, run the same command with --resume.");
+                return Ok(Ending::Interrupted);
+            }
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        note!("{} failed ({problem}); the others go on", step.name);
+        failed.push(step.name);
     }
     let ending = report::report(&options.out)?;
     if !failed.is_empty() {
@@ -151,41 +137,39 @@ pub(super) fn reproduce(
 
 /// Returns this program, or cargo, which builds it with the feature that the step needs.
 fn command(step: &Step) -> Result<Command> {
-    let has = |feature: &str| {
-        (feature == "steps" && cfg!(feature = "steps"))
-            || (feature == "simulation" && cfg!(feature = "simulation"))
+    let has = |feature: &&str| match *feature {
+        "steps" => cfg!(feature = "steps"),
+        _ => cfg!(feature = "simulation"),
     };
-    let Some(feature) = step.feature().filter(|feature| !has(feature)) else {
+    let Some(feature) = step.feature.filter(|feature| !has(feature)) else {
         return Ok(Command::new(
             env::current_exe().context("cannot find this program")?,
         ));
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["run", "--release", "--features", feature]);
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    command.arg("--manifest-path").arg(manifest).arg("--");
+    command.args(["run", "--features", feature, "--profile"]);
+    command
+        .arg(Compiler::describe().profile)
+        .arg("--manifest-path");
+    command
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--");
     Ok(command)
 }
 
-fn arguments(step: &str, directory: &Path, options: &sweep::Options) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = Vec::new();
-    match step {
-        STALLS => {
-            arguments.push("sweep".into());
-            arguments.push(directory.join(STALLS).with_extension("toml").into());
-            arguments.extend(options.resume.then(|| "--resume".into()));
-            arguments.extend(options.binding());
+fn arguments(step: &Step, directory: &Path, options: &sweep::Options) -> Vec<OsString> {
+    let place = |word: &str| {
+        if word.ends_with(".toml") {
+            directory.join(word).into()
+        } else {
+            word.into()
         }
-        SIMULATED => {
-            arguments.push("simulate".into());
-            arguments.push(directory.join("machines.toml").into());
-            let options = ["--machine", MACHINES, "--rounds", SIMULATED_ROUNDS];
-            let operations = ["--operations", SIMULATED_OPERATIONS];
-            arguments.extend(options.into_iter().chain(operations).map(OsString::from));
-        }
-        "layouts" | "memory" => arguments.extend(["space".into(), step.into()]),
-        _ => arguments.push(step.into()),
+    };
+    let mut arguments: Vec<OsString> = step.line.split_whitespace().map(place).collect();
+    if step.line.starts_with("sweep") {
+        arguments.extend(options.resume.then(|| "--resume".into()));
+        arguments.extend(options.binding());
     }
     arguments.push("--out".into());
     arguments.push((&options.out).into());
@@ -217,64 +201,69 @@ mod tests {
     /// The rows of stalls come from another build, so only that build can decide whether they are
     /// complete; its threads are bound as those of the other sweeps.
     #[test]
-    fn the_sweep_of_stalls_is_given_the_options_of_the_others() {
+    fn each_step_is_a_command_with_the_options_of_the_others() {
         for given in [
-            &[] as &[&str],
-            &["--resume"],
-            &["--pinning", "scatter"],
-            &["--resume", "--cores", "0-3,8"],
+            "",
+            " --resume",
+            " --pinning scatter",
+            " --resume --cores 0-3,8",
         ] {
-            let full = ["harness", "reproduce", "--full"].iter().chain(given);
-            let Command::Reproduce { options, .. } = Cli::parse_from(full).command else {
+            let full = format!("harness reproduce --full{given}");
+            let Command::Reproduce { options, .. } = Cli::parse_from(full.split(' ')).command
+            else {
                 unreachable!()
             };
-            let passed_on = arguments(STALLS, Path::new("."), &options);
-            assert_eq!(passed_on[2..passed_on.len() - 2], *given);
+            for step in &STEPS {
+                let passed_on = arguments(step, Path::new("."), &options);
+                let line = [OsString::from("harness")]
+                    .into_iter()
+                    .chain(passed_on.clone());
+                assert!(Cli::try_parse_from(line).is_ok(), "{passed_on:?}");
+                if step.name == "stalls" {
+                    let given = given.split_whitespace().map(OsString::from);
+                    assert!(
+                        passed_on[2..passed_on.len() - 2]
+                            .iter()
+                            .eq(&given.collect::<Vec<_>>())
+                    );
+                }
+            }
         }
     }
 
-    /// The simulation runs in a build of its own, for machines that are known.
+    #[cfg(feature = "simulation")]
     #[test]
-    fn the_simulation_names_its_machines() {
-        let given = ["harness", "reproduce", "--full"];
-        let Command::Reproduce { options, .. } = Cli::parse_from(given).command else {
-            unreachable!()
-        };
-        let passed_on = arguments(SIMULATED, Path::new("experiments"), &options);
-        let Ok(cli) = Cli::try_parse_from([OsString::from("harness")].into_iter().chain(passed_on))
-        else {
-            panic!("it is a command line of this program");
-        };
-        assert!(matches!(cli.command, Command::Simulate { .. }));
-        #[cfg(feature = "simulation")]
-        for machine in MACHINES.split(',') {
+    fn the_simulated_machines_are_known() {
+        let [.., step] = &STEPS;
+        let (_, machines) = step.line.split_once("--machine ").unwrap();
+        for machine in machines.split(',') {
             simulator::Model::named_or_read(machine).unwrap();
         }
-        let step = STEPS.iter().find(|step| step.name == SIMULATED);
-        assert_eq!(step.and_then(Step::feature), Some("simulation"));
     }
 
     #[test]
     fn what_takes_long_says_so_where_it_is_described() {
         let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-        let read = |file: &str| std::fs::read_to_string(experiments.join(file)).unwrap();
         let cli = Cli::command();
-        for Step { name, minutes } in STEPS {
-            let described = match name {
-                STALLS => read("stalls.toml"),
-                SIMULATED => read("machines.toml"),
-                _ => {
-                    let command = cli.find_subcommand(name).unwrap();
+        for step in &STEPS {
+            let file = step.line.split(' ').find(|word| word.ends_with(".toml"));
+            let described = match file {
+                Some(file) => std::fs::read_to_string(experiments.join(file)).unwrap(),
+                None => {
+                    let mut command = &cli;
+                    for name in step.line.split(' ') {
+                        command = command.find_subcommand(name).unwrap();
+                    }
                     command.get_long_about().unwrap().to_string()
                 }
             };
             let described: Vec<_> = described.split([' ', '\n', '#']).collect();
             let described = described.join(" ").replace("  ", " ");
-            let expected = match minutes {
+            let expected = match step.minutes {
                 1 => "bout a minute on two cores".into(),
-                _ => format!("bout {minutes} minutes on two cores"),
+                minutes => format!("bout {minutes} minutes on two cores"),
             };
-            assert!(described.contains(&expected), "{name}: {described}");
+            assert!(described.contains(&expected), "{}: {described}", step.name);
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::Experiment;
-use super::validation::first_repeated;
+use super::problems::first_repeated;
 
 /// A file with several experiments.
 #[derive(Deserialize)]
@@ -16,33 +16,34 @@ struct Several {
     experiments: Vec<Experiment>,
 }
 
-/// Reads and checks the experiments of a file, one or several. Errors name the file and the field,
-/// and say what is allowed.
+/// Reads and checks the experiments of a file, one or several. One without a name has that of the
+/// file. Errors name the file and all wrong fields, and say what is allowed.
 pub fn read(path: &Path) -> Result<Vec<Experiment>> {
-    let name = path.display();
+    let (file, name) = (path.display(), path.file_stem().unwrap_or_default());
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the experiment {name}"))?;
-    parse(&text).with_context(|| format!("in the experiment {name}"))
+        .with_context(|| format!("cannot read the experiment {file}"))?;
+    parse(&text, &name.to_string_lossy()).with_context(|| format!("in the experiment {file}"))
 }
 
-fn parse(text: &str) -> Result<Vec<Experiment>> {
+fn parse(text: &str, name: &str) -> Result<Vec<Experiment>> {
     let written: toml::Table = toml::from_str(text)?;
     let Some(tables) = written.get("experiment") else {
-        return Ok(vec![Experiment::of(text, written)?]);
+        let experiment = toml::from_str(text)?;
+        return Ok(vec![complete(experiment, written, name)?]);
     };
-    let Several { mut experiments } = toml::from_str(text)?;
+    let Several { experiments } = toml::from_str(text)?;
     let tables = tables.as_array().into_iter().flatten();
-    for (experiment, table) in experiments.iter_mut().zip(tables) {
-        experiment.as_written = table.as_table().cloned().unwrap_or_default();
-    }
+    let tables = tables.map(|table| table.as_table().cloned().unwrap_or_default());
     ensure!(
         !experiments.is_empty(),
         "field `experiment`: add at least one [[experiment]] table"
     );
-    for experiment in &experiments {
-        let named = || format!("[[experiment]] {:?}", experiment.name);
-        experiment.validate().with_context(named)?;
-    }
+    let complete = |(experiment, table): (Experiment, _)| {
+        let named = format!("[[experiment]] {:?}", experiment.name);
+        complete(experiment, table, "").context(named)
+    };
+    let experiments = experiments.into_iter().zip(tables).map(complete);
+    let experiments = experiments.collect::<Result<Vec<_>>>()?;
     let names: Vec<_> = experiments.iter().map(|of| &of.name).collect();
     if let Some(twice) = first_repeated(&names) {
         bail!(
@@ -52,28 +53,30 @@ fn parse(text: &str) -> Result<Vec<Experiment>> {
     Ok(experiments)
 }
 
+/// Fills in what goes by other fields, and checks it.
+fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Result<Experiment> {
+    if !written.contains_key("name") {
+        experiment.name = name.to_owned();
+    }
+    if !written.contains_key("title") {
+        experiment.title = experiment.name.clone();
+    }
+    experiment.as_written = written;
+    experiment.validate()?;
+    Ok(experiment)
+}
+
 impl Experiment {
     /// Parses and checks the text of an experiment.
     pub fn parse(text: &str) -> Result<Self> {
-        Self::of(text, toml::from_str(text)?)
-    }
-
-    /// Parses and checks an experiment, given as the text from which errors quote and the same as a
-    /// table.
-    fn of(text: &str, as_written: toml::Table) -> Result<Self> {
-        let experiment = Self {
-            as_written,
-            ..toml::from_str(text)?
-        };
-        experiment.validate()?;
-        Ok(experiment)
+        complete(toml::from_str(text)?, toml::from_str(text)?, "")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::testing::{GOOD, complaint};
+    use crate::experiment::testing::GOOD;
     use crate::workload::Workload;
 
     #[test]
@@ -86,13 +89,18 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_missing_fields_are_named() {
-        let error = complaint("seed     = 7", "seed = 7\nspeed = 7");
-        assert!(error.contains("unknown field `speed`"), "{error}");
-        let error = complaint("load = 0.92", "load = 0.92\nlod = 1");
-        assert!(error.contains("unknown field `lod`"), "{error}");
-        let error = complaint("rounds   = 2", "");
-        assert!(error.contains("missing field `rounds`"), "{error}");
+    fn what_a_file_leaves_out_has_defaults() {
+        let text = "subjects = ['lock-free']\nkeys = [1e6, 2_000]\n[[workload]]\nkind = 'insert'\nload = 0.9";
+        let [experiment] = &parse(text, "my-own").unwrap()[..] else {
+            panic!("one experiment");
+        };
+        assert_eq!(
+            (&*experiment.name, &*experiment.title),
+            ("my-own", "my-own")
+        );
+        assert_eq!(experiment.keys, [1_000_000, 2_000]);
+        assert_eq!((experiment.rounds, experiment.seconds), (9, 0.1));
+        assert_eq!(experiment.threads.counts(2), [1, 2, 4, 8]);
     }
 
     /// Returns GOOD as an `[[experiment]]` table.
@@ -103,35 +111,31 @@ mod tests {
 
     #[test]
     fn a_file_holds_one_experiment_or_several() {
-        assert_eq!(parse(GOOD).unwrap(), [Experiment::parse(GOOD).unwrap()]);
-        let several = parse(&(as_table("one") + &as_table("two"))).unwrap();
-        let names: Vec<_> = several.iter().map(|of| of.name.as_str()).collect();
-        assert_eq!(names, ["one", "two"]);
+        assert_eq!(parse(GOOD, "").unwrap(), [Experiment::parse(GOOD).unwrap()]);
+        let several = parse(&(as_table("one") + &as_table("two")), "").unwrap();
         assert_eq!(several[1].workloads.len(), 2);
         for (experiment, name) in several.iter().zip(["one", "two"]) {
+            assert_eq!(experiment.name, name);
             assert_eq!(experiment.as_written["name"].as_str(), Some(name));
-            assert_eq!(
-                experiment.as_written["workload"].as_array().unwrap().len(),
-                2
-            );
         }
-    }
-
-    #[test]
-    fn errors_in_several_experiments_are_located() {
-        let complaint = |text: &str| format!("{:#}", parse(text).unwrap_err());
-        let error = complaint(&(as_table("one") + &as_table("one")));
-        assert!(
-            error.contains("`name`: two experiments are called \"one\""),
-            "{error}"
-        );
-        let error = complaint(&(as_table("one") + &as_table("two").replace("0.92", "1.5")));
-        assert!(
-            error.contains("[[experiment]] \"two\"") && error.contains("`load`"),
-            "{error}"
-        );
-        assert!(complaint("experiment = []").contains("at least one"));
-        let error = complaint(&("rounds = 3\n".to_owned() + &as_table("one")));
-        assert!(error.contains("unknown field `rounds`"), "{error}");
+        let complaint = |text: &str| format!("{:#}", parse(text, "").unwrap_err());
+        for (text, expected) in [
+            (
+                as_table("one") + &as_table("one"),
+                "two experiments are called \"one\"",
+            ),
+            (
+                as_table("one") + &as_table("two").replace("0.92", "1.5"),
+                "[[experiment]] \"two\": [[workload]] number 1, field `load`",
+            ),
+            ("experiment = []".into(), "at least one"),
+            (
+                "rounds = 3\n".to_owned() + &as_table("one"),
+                "unknown field `rounds`",
+            ),
+        ] {
+            let error = complaint(&text);
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

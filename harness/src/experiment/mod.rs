@@ -24,12 +24,12 @@
 //! ```
 
 mod file;
+mod problems;
 pub mod target;
 pub mod threads;
-mod validation;
 
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de};
 
 use crate::experiment::target::Target;
 use crate::experiment::threads::Threads;
@@ -42,16 +42,16 @@ use crate::workload::latency::Latency;
 
 pub use file::read;
 
-/// What to run: every subject under every workload at every thread count, `rounds` times.
+/// What to run: every subject under every workload at every thread count, `rounds` times. A file
+/// names the subjects and the workloads, and what differs from the defaults.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Experiment {
-    /// Name of the output files: lower-case letters, digits and hyphens.
+    /// Name of the output files: lower-case letters, digits and hyphens; by default that of the file.
     pub name: String,
-    /// Title of the figure.
+    /// Title of the figure; by default the name.
     pub title: String,
     /// The question that the experiment answers, for the report.
-    #[serde(default)]
     pub question: String,
     /// The structures to measure, by their registered names.
     pub subjects: Vec<String>,
@@ -60,14 +60,11 @@ pub struct Experiment {
     /// How many additional threads are frozen in the middle of an insert or remove while the others
     /// are measured. With any value other than 0, every measurement has a table of its own, and
     /// throughput is counted from outside, as the measured threads may be blocked.
-    #[serde(default = "none_frozen")]
     pub frozen: Vec<usize>,
     /// Whether cores on which no thread is measured are busy meanwhile.
-    #[serde(default)]
     pub busy: bool,
     /// If operations are timed one by one, how, and the rates at which they are due besides the
     /// closed loop. All workloads must then be time-bounded.
-    #[serde(default)]
     pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000. Medians and their intervals are over rounds.
     pub rounds: usize,
@@ -84,32 +81,61 @@ pub struct Experiment {
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     /// The order in which threads are bound to cores.
-    #[serde(default)]
     pub pinning: Policy,
     /// Ratios that the experiment should reach.
-    #[serde(default, rename = "target")]
+    #[serde(rename = "target")]
     pub targets: Vec<Target>,
     /// The experiment as the file has it.
     #[serde(skip)]
     pub as_written: toml::Table,
 }
 
-fn none_frozen() -> Vec<usize> {
-    vec![0]
+impl Default for Experiment {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            title: String::new(),
+            question: String::new(),
+            subjects: Vec::new(),
+            threads: Threads::Auto,
+            frozen: vec![0],
+            busy: false,
+            latency: None,
+            rounds: 9,
+            seconds: 0.1,
+            keys: vec![60_000],
+            seed: 1,
+            workloads: Vec::new(),
+            pinning: Policy::default(),
+            targets: Vec::new(),
+            as_written: toml::Table::new(),
+        }
+    }
 }
 
-/// Reads a number, or a list of them.
+/// Reads a whole number, or a list of them, which may be written as `1e6`.
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a number, or a list of numbers")]
+    #[serde(
+        untagged,
+        expecting = "field `keys`: expected a number, or a list of numbers"
+    )]
     enum OneOrSeveral {
-        One(usize),
-        Several(Vec<usize>),
+        One(f64),
+        Several(Vec<f64>),
     }
-    Ok(match OneOrSeveral::deserialize(deserializer)? {
+    let several = match OneOrSeveral::deserialize(deserializer)? {
         OneOrSeveral::One(one) => vec![one],
         OneOrSeveral::Several(several) => several,
-    })
+    };
+    let whole = |&number: &f64| {
+        if number.fract() == 0.0 && (0.0..1e15).contains(&number) {
+            return Ok(number as usize);
+        }
+        let problem = format!("field `keys`: {number} is not a whole number, or far too many");
+        Err(de::Error::custom(problem))
+    };
+    several.iter().map(whole).collect()
 }
 
 /// The fewest keys an experiment may ask for: with fewer, a measurement shows little but its own
@@ -167,6 +193,13 @@ impl Experiment {
             beyond.join(", "),
             grouped(INTERRUPTED_KEYS as u64)
         ))
+    }
+
+    /// Leaves out targets of what it does not measure.
+    pub(crate) fn leave_out_targets(&mut self) {
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.retain(|target| target.validate(self).is_ok());
+        self.targets = targets;
     }
 
     /// Returns the keys of the largest tables.
@@ -239,13 +272,19 @@ mod testing {
         load = 0.9
     "#;
 
-    /// Returns the error of that experiment with `to` in place of `from`.
+    /// A target of it.
+    pub(super) const TARGET: &str = "[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\n\
+        subject = 'lock-free'\nover = 'roofline'\nat_least = 0.5\naim = 0.5\n";
+
+    /// Returns the error of that experiment with `to` in place of `from`; tables of `to` come last.
     pub(super) fn complaint(from: &str, to: &str) -> String {
         assert!(GOOD.contains(from));
-        format!(
-            "{:#}",
-            Experiment::parse(&GOOD.replace(from, to)).unwrap_err()
-        )
+        let (values, tables) = to.split_once("[[").unwrap_or((to, ""));
+        let mut text = GOOD.replacen(from, values, 1);
+        if !tables.is_empty() {
+            text += &format!("\n[[{tables}");
+        }
+        format!("{:#}", Experiment::parse(&text).unwrap_err())
     }
 }
 

@@ -3,7 +3,8 @@
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 
-use crate::experiment::threads::{Count, Threads};
+use super::Experiment;
+use super::threads::{Count, Threads};
 use crate::workload::Workload;
 
 /// A ratio to reach: of the throughput of one subject to that of another, or to its own at another
@@ -36,23 +37,17 @@ impl Target {
             && self.load.is_none_or(|load| load == workload.load())
     }
 
-    /// Checks the target against its experiment, which has these subjects, threads and workloads.
-    /// Errors name the field.
-    pub fn validate(
-        &self,
-        subjects: &[String],
-        threads: &Threads,
-        workloads: &[Workload],
-    ) -> Result<()> {
+    /// Checks the target against its experiment. Errors name the field.
+    pub(super) fn validate(&self, of: &Experiment) -> Result<()> {
         for (field, empty) in [
             ("workloads", self.workloads.is_empty()),
             ("threads", self.threads.is_empty()),
         ] {
             ensure!(!empty, "field `{field}`: name at least one");
         }
-        self.validate_workloads(workloads)?;
-        self.validate_subjects(subjects)?;
-        self.validate_threads(threads)?;
+        self.validate_workloads(&of.workloads)?;
+        self.validate_subjects(&of.subjects)?;
+        self.validate_threads(&of.threads)?;
         self.validate_ratio()
     }
 

@@ -1,9 +1,11 @@
 //! The thread counts that an experiment asks for.
 
 use std::fmt;
+use std::str::FromStr;
 
-use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Deserializer, de};
+
+use super::problems::{Problems, first_repeated};
 
 /// The thread counts of an experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,27 +28,25 @@ pub enum Count {
 /// The most threads an experiment may ask for.
 pub const MAX_THREADS: usize = 1_024;
 
+/// What a file may say.
+const EXPECTED: &str = "\"auto\", or a list such as [1, 2, 4] or [1, \"1x\", \"2x\"]";
+
 impl Threads {
     /// Checks that the counts are possible.
-    pub fn validate(&self) -> Result<()> {
-        if let Self::List(list) = self {
-            ensure!(
-                !list.is_empty(),
-                "field `threads`: name at least one number, or \"auto\""
-            );
-            for count in list {
-                let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
-                ensure!(
-                    (1..=MAX_THREADS).contains(threads),
-                    "field `threads`: {count} is not between 1 and {MAX_THREADS}"
-                );
-            }
-            let again = |at: &usize| list[..*at].contains(&list[*at]);
-            if let Some(at) = (1..list.len()).find(again) {
-                bail!("field `threads`: {} appears twice", list[at]);
-            }
+    pub(super) fn validate(&self, problems: &mut Problems) {
+        let Self::List(list) = self else { return };
+        problems.unless(!list.is_empty(), || {
+            "field `threads`: name at least one number, or \"auto\"".into()
+        });
+        for count in list {
+            let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
+            problems.unless((1..=MAX_THREADS).contains(threads), || {
+                format!("field `threads`: {count} is not between 1 and {MAX_THREADS}")
+            });
         }
-        Ok(())
+        if let Some(twice) = first_repeated(list) {
+            problems.add(format!("field `threads`: {twice} appears twice"));
+        }
     }
 
     /// Returns the thread counts, ascending, on a machine with this many cores.
@@ -79,88 +79,75 @@ impl fmt::Display for Count {
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl de::Visitor<'_> for Visitor {
-            type Value = Count;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-                formatter.write_str(
-                    "a number of threads such as 4, or of threads per core such as \"2x\" in field `threads`",
-                )
-            }
-
-            fn visit_u64<E: de::Error>(self, threads: u64) -> Result<Count, E> {
-                Ok(Count::Exactly(
-                    usize::try_from(threads).unwrap_or(usize::MAX),
-                ))
-            }
-
-            fn visit_i64<E: de::Error>(self, threads: i64) -> Result<Count, E> {
-                let unsigned = u64::try_from(threads);
-                let unsigned = unsigned
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(threads), &self))?;
-                self.visit_u64(unsigned)
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Count, E> {
-                let times = text.strip_suffix('x').and_then(|times| times.parse().ok());
-                times
-                    .map(Count::PerCore)
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+impl fmt::Display for Threads {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Auto => formatter.write_str("auto"),
+            Self::List(list) => {
+                let list: Vec<_> = list.iter().map(Count::to_string).collect();
+                formatter.write_str(&list.join(",").replace('"', ""))
             }
         }
-
-        deserializer.deserialize_any(Visitor)
     }
 }
 
-/// Written by hand because serde's untagged enums cannot say what was wrong.
+/// Parses a number of threads such as `4`, or of threads per core such as `2x`.
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let count = match text.strip_suffix('x') {
+            Some(times) => times.parse().map(Self::PerCore),
+            None => text.parse().map(Self::Exactly),
+        };
+        count.map_err(|_| format!("{text:?} is no number such as 4, or 2x for two per core"))
+    }
+}
+
+/// Parses `auto`, or counts with commas between them.
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.split(',')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .map(Self::List)
+    }
+}
+
 impl<'de> Deserialize<'de> for Threads {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Threads;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-                formatter
-                    .write_str("\"auto\" or a list such as [1, 2, 4] or [1, \"1x\", \"2x\"] in field `threads`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Threads, E> {
-                match text {
-                    "auto" => Ok(Threads::Auto),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-                }
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Threads, A::Error> {
-                let mut threads = Vec::new();
-                while let Some(next) = list.next_element()? {
-                    threads.push(next);
-                }
-                Ok(Threads::List(threads))
-            }
-        }
-
-        deserializer.deserialize_any(Visitor)
+        let value = toml::Value::deserialize(deserializer)?;
+        let count = |value: &toml::Value| match value {
+            toml::Value::Integer(threads) => usize::try_from(*threads).ok().map(Count::Exactly),
+            toml::Value::String(text) if text.ends_with('x') => text.parse().ok(),
+            _ => None,
+        };
+        let threads = match &value {
+            toml::Value::String(text) if text == "auto" => Some(Self::Auto),
+            toml::Value::Array(list) => list
+                .iter()
+                .map(count)
+                .collect::<Option<_>>()
+                .map(Self::List),
+            _ => None,
+        };
+        threads
+            .ok_or_else(|| de::Error::custom(format!("field `threads`: {value} is not {EXPECTED}")))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
-    fn numbers_of_threads_may_go_by_cores() {
-        let field: BTreeMap<String, Threads> =
-            toml::from_str(r#"threads = ["4x", 1, "1x", 8]"#).unwrap();
-        let threads = &field["threads"];
+    fn counts_may_go_by_cores() {
+        let threads: Threads = "4x,1,1x,8".parse().unwrap();
         assert_eq!(threads.counts(1), [1, 4, 8]);
         assert_eq!(threads.counts(2), [1, 2, 8]);
         assert_eq!(threads.counts(1_000), [1, 8, 1_000, MAX_THREADS]);
@@ -168,10 +155,10 @@ mod tests {
 
     #[test]
     fn auto_covers_the_cores_and_oversubscription() {
-        assert_eq!(Threads::Auto.counts(1), [1, 2, 4]);
-        assert_eq!(Threads::Auto.counts(2), [1, 2, 4, 8]);
-        assert_eq!(Threads::Auto.counts(6), [1, 2, 4, 6, 12, 24]);
-        assert_eq!(Threads::Auto.counts(8), [1, 2, 4, 8, 16, 32]);
-        assert_eq!(Threads::Auto.counts(512).last(), Some(&1024));
+        let auto: Threads = "auto".parse().unwrap();
+        assert_eq!(auto.counts(1), [1, 2, 4]);
+        assert_eq!(auto.counts(6), [1, 2, 4, 6, 12, 24]);
+        assert_eq!(auto.counts(8), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(auto.counts(512).last(), Some(&1024));
     }
 }

@@ -62,11 +62,11 @@ pub struct Compiler {
     pub profile: String,
     /// Optimisation level, as in the profile.
     pub opt_level: String,
-    /// Link-time optimisation, as in the profile: `lto`.
-    #[serde(default)]
+    /// In older files: link-time optimisation, as in the profile.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lto: String,
-    /// Codegen units per crate, as in the profile.
-    #[serde(default)]
+    /// In older files: codegen units per crate, as in the profile.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
@@ -123,13 +123,34 @@ impl Compiler {
             target: env!("HARNESS_TARGET").into(),
             profile: env!("HARNESS_PROFILE").into(),
             opt_level: env!("HARNESS_OPT_LEVEL").into(),
-            lto: env!("HARNESS_LTO").into(),
-            codegen_units: env!("HARNESS_CODEGEN_UNITS").into(),
+            lto: String::new(),
+            codegen_units: String::new(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
             steps: cfg!(feature = "steps"),
             simulation: cfg!(feature = "simulation"),
             huge_pages: cfg!(feature = "huge-pages"),
         }
+    }
+
+    /// Returns the profile, if it is not the one that published figures are measured with. Older
+    /// files have that of the name `release`, with the same settings.
+    pub fn other_profile(&self) -> Option<&str> {
+        let published = matches!(
+            (&*self.profile, &*self.lto),
+            ("figures" | "", _) | (_, "fat")
+        );
+        (!published).then_some(&self.profile)
+    }
+
+    /// Describes how the program was built, if not as for published figures: its flags and profile.
+    pub(crate) fn unlike_published(&self) -> String {
+        let flags = Some(self.flags.clone()).filter(|flags| !flags.is_empty());
+        let profile = (self.other_profile()).map(|profile| format!("profile {profile}"));
+        let parts: Vec<_> = flags.into_iter().chain(profile).collect();
+        if parts.is_empty() {
+            return String::new();
+        }
+        format!(" with {}", parts.join(", "))
     }
 }
 
@@ -230,6 +251,25 @@ mod tests {
         assert!(Compiler::describe().rustc.starts_with("rustc "));
         assert!(now().parse::<jiff::Timestamp>().is_ok());
         assert!(available_memory().unwrap() > 0);
+    }
+
+    #[test]
+    fn what_is_built_unlike_published_figures_is_named() {
+        for (profile, lto, flags, expected) in [
+            ("figures", "", "", ""),
+            ("release", "fat", "", ""),
+            ("release", "", "", " with profile release"),
+            ("figures", "", "-C a=b", " with -C a=b"),
+            ("dev", "", "-C a=b", " with -C a=b, profile dev"),
+        ] {
+            let compiler = Compiler {
+                profile: profile.into(),
+                lto: lto.into(),
+                flags: flags.into(),
+                ..Compiler::describe()
+            };
+            assert_eq!(compiler.unlike_published(), expected);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! How a command ends, and how Ctrl-C ends it early.
 
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -31,8 +31,15 @@ impl Ending {
     }
 }
 
-/// Returns the flag that the first Ctrl-C sets; the second ends the process.
+/// Returns the flag that the first Ctrl-C sets; the second ends the process. It is one flag for all
+/// commands of a process, which each of them finds unset.
 pub fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    static STOP: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut known = STOP.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stop) = &*known {
+        stop.store(false, Ordering::Relaxed);
+        return Ok(Arc::clone(stop));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let handle = Arc::clone(&stop);
     ctrlc::set_handler(move || {
@@ -42,5 +49,6 @@ pub fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
         note!("\nStopping; Ctrl-C again exits at once.");
     })
     .context("cannot listen for Ctrl-C")?;
+    *known = Some(Arc::clone(&stop));
     Ok(stop)
 }

@@ -209,10 +209,7 @@ impl Sidecar {
                 ""
             },
             self.compiler.rustc.split(" (").next().unwrap_or_default(),
-            match &*self.compiler.flags {
-                "" => String::new(),
-                flags => format!(" with {flags}"),
-            },
+            self.compiler.unlike_published(),
             self.sources(),
             run.started.split('T').next().unwrap_or_default(),
         )
@@ -323,8 +320,6 @@ mod tests {
             "huge_pages",
             "rounds = 2",
             "profile",
-            "lto",
-            "codegen_units",
             "name",
         ];
         let is_old = |line: &&str| !later.iter().any(|later| line.starts_with(later));

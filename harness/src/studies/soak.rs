@@ -1,4 +1,4 @@
-//! The rows of `harness soak`: a tally of checked operations, kept over many runs and commits.
+//! The rows of `check --tally`: a tally of checked operations, kept over many runs and commits.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ fn violations(rows: &[&Row]) -> String {
 }
 
 impl Shown for Row {
-    const AGAIN: &'static str = "`harness soak` continues it";
+    const AGAIN: &'static str = "`harness check --tally` continues it";
 
     fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
         let line = |key: &(String, String, String, bool)| {

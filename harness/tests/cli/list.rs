@@ -36,12 +36,11 @@ fn help_teaches() {
         (vec!["sweep", "--help"], "[default: results]"),
         (vec!["plot", "--help"], "NAME.svg beside the CSV file"),
         (vec!["reproduce", "--help"], "the default"),
-        (vec!["targets", "--help"], "aimed at"),
         (vec!["list", "--help"], "experiments"),
         (vec!["space", "theory", "--help"], "[default: 1000000]"),
         (vec!["growth", "--help"], "a thousandth of the keys"),
         (vec!["check", "--help"], "--features steps"),
-        (vec!["check", "--help"], "[default: 8]"),
+        (vec!["check", "--help"], "with --tally 2 and 8"),
     ] {
         place.run(&arguments).success().stdout(contains(expected));
     }

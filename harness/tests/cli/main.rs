@@ -13,7 +13,7 @@ mod outputs;
 mod place;
 mod plot;
 mod reproduce;
+mod resume;
 mod simulate;
-mod soak;
 mod space;
 mod sweep;

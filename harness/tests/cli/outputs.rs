@@ -20,7 +20,7 @@ const STUDIES: [(&str, &str); 6] = [
         "memory",
         "space memory --subjects lock-free --loads 0.5 --keys 1000 --absent 1000",
     ),
-    ("theory", "space theory --only bloom --keys 10000"),
+    ("theory", "space theory --subjects bloom --keys 10000"),
     (
         "cuckoo-hashing",
         "cuckoo-hashing --buckets 1000 --rounds 1 --operations 10 --loads 0.2",

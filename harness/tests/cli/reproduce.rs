@@ -1,4 +1,4 @@
-//! Tests of the `reproduce` and `targets` commands.
+//! Tests of the `reproduce` command, and of targets.
 
 use std::fs;
 
@@ -59,12 +59,12 @@ fn speed() -> String {
 }
 
 #[test]
-fn targets_measures_all_experiments_of_its_file_and_tells_what_falls_short() {
+fn targets_are_compared_with_what_was_measured() {
     let place = Place::new();
     fs::create_dir(place.path("experiments")).unwrap();
     place.write("experiments/speed.toml", &speed());
     place
-        .run(&["targets"])
+        .run(&["sweep", "experiments/speed.toml"])
         .success()
         .stdout(contains("Of 2 targets: aim reached 1, FALLS SHORT 1."))
         .stdout(contains("| segment-lock |").and(contains("FALLS SHORT")));

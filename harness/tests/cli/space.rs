@@ -41,7 +41,7 @@ fn layouts_leave_table_rows_and_a_figure_that_can_be_drawn_again() {
 fn theory_leaves_rows_and_a_table_and_a_page_shows_them() {
     let place = Place::new();
     place
-        .run_line("space theory --keys 10000 --only counting-bloom,global-lock --seed 7")
+        .run_line("space theory --keys 10000 --subjects counting-bloom,global-lock --seed 7")
         .success()
         .stdout(contains("(1 − e^(−kn/m))^k").and(contains("Fan et al. 2014, table 2")))
         .stdout(contains("results/theory.csv").and(contains("theory.svg").not()))
@@ -71,7 +71,7 @@ fn impossible_options_are_refused_before_anything_is_measured() {
     let place = Place::new();
     for (line, code, error) in [
         (
-            "theory --only bloom,roofline",
+            "theory --subjects bloom,roofline",
             1,
             "\"roofline\"; known are lock-free",
         ),

@@ -53,6 +53,24 @@ fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
     }
 }
 
+#[test]
+fn options_change_the_experiment() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("experiments")).unwrap();
+    place.write("experiments/tiny.toml", TINY);
+    let options = "--subjects lock-free,roofline --threads 1 --rounds 1 --seconds 0.02";
+    place.run_line(&format!("sweep tiny {options}")).success();
+    // The second can only look up.
+    assert_eq!(rows(&place.text("results/tiny.csv")), 2 + 1);
+    let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
+    assert_eq!(sidecar["experiment"]["rounds"].as_integer(), Some(1));
+    assert_eq!(sidecar["experiment"]["threads"].as_str(), Some("1"));
+    place
+        .run_line("sweep tiny --resume --threads 2 --rounds 1")
+        .code(1)
+        .stderr(contains("experiment.threads was \"1\", is \"2\""));
+}
+
 /// One command measures several experiments, one after another.
 #[test]
 fn each_experiment_has_its_own_start() {
@@ -154,89 +172,6 @@ fn ctrl_c_keeps_the_rows_and_draws_them() {
     );
     assert!(message.contains("--resume"), "{message}");
     assert!(place.text("results/tiny.svg").contains("A tiny sweep"));
-}
-
-/// Turns a finished run of TINY into one that was killed after `kept` rows.
-fn kill_after(place: &Place, kept: usize, torn: &str) {
-    let csv = place.text("results/tiny.csv");
-    let lines: Vec<&str> = csv.lines().take(1 + kept).collect();
-    place.write("results/tiny.csv", &format!("{}\n{torn}", lines.join("\n")));
-    let sidecar = place.text("results/tiny.machine.toml");
-    let unfinished: Vec<&str> =
-        (sidecar.lines().filter(|line| !line.starts_with("ended = "))).collect();
-    assert_eq!(unfinished.len() + 1, sidecar.lines().count());
-    place.write("results/tiny.machine.toml", &unfinished.join("\n"));
-    fs::remove_file(place.path("results/tiny.svg")).unwrap();
-}
-
-#[test]
-fn an_interrupted_run_goes_on_where_it_was() {
-    let place = Place::new();
-    place.write("tiny.toml", TINY);
-    place.run(&["sweep", "tiny.toml"]).success();
-    for (kept, torn) in [(5, "tiny,lock-fr"), (TINY_ROWS - 1, ""), (0, "")] {
-        kill_after(&place, kept, torn);
-        let before = place.text("results/tiny.csv");
-        let resumed = place.run(&["sweep", "tiny.toml", "--resume"]).success();
-        let resumed = resumed.stderr(contains(format!("going on after {kept} rows")));
-        let cut = contains("was cut off in its middle").and(contains("tiny,lock-fr"));
-        match torn {
-            "" => resumed.stderr(cut.not()),
-            _ => resumed.stderr(cut),
-        };
-        let csv = place.text("results/tiny.csv");
-        assert_eq!(rows(&csv), TINY_ROWS);
-        assert!(csv.starts_with(before.strip_suffix(torn).unwrap()));
-        assert!(place.path("results/tiny.svg").exists());
-        assert!(!place.path("results/tiny.1.csv").exists());
-    }
-    let sidecar: toml::Table = place.text("results/tiny.machine.toml").parse().unwrap();
-    assert_eq!(sidecar["run"]["resumed"].as_array().unwrap().len(), 3);
-    // Every measurement is there once: a duplicate row is an error.
-    place.run(&["plot", "results/tiny.csv"]).success();
-}
-
-#[test]
-fn what_is_complete_is_passed_over() {
-    let place = Place::new();
-    place.write("tiny.toml", TINY);
-    let second = TINY.replace("\"tiny\"", "\"second\"");
-    place.write("second.toml", &second);
-    place
-        .run(&["sweep", "tiny.toml", "second.toml", "--resume"])
-        .success()
-        .stderr(contains("All 2 experiments: about"));
-    let (first, sidecar) = (
-        place.text("results/tiny.csv"),
-        place.text("results/tiny.machine.toml"),
-    );
-    fs::remove_file(place.path("results/second.csv")).unwrap();
-    place
-        .run(&["sweep", "tiny.toml", "second.toml", "--resume"])
-        .success()
-        .stderr(contains(format!(
-            "tiny: complete, with {TINY_ROWS} rows in"
-        )));
-    assert_eq!(place.text("results/tiny.csv"), first);
-    assert_eq!(place.text("results/tiny.machine.toml"), sidecar);
-    assert_eq!(rows(&place.text("results/second.csv")), TINY_ROWS);
-}
-
-#[test]
-fn another_experiment_is_not_gone_on_with() {
-    let place = Place::new();
-    place.write("tiny.toml", TINY);
-    place.run(&["sweep", "tiny.toml"]).success();
-    kill_after(&place, 5, "tiny,lock-fr");
-    let before = place.text("results/tiny.csv");
-    place.write("tiny.toml", &TINY.replace("rounds = 2", "rounds = 3"));
-    place
-        .run(&["sweep", "tiny.toml", "--resume", "--pinning", "none"])
-        .code(1)
-        .stderr(contains("cannot resume").and(contains("tiny.csv")))
-        .stderr(contains("experiment.rounds was 2, is 3"))
-        .stderr(contains("run.pinning was ").and(contains("source.").not()));
-    assert_eq!(place.text("results/tiny.csv"), before);
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub struct Theory {
     /// Structures to measure, by the names that `harness list` shows; by default all that have
     /// formulas.
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]
-    pub only: Vec<String>,
+    pub subjects: Vec<String>,
     /// Keys of each table, and absent keys to look up in it. The more keys, the narrower the
     /// allowed range.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(LEAST_KEYS..=1 << 28))]
@@ -96,7 +96,7 @@ pub struct Theory {
 
 impl Theory {
     fn structures(&self) -> Result<Vec<&'static Structure>> {
-        if self.only.is_empty() {
+        if self.subjects.is_empty() {
             return Ok(STRUCTURES.iter().collect());
         }
         let find = |name: &String| {
@@ -104,10 +104,10 @@ impl Theory {
             found.with_context(|| {
                 let known: Vec<_> = STRUCTURES.iter().map(|structure| structure.name).collect();
                 let unknown = unknown(name, &known);
-                format!("--only: no formulas for the structure {unknown}")
+                format!("--subjects: no formulas for the structure {unknown}")
             })
         };
-        self.only.iter().map(find).collect()
+        self.subjects.iter().map(find).collect()
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn an_interrupted_measurement_keeps_whole_structures() {
         let theory = Theory {
-            only: vec!["lock-free".into(), "growing".into()],
+            subjects: vec!["lock-free".into(), "growing".into()],
             keys: LEAST_KEYS,
             seed: 1,
         };

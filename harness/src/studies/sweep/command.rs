@@ -27,34 +27,14 @@ use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::Cost;
 
-/// Checks all experiments before the first is run, then runs one after another.
+/// Checks all experiments before the first is run, then runs one after another. Unless it was
+/// interrupted, writes how the ratios compare with the targets, if there are any.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
-    run(registry, files, options).map(|(ending, _)| ending)
-}
-
-/// Does the same, and then writes how the ratios compare with the targets, unless it was
-/// interrupted.
-pub fn targets(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
-    let (ending, lines) = run(registry, files, options)?;
-    if ending == Ending::Complete {
-        targets::leave(&options.out, &lines)?;
-    }
-    Ok(ending)
-}
-
-/// Runs the experiments; returns their targets, with what was measured.
-fn run(
-    registry: &Registry,
-    files: &[PathBuf],
-    options: &Options,
-) -> Result<(Ending, Vec<targets::Row>)> {
-    if cfg!(debug_assertions) {
-        note!("note: this build is not optimised; measure with `cargo run --release`");
-    }
     let mut experiments = Vec::new();
     for file in files {
         let named = || format!("in the experiment {}", file.display());
-        for experiment in experiment::read(file)? {
+        for mut experiment in experiment::read(file)? {
+            options.change(&mut experiment).with_context(named)?;
             experiment.check_subjects(registry).with_context(named)?;
             experiment.check_build().with_context(named)?;
             if options.keys.is_none() {
@@ -91,12 +71,20 @@ fn run(
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
-    if let Some(sheet) = targets::Row::printed(&lines, None).filter(|sheet| !sheet.lines.is_empty())
+    if !lines.is_empty()
+        && let Some(sheet) = targets::Row::printed(&lines, None)
     {
         say!("\n{sheet}");
     }
     ended_by?;
-    Ok((Ending::of(&stop), lines))
+    // Several files, as of `reproduce`, are no one's targets.
+    if let [_] = files
+        && !lines.is_empty()
+        && !stop.load(Ordering::Relaxed)
+    {
+        targets::leave(&options.out, &lines)?;
+    }
+    Ok(Ending::of(&stop))
 }
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.

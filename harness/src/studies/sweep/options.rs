@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::experiment::Experiment;
+use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
 use crate::run::plan::{Measurement, Plan};
@@ -19,6 +20,19 @@ use crate::workload::keys::KeySource;
 /// How experiments are run, and where their results go.
 #[derive(Debug, Args)]
 pub struct Options {
+    /// Measure these subjects instead of those of the experiment.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    subjects: Vec<String>,
+    /// Measure with these numbers of threads instead: auto, or numbers such as 1,2,4x, where 4x is
+    /// four per core.
+    #[arg(long, value_name = "N,…")]
+    threads: Option<Threads>,
+    /// Measure so many rounds instead.
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Measure for so many seconds each instead.
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
     /// Take keys from a text file, one per line, instead of generating them; adds `-keys` to the
     /// name of the results.
     ///
@@ -54,6 +68,35 @@ pub struct Options {
 }
 
 impl Options {
+    /// Changes an experiment as the options say, and its description with it. Leaves out targets that
+    /// it then does not measure.
+    pub(super) fn change(&self, experiment: &mut Experiment) -> Result<()> {
+        let mut changed = toml::Table::new();
+        let mut change = |field: &str, value: toml::Value| changed.insert(field.into(), value);
+        if !self.subjects.is_empty() {
+            change("subjects", self.subjects.clone().into());
+            experiment.subjects.clone_from(&self.subjects);
+        }
+        if let Some(threads) = &self.threads {
+            change("threads", threads.to_string().into());
+            experiment.threads = threads.clone();
+        }
+        if let Some(rounds) = self.rounds {
+            change("rounds", toml::Value::Integer(i64::try_from(rounds)?));
+            experiment.rounds = rounds;
+        }
+        if let Some(seconds) = self.seconds {
+            change("seconds", seconds.into());
+            experiment.seconds = seconds;
+        }
+        if !changed.is_empty() {
+            experiment.as_written.extend(changed);
+            experiment.leave_out_targets();
+            experiment.validate()?;
+        }
+        Ok(())
+    }
+
     /// Returns the arguments that bind threads as these options do.
     pub fn binding(&self) -> Vec<OsString> {
         let pinning = (self.pinning).map(|policy| ["--pinning".into(), policy.to_string()]);

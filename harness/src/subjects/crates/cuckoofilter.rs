@@ -9,7 +9,7 @@
 //!
 //! An insert gives up after 500 evictions, and then **another key is lost**: the new one stays in,
 //! and the last one that it kicked out does not. It still counts as refused here, as the crate
-//! reports it. So an overfull filter misses keys, and `harness check --subject cuckoofilter-mutex`,
+//! reports it. So an overfull filter misses keys, and `harness check --subjects cuckoofilter-mutex`,
 //! whose tables are overfull on purpose, finds that at once. Until the first refusal it is
 //! linearizable, as everything under one mutex is.
 

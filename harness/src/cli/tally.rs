@@ -1,0 +1,254 @@
+//! `check --tally`: goes round scenarios, and keeps a row of each piece over all runs.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use check::{self, Check, Report, Rounds, Settings, answers, scenario};
+
+use super::check::{Options, run, tell};
+use crate::machine::{self, Source};
+use crate::results::file::Writer;
+use crate::results::rows::{Record, read};
+use crate::run::ending::{Ending, stop_on_ctrl_c};
+use crate::show::files;
+use crate::show::outputs::Outputs;
+use crate::show::print::{note, say};
+use crate::show::sidecar::{Run, Sidecar};
+use crate::studies::soak::{NONE, Row, operations};
+use crate::studies::study::Shown;
+use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::wording::{counted, large};
+
+/// Name of the files.
+const NAME: &str = "soak";
+
+/// Our filters that answer single calls, in each layout.
+const OURS: [&str; 4] = [
+    "lock-free",
+    "growing",
+    "lock-free-fitted",
+    "lock-free-copies",
+];
+
+/// The longest piece, and the shortest: in less time, no round may end.
+const PIECE: Duration = Duration::from_secs(60);
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// What is checked at a time, with a seed of its own.
+struct Piece<'a> {
+    entry: &'a SubjectInfo,
+    scenario: String,
+    settings: Settings,
+}
+
+/// Returns the pieces that follow one another, again and again.
+fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>>> {
+    let ours = OURS.map(str::to_owned);
+    let subjects = match &*options.subjects {
+        [] => &ours,
+        subjects => subjects,
+    };
+    let threads = match &*options.threads {
+        [] => &[2, 8],
+        threads => threads,
+    };
+    let mut pieces = Vec::new();
+    for name in subjects {
+        let entry = registry.get(name)?;
+        let histories = named(&scenario::Kind::suiting(entry.candidate())?);
+        let answers = named(&answers::Kind::suiting(entry.candidate())?);
+        for (check, scenarios) in [(Check::History, histories), (Check::Answers, answers)] {
+            let step = scenarios.len() as u64;
+            for (first, scenario) in (0..).zip(scenarios) {
+                for &threads in threads {
+                    let settings = Settings {
+                        check,
+                        rounds: Rounds { first, step },
+                        ..options.settings(threads)
+                    };
+                    check::validate(entry.candidate(), &settings)?;
+                    pieces.push(Piece {
+                        entry,
+                        scenario: scenario.clone(),
+                        settings,
+                    });
+                }
+            }
+        }
+    }
+    // Short enough for all to have their turn.
+    let time = options.seconds.div_f64(pieces.len().max(1) as f64);
+    let time = time.clamp(SHORTEST, PIECE);
+    pieces.iter_mut().for_each(|of| of.settings.time = time);
+    Ok(pieces)
+}
+
+fn named(kinds: &[impl ToString]) -> Vec<String> {
+    kinds.iter().map(ToString::to_string).collect()
+}
+
+impl Piece<'_> {
+    /// Checks it. Returns its row, unless no round ended; prints a violation.
+    fn run(&self, seed: u64, patience: Duration, stop: &AtomicBool) -> Result<Option<Row>> {
+        let settings = Settings {
+            seed,
+            ..self.settings
+        };
+        let (started, begun) = (machine::now(), Instant::now());
+        let report = run(self.entry, &settings, patience, stop, &mut |_| ());
+        let Report { totals, found } = report.with_context(|| {
+            let (name, threads) = (self.entry.name, settings.threads);
+            format!("{name} with {threads} threads and seed {seed}")
+        })?;
+        if let Some(found) = &found {
+            tell(found, self.entry, &settings);
+        }
+        Ok((totals.rounds > 0).then(|| Row {
+            check: settings.check.name().into(),
+            subject: self.entry.name.into(),
+            scenario: self.scenario.clone(),
+            threads: settings.threads,
+            stopped: settings.perturb,
+            seed,
+            started,
+            seconds: begun.elapsed().as_secs_f64(),
+            rounds: totals.rounds,
+            operations: totals.calls(),
+            undecided: totals.undecided,
+            violation: found.map_or_else(|| NONE.into(), |found| format!("round {}", found.round)),
+            commit: Source::of_harness().short(),
+        }))
+    }
+}
+
+/// Continues the tally in a directory, or begins one, for as long as the options say.
+///
+/// # Errors
+///
+/// Fails if the files cannot be read or written, or do not hold a tally; if any row has a violation,
+/// those of earlier runs included; or if a subject panics.
+pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> Result<Ending> {
+    let pieces = pieces(registry, options)?;
+    files::create(directory)?;
+    let files = Outputs::named(directory, NAME);
+    let mut sidecar = describe(&pieces)?;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut writer = if files.csv.exists() {
+        let (writer, torn) = Writer::resume(&files.csv)?;
+        if !torn.is_empty() {
+            note!("  the last row was cut off, and is left out: {torn}");
+        }
+        rows = read(&files.csv).context("cannot continue the tally; choose another directory")?;
+        writer
+    } else {
+        Writer::create(&files.csv)?
+    };
+    if files.sidecar.exists() {
+        let before = Sidecar::read(&files.sidecar)?.run;
+        let now = std::mem::replace(&mut sidecar.run.started, before.started);
+        sidecar.run.resumed = before.resumed;
+        sidecar.run.resumed.push(now);
+    }
+    sidecar.write(&files.sidecar)?;
+    let stop = stop_on_ctrl_c()?;
+    let begun = Instant::now();
+    let mut ended = ensure_no_violation(&rows);
+    while ended.is_ok() && begun.elapsed() < options.seconds && !stop.load(Ordering::Relaxed) {
+        // An earlier run may have ended anywhere; this one goes on there.
+        let piece = &pieces[rows.len() % pieces.len()];
+        let seed = options.settings(1).seed;
+        ended = piece.run(seed, options.patience, &stop).and_then(|row| {
+            if let Some(row) = row {
+                writer.write(&row)?;
+                writer.sync()?;
+                let checked = large(operations(&rows) + row.operations, "operation");
+                note!("  {}: {checked} in all", of(&row));
+                rows.push(row);
+            }
+            ensure_no_violation(&rows)
+        });
+    }
+    if let Some(sheet) = Row::printed(&rows, Some(&sidecar)) {
+        say!("{sheet}");
+    }
+    sidecar.run.rows = Some(rows.len());
+    sidecar.run.ended = Some(machine::now());
+    sidecar.write(&files.sidecar)?;
+    say!("{}\n{}", files.csv.display(), files.sidecar.display());
+    ended?;
+    Ok(Ending::of(&stop))
+}
+
+/// Describes this run, which may be one of many.
+fn describe(pieces: &[Piece]) -> Result<Sidecar> {
+    let run = Run::begin(
+        "A tally of checked operations".into(),
+        "How much was checked, and was anything wrong?".into(),
+        0,
+        "each piece drew its own seed, as in its row".into(),
+        "threads are not pinned".into(),
+    );
+    let described = |of: &Piece| (of.entry.name.to_owned(), of.entry.description.to_owned());
+    Ok(Sidecar {
+        subjects: pieces.iter().map(described).collect(),
+        ..Sidecar::describe(run, Row::COLUMNS)?
+    })
+}
+
+/// Returns what the piece of a row checked.
+fn of(row: &Row) -> String {
+    let threads = counted(row.threads, "thread");
+    format!("{}, {}, {threads}", row.subject, row.scenario)
+}
+
+/// Fails if any row has a violation, whichever run found it.
+fn ensure_no_violation(rows: &[Row]) -> Result<()> {
+    let Some(row) = rows.iter().find(|row| row.violation != NONE) else {
+        return Ok(());
+    };
+    let Row {
+        violation,
+        seed,
+        commit,
+        ..
+    } = row;
+    bail!(
+        "a violation: {}, seed {seed}, {violation}, at commit {commit}; when it is mended, choose another \
+         directory to begin a new tally",
+        of(row)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::tests::options;
+    use super::*;
+    use check::scenario::Scenarios;
+
+    /// Each scenario of the check is gone through, and by the rounds that `check --round` repeats.
+    #[test]
+    fn pieces_cover_all_scenarios_of_our_filters() {
+        let registry = Registry::standard();
+        let pieces = pieces(&registry, &options("--tally results --seconds 9e3")).unwrap();
+        assert_eq!(pieces.len(), 2 * (2 * (6 + 3) + (6 + 2) + (3 + 2)));
+        for Piece {
+            entry,
+            scenario,
+            settings,
+        } in &pieces
+        {
+            assert_eq!(settings.time, PIECE);
+            if settings.check == Check::Answers {
+                continue;
+            }
+            let mut scenarios = Scenarios::new(entry.candidate(), settings.threads, 1).unwrap();
+            for before in [0, 1, 5] {
+                let round = settings.rounds.number(before);
+                let found = scenarios.of_round(round).unwrap();
+                assert_eq!(found.kind.to_string(), *scenario);
+            }
+        }
+    }
+}
