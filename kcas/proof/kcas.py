@@ -331,10 +331,12 @@ def make(mistake):
         ("commit.rs", "kcas", "Placed::Differs => false"),
         a.begun(op), unseen, a.differed(op), m.learn("over", op), m.learn("reused", op), changed=["over", "reused"],
     )
-    for over in (False, True):
-        stands = has_owner if over else has_expected
+    for name, over, stands in (
+        ("install over the value", False, has_expected),
+        ("install over the owner tag", True, has_owner),
+    ):
         action(
-            f"install over {'the owner tag' if over else 'the value'}",
+            name,
             ("commit.rs", "install", "word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst)"),
             known, stands, Not(a.installed(inst)), target(inst) == op, place_of(inst) == word, over_owner(inst) == over,
             lower(lambda w: a.confirmed(op, w)) if mistake != "helper-installs-in-any-order" else True,

@@ -31,7 +31,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    fn of(status: u64) -> State {
+    pub(crate) fn of(status: u64) -> State {
         match status & 3 {
             0 => State::Undecided,
             1 => State::SucceededByOwner,
@@ -135,6 +135,25 @@ impl Record {
         &chunk[thread % RECORDS_PER_CHUNK]
     }
 
+    /// Names its fields for [`conformance`](crate::conformance).
+    #[cfg(any(kcas_loom, feature = "steps"))]
+    fn name(&self, thread: usize) {
+        use crate::conformance::{Place, name};
+        name(self.status.address(), Place::Status(thread));
+        name(self.len.address(), Place::Len(thread));
+        for (at, entry) in self.entries.iter().enumerate() {
+            name(entry.index.address(), Place::Index(thread, at));
+            name(entry.expected.address(), Place::Expected(thread, at));
+            name(entry.new.address(), Place::New(thread, at));
+        }
+        name(
+            self.install_sequence.address(),
+            Place::InstallSequence(thread),
+        );
+        name(self.install_target.address(), Place::InstallTarget(thread));
+        name(self.install_old.address(), Place::InstallOld(thread));
+    }
+
     /// Loads the [`status`].
     fn status(&self) -> u64 {
         // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
@@ -173,6 +192,8 @@ impl Own {
 #[inline]
 pub(crate) fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
     let record = Record::of(owner.index());
+    #[cfg(any(kcas_loom, feature = "steps"))]
+    record.name(owner.index());
     // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
     let last = record.status.load(Ordering::Relaxed) >> 2;
@@ -262,6 +283,8 @@ fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> 
 /// The previous installation must be over: its tag is in no word.
 pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
     let record = Record::of(installer.index());
+    #[cfg(any(kcas_loom, feature = "steps"))]
+    record.name(installer.index());
     // Relaxed: only the owner of a record writes this field.
     let last = record.install_sequence.load(Ordering::Relaxed);
     let sequence = next_sequence(last);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::WordArray;
 use crate::commit::{finish_own, place};
 use crate::descriptor::{self, State};
 use crate::entry::Entry;
@@ -10,6 +9,7 @@ use crate::model::{explore, spawn};
 use crate::sync::Ordering;
 use crate::tagged::KcasTag;
 use crate::thread_id::{self, ThreadId};
+use crate::{WordArray, conformance};
 
 /// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
 /// operation differs, so that none can pass for the first one's.
@@ -26,6 +26,8 @@ fn an_operation_is_read_whole_or_not_at_all() {
             3,
             3_000,
             move || {
+                // It is decided though no word has its tag: not watched.
+                conformance::watch(None);
                 let tag = begun(&[operation]);
                 let reader = spawn(move || is_right(tag));
                 descriptor::decide(tag, State::SucceededByOwner);

@@ -127,6 +127,10 @@
 mod commit;
 #[cfg(all(test, kcas_loom))]
 mod commit_models;
+#[cfg(any(kcas_loom, feature = "steps"))]
+mod conformance;
+#[cfg(all(test, feature = "steps", not(kcas_loom)))]
+mod conformance_tests;
 mod descriptor;
 #[cfg(all(test, kcas_loom))]
 mod descriptor_models;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::thread_id;
 use crate::{Entry, WordArray};
+use crate::{conformance, thread_id};
 
 std::thread_local! {
     /// Number of threads in the current execution. Loom runs them all on one system thread.
@@ -51,6 +51,8 @@ pub fn explore(
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         THREADS.set(1);
+        // Each write of the execution must be an action of the proof.
+        conformance::watch(Some(Default::default()));
         hold_lowest_id();
         model();
         thread_id::end_of_thread();

@@ -88,8 +88,17 @@ mod observed {
         }
 
         /// Replaces the value.
+        #[track_caller]
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
+            #[cfg(any(kcas_loom, feature = "steps"))]
+            crate::conformance::wrote(self.address(), None, value);
+        }
+
+        /// Names it for [`conformance`](crate::conformance).
+        #[cfg(any(kcas_loom, feature = "steps"))]
+        pub(crate) fn address(&self) -> usize {
+            std::ptr::from_ref(self).addr()
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.
@@ -108,6 +117,7 @@ mod observed {
         }
 
         /// Replaces the value by `new` if it is `current`; returns the old value.
+        #[track_caller]
         pub fn compare_exchange(
             &self,
             current: u64,
@@ -120,6 +130,10 @@ mod observed {
                 .compare_exchange(current, new, success, failure);
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
             crate::machine::exchanged(exchanged.is_ok());
+            #[cfg(any(kcas_loom, feature = "steps"))]
+            if exchanged.is_ok() {
+                crate::conformance::wrote(self.address(), Some(current), new);
+            }
             exchanged
         }
     }

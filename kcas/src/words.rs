@@ -107,7 +107,11 @@ impl WordArray {
     /// refuse, but kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
-            Some(words) => Ok(WordArray::of(words)),
+            Some(words) => {
+                #[cfg(any(kcas_loom, feature = "steps"))]
+                crate::conformance::name_words(words.iter().map(|word| (word.address(), 0)));
+                Ok(WordArray::of(words))
+            }
             None => Err(OutOfMemory { len }),
         }
     }
@@ -138,9 +142,14 @@ impl WordArray {
     pub fn try_from_values(values: Vec<u64>) -> Result<WordArray, Error> {
         match values.iter().find(|&&value| !tagged::is_value(value)) {
             Some(&value) => Err(Error::ValueTooWide { value }),
-            None => Ok(WordArray::of(
-                values.into_iter().map(AtomicU64::new).collect(),
-            )),
+            None => {
+                #[cfg(any(kcas_loom, feature = "steps"))]
+                let held = values.clone();
+                let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
+                #[cfg(any(kcas_loom, feature = "steps"))]
+                crate::conformance::name_words(words.iter().map(AtomicU64::address).zip(held));
+                Ok(WordArray::of(words))
+            }
         }
     }
 
@@ -315,6 +324,14 @@ impl WordArray {
     #[cfg(all(test, kcas_loom))]
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.words
+    }
+}
+
+#[cfg(any(kcas_loom, feature = "steps"))]
+impl Drop for WordArray {
+    fn drop(&mut self) {
+        let words = self.words.as_ptr_range();
+        crate::conformance::forget(words.start.addr()..words.end.addr());
     }
 }
 
