@@ -128,6 +128,10 @@ mod commit;
 #[cfg(all(test, kcas_loom))]
 mod commit_models;
 #[cfg(any(kcas_loom, feature = "steps"))]
+#[allow(
+    clippy::disallowed_types,
+    reason = "it watches tests, in which one thread runs at a time"
+)]
 mod conformance;
 #[cfg(all(test, feature = "steps", not(kcas_loom)))]
 mod conformance_tests;
