@@ -109,7 +109,7 @@ pub(crate) fn forget(addresses: std::ops::Range<usize>) {
     with(|watch| {
         watch
             .places
-            .retain(|address, _| !addresses.contains(address))
+            .retain(|address, _| !addresses.contains(address));
     });
 }
 
@@ -382,7 +382,7 @@ impl Watch {
                 let (state, over_owner) = (self.state(target), matches!(old, Word::Owner(_)));
                 match old {
                     Word::Owner(over) => {
-                        require(over == target, "it is over another operation's tag")?
+                        require(over == target, "it is over another operation's tag")?;
                     }
                     // Of an operation that is over, nothing is known any more.
                     _ if state.is_none() => {}

@@ -38,7 +38,7 @@ impl Turns {
     fn pass(&self, me: usize) {
         let mut state = self.state.lock().unwrap();
         state.steps += 1;
-        if state.steps.is_multiple_of(40) {
+        if state.steps % 40 == 0 {
             // The others sleep for a while, wherever they are.
             let first = state.rng.random_range(0..THREADS);
             state.awake = first..first + state.rng.random_range(1..3);
@@ -116,8 +116,12 @@ fn run(seed: u64, steps: u64) -> HashMap<&'static str, u64> {
         thread.join().expect("each write is an action of the proof");
     }
     watch(None);
-    let seen = watched.lock().unwrap().seen.clone();
-    seen
+    drop(words);
+    Arc::try_unwrap(watched)
+        .expect("no thread is left")
+        .into_inner()
+        .unwrap()
+        .seen
 }
 
 /// One operation. Values are few, so that they return.

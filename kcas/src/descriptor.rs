@@ -136,7 +136,7 @@ impl Record {
     }
 
     /// Names its fields for [`conformance`](crate::conformance).
-    #[cfg(any(kcas_loom, feature = "steps"))]
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
     fn name(&self, thread: usize) {
         use crate::conformance::{Place, name};
         name(self.status.address(), Place::Status(thread));
@@ -192,7 +192,7 @@ impl Own {
 #[inline]
 pub(crate) fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
     let record = Record::of(owner.index());
-    #[cfg(any(kcas_loom, feature = "steps"))]
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
     record.name(owner.index());
     // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
@@ -283,7 +283,7 @@ fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> 
 /// The previous installation must be over: its tag is in no word.
 pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
     let record = Record::of(installer.index());
-    #[cfg(any(kcas_loom, feature = "steps"))]
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
     record.name(installer.index());
     // Relaxed: only the owner of a record writes this field.
     let last = record.install_sequence.load(Ordering::Relaxed);

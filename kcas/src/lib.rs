@@ -127,7 +127,7 @@
 mod commit;
 #[cfg(all(test, kcas_loom))]
 mod commit_models;
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
 #[allow(
     clippy::disallowed_types,
     reason = "it watches tests, in which one thread runs at a time"

@@ -91,12 +91,12 @@ mod observed {
         #[track_caller]
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
-            #[cfg(any(kcas_loom, feature = "steps"))]
+            #[cfg(any(kcas_loom, all(test, feature = "steps")))]
             crate::conformance::wrote(self.address(), None, value);
         }
 
         /// Names it for [`conformance`](crate::conformance).
-        #[cfg(any(kcas_loom, feature = "steps"))]
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
         pub(crate) fn address(&self) -> usize {
             std::ptr::from_ref(self).addr()
         }
@@ -130,7 +130,7 @@ mod observed {
                 .compare_exchange(current, new, success, failure);
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
             crate::machine::exchanged(exchanged.is_ok());
-            #[cfg(any(kcas_loom, feature = "steps"))]
+            #[cfg(any(kcas_loom, all(test, feature = "steps")))]
             if exchanged.is_ok() {
                 crate::conformance::wrote(self.address(), Some(current), new);
             }

@@ -108,7 +108,7 @@ impl WordArray {
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
             Some(words) => {
-                #[cfg(any(kcas_loom, feature = "steps"))]
+                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
                 crate::conformance::name_words(words.iter().map(|word| (word.address(), 0)));
                 Ok(WordArray::of(words))
             }
@@ -143,10 +143,10 @@ impl WordArray {
         match values.iter().find(|&&value| !tagged::is_value(value)) {
             Some(&value) => Err(Error::ValueTooWide { value }),
             None => {
-                #[cfg(any(kcas_loom, feature = "steps"))]
+                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
                 let held = values.clone();
                 let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
-                #[cfg(any(kcas_loom, feature = "steps"))]
+                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
                 crate::conformance::name_words(words.iter().map(AtomicU64::address).zip(held));
                 Ok(WordArray::of(words))
             }
@@ -327,7 +327,7 @@ impl WordArray {
     }
 }
 
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
 impl Drop for WordArray {
     fn drop(&mut self) {
         let words = self.words.as_ptr_range();
