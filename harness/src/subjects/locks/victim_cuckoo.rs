@@ -209,3 +209,25 @@ impl VictimCuckoo {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_victim_itself_can_be_removed() {
+        let mut filter = VictimCuckoo::with_buckets(64).unwrap();
+        let geometry = filter.geometry;
+        let mut keys = Vec::new();
+        while filter.victim.is_none() {
+            keys.push(keys.len() as u64);
+            assert!(filter.insert(locate(&geometry, keys.last().unwrap())));
+        }
+        let is_victim = |key: &u64| filter.victim_is(locate(&geometry, key));
+        let victim = keys.swap_remove(keys.iter().position(is_victim).unwrap());
+        let words = filter.words.clone();
+        assert!(filter.remove(locate(&geometry, &victim)));
+        assert_eq!((filter.victim, &filter.words), (None, &words));
+        assert!((keys.iter()).all(|key| filter.remove(locate(&geometry, key))));
+    }
+}
