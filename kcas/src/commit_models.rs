@@ -470,7 +470,7 @@ fn a_reader_passes_a_late_installation() {
 
 /// Its helpers have not confirmed the first word, to save preemptions. In the code they would have, so the model is not watched.
 fn begin_at_the_second_word() {
-    conformance::watch(None);
+    conformance::unwatch();
 }
 
 /// Starts a K-CAS of the current thread, up to having its first word.

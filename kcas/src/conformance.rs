@@ -6,30 +6,15 @@
 //! success once it has *seen* every word confirmed), the invariant says what the words then hold, and that is checked.
 //! Under loom, a load may return an older value; whatever a thread concludes from it shows in a write.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::descriptor::State;
 use crate::entry::Entry;
 use crate::tagged::{InstallTag, KcasTag, Word};
-
-/// What an atomic is to the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    /// A word: its array, by number, and its index.
-    Word(usize, usize),
-    /// A field of a thread's record.
-    Status(usize),
-    Len(usize),
-    Index(usize, usize),
-    Expected(usize, usize),
-    New(usize, usize),
-    InstallSequence(usize),
-    InstallTarget(usize),
-    InstallOld(usize),
-}
+use crate::watch::{self, Event, Place};
 
 /// An operation since its tag stood in a word.
 #[derive(Debug)]
@@ -63,81 +48,64 @@ pub(crate) struct Watch {
     pub(crate) seen: HashMap<&'static str, u64>,
 }
 
-type Shared = Arc<Mutex<Watch>>;
-
-std::thread_local! {
-    /// Under loom all threads of an execution are one system thread.
-    static WATCH: RefCell<Option<Shared>> = const { RefCell::new(None) };
+/// What this thread writes from now on is checked.
+pub(crate) fn watch(shared: Arc<Mutex<Watch>>) {
+    watch::watch(Some(Rc::new(move |event, by| {
+        let mut watch = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.learn(event, by);
+    })));
 }
 
-/// What this thread does from now on is watched, or no longer.
-pub(crate) fn watch(watch: Option<Shared>) {
-    WATCH.set(watch);
-}
-
-fn with(look: impl FnOnce(&mut Watch)) {
-    let watch = WATCH.try_with(|watch| watch.borrow().clone());
-    if let Ok(Some(watch)) = watch {
-        look(&mut watch.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-/// Says what the atomic at this address is, unless that is known.
-pub(crate) fn name(address: usize, place: Place) {
-    with(|watch| {
-        if watch.places.insert(address, place) != Some(place) {
-            watch.values.insert(place, 0);
-        }
-    });
-}
-
-/// Names the words of a new array, and says what they hold.
-pub(crate) fn name_words(words: impl ExactSizeIterator<Item = (usize, u64)>) {
-    with(|watch| {
-        let array = watch.arrays;
-        watch.arrays += 1;
-        for (index, (address, value)) in words.enumerate() {
-            let place = Place::Word(array, index);
-            watch.places.insert(address, place);
-            watch.values.insert(place, value);
-        }
-    });
-}
-
-/// The words at these addresses are no more.
-pub(crate) fn forget(addresses: std::ops::Range<usize>) {
-    with(|watch| {
-        watch
-            .places
-            .retain(|address, _| !addresses.contains(address));
-    });
-}
-
-/// Checks a write that was just made: it replaced `before` (`None` for a store, whatever was there).
-#[track_caller]
-pub(crate) fn wrote(address: usize, before: Option<u64>, after: u64) {
-    let by = Location::caller();
-    with(|watch| {
-        let Some(&place) = watch.places.get(&address) else {
-            return;
-        };
-        let was = watch.values.insert(place, after).unwrap_or(0);
-        assert!(
-            before.is_none_or(|before| before == was),
-            "{by}: {place:?} was not {before:?} but {was}"
-        );
-        match watch.action(place, was, after, before.is_some()) {
-            Ok(action) => *watch.seen.entry(action).or_default() += 1,
-            Err(why) => panic!(
-                "{by}: {place:?} went from {:?} to {:?}: {why}",
-                Word::from(was),
-                Word::from(after)
-            ),
-        }
-    });
+/// What this thread writes from now on is not checked.
+pub(crate) fn unwatch() {
+    watch::watch(None);
 }
 
 impl Watch {
+    fn learn(&mut self, event: Event, by: &Location) {
+        match event {
+            Event::Field(address, place) => {
+                if self.places.insert(address, place) != Some(place) {
+                    self.values.insert(place, 0);
+                }
+            }
+            Event::Array(words) => {
+                for (index, (address, value)) in words.into_iter().enumerate() {
+                    let place = Place::Word(self.arrays, index);
+                    self.places.insert(address, place);
+                    self.values.insert(place, value);
+                }
+                self.arrays += 1;
+            }
+            Event::Dropped(addresses) => {
+                self.places
+                    .retain(|address, _| !addresses.contains(address));
+            }
+            Event::Wrote {
+                address,
+                before,
+                after,
+            } => {
+                if let Some(&place) = self.places.get(&address) {
+                    self.check(place, before, after, by);
+                }
+            }
+        }
+    }
+
+    fn check(&mut self, place: Place, before: Option<u64>, after: u64, by: &Location) {
+        let was = self.values.insert(place, after).unwrap_or(0);
+        let is_known = before.is_none_or(|before| before == was);
+        assert!(is_known, "{by}: {place:?} was not {before:?} but {was}");
+        match self.action(place, was, after, before.is_some()) {
+            Ok(action) => *self.seen.entry(action).or_default() += 1,
+            Err(why) => {
+                let (was, now) = (Word::from(was), Word::from(after));
+                panic!("{by}: {place:?} went from {was:?} to {now:?}: {why}");
+            }
+        }
+    }
+
     fn value(&self, place: Place) -> u64 {
         self.values.get(&place).copied().unwrap_or(0)
     }

@@ -8,7 +8,7 @@ use std::thread;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::conformance::{Watch, watch};
+use crate::conformance::{Watch, unwatch, watch};
 use crate::steps::with_hook;
 use crate::{Entry, WordArray};
 
@@ -81,7 +81,7 @@ impl Drop for Turn {
 /// seen.
 fn run(seed: u64, steps: u64) -> HashMap<&'static str, u64> {
     let watched = Arc::new(Mutex::new(Watch::default()));
-    watch(Some(Arc::clone(&watched)));
+    watch(Arc::clone(&watched));
     let words = Arc::new(WordArray::new(WORDS));
     let turns = Arc::new(Turns {
         state: Mutex::new(State {
@@ -97,7 +97,7 @@ fn run(seed: u64, steps: u64) -> HashMap<&'static str, u64> {
         let (watched, words, turns) =
             (Arc::clone(&watched), Arc::clone(&words), Arc::clone(&turns));
         thread::spawn(move || {
-            watch(Some(watched));
+            watch(watched);
             turns.wait_for_the_first(me);
             let _turn = Turn(Arc::clone(&turns), me);
             let mut rng = StdRng::seed_from_u64(seed ^ me as u64);
@@ -115,8 +115,8 @@ fn run(seed: u64, steps: u64) -> HashMap<&'static str, u64> {
     for thread in threads {
         thread.join().expect("each write is an action of the proof");
     }
-    watch(None);
     drop(words);
+    unwatch();
     Arc::try_unwrap(watched)
         .expect("no thread is left")
         .into_inner()

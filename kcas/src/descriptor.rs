@@ -135,10 +135,11 @@ impl Record {
         &chunk[thread % RECORDS_PER_CHUNK]
     }
 
-    /// Names its fields for [`conformance`](crate::conformance).
+    /// Names its fields to a [watcher](crate::watch).
     #[cfg(any(kcas_loom, all(test, feature = "steps")))]
     fn name(&self, thread: usize) {
-        use crate::conformance::{Place, name};
+        use crate::watch::{Event, Place, report};
+        let name = |address, place| report(Event::Field(address, place));
         name(self.status.address(), Place::Status(thread));
         name(self.len.address(), Place::Len(thread));
         for (at, entry) in self.entries.iter().enumerate() {

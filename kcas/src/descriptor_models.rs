@@ -27,7 +27,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
             3_000,
             move || {
                 // It is decided though no word has its tag: not watched.
-                conformance::watch(None);
+                conformance::unwatch();
                 let tag = begun(&[operation]);
                 let reader = spawn(move || is_right(tag));
                 descriptor::decide(tag, State::SucceededByOwner);

@@ -52,7 +52,7 @@ pub fn explore(
         counter.fetch_add(1, Ordering::Relaxed);
         THREADS.set(1);
         // Each write of the execution must be an action of the proof.
-        conformance::watch(Some(Default::default()));
+        conformance::watch(Default::default());
         hold_lowest_id();
         model();
         thread_id::end_of_thread();

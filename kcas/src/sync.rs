@@ -92,10 +92,21 @@ mod observed {
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            crate::conformance::wrote(self.address(), None, value);
+            self.wrote(None, value);
         }
 
-        /// Names it for [`conformance`](crate::conformance).
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        #[track_caller]
+        fn wrote(&self, before: Option<u64>, after: u64) {
+            let address = self.address();
+            crate::watch::report(crate::watch::Event::Wrote {
+                address,
+                before,
+                after,
+            });
+        }
+
+        /// Names it to a [watcher](crate::watch).
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
         pub(crate) fn address(&self) -> usize {
             std::ptr::from_ref(self).addr()
@@ -132,7 +143,7 @@ mod observed {
             crate::machine::exchanged(exchanged.is_ok());
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
             if exchanged.is_ok() {
-                crate::conformance::wrote(self.address(), Some(current), new);
+                self.wrote(Some(current), new);
             }
             exchanged
         }

@@ -5,6 +5,8 @@ use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::watch::{Event, report};
 
 /// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +111,9 @@ impl WordArray {
         match zeros(len) {
             Some(words) => {
                 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                crate::conformance::name_words(words.iter().map(|word| (word.address(), 0)));
+                report(Event::Array(
+                    words.iter().map(|word| (word.address(), 0)).collect(),
+                ));
                 Ok(WordArray::of(words))
             }
             None => Err(OutOfMemory { len }),
@@ -147,7 +151,9 @@ impl WordArray {
                 let held = values.clone();
                 let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
                 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                crate::conformance::name_words(words.iter().map(AtomicU64::address).zip(held));
+                report(Event::Array(
+                    words.iter().map(AtomicU64::address).zip(held).collect(),
+                ));
                 Ok(WordArray::of(words))
             }
         }
@@ -331,7 +337,7 @@ impl WordArray {
 impl Drop for WordArray {
     fn drop(&mut self) {
         let words = self.words.as_ptr_range();
-        crate::conformance::forget(words.start.addr()..words.end.addr());
+        report(Event::Dropped(words.start.addr()..words.end.addr()));
     }
 }
 

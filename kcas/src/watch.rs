@@ -1,0 +1,59 @@
+//! What a watcher of tests and models learns: each write to a word or to a record, and which atomics these are.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::panic::Location;
+use std::rc::Rc;
+
+/// What an atomic is to the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// A word: its array, by number, and its index.
+    Word(usize, usize),
+    /// A field of a thread's record.
+    Status(usize),
+    Len(usize),
+    Index(usize, usize),
+    Expected(usize, usize),
+    New(usize, usize),
+    InstallSequence(usize),
+    InstallTarget(usize),
+    InstallOld(usize),
+}
+
+/// What has happened.
+pub(crate) enum Event {
+    /// The field of a record at this address is about to be used.
+    Field(usize, Place),
+    /// A new array has words at these addresses, which hold these values.
+    Array(Vec<(usize, u64)>),
+    /// An array had these addresses, and is no more.
+    Dropped(Range<usize>),
+    /// A write at this address replaced `before` (`None` for a store, whatever was there).
+    Wrote {
+        address: usize,
+        before: Option<u64>,
+        after: u64,
+    },
+}
+
+type Watcher = Rc<dyn Fn(Event, &Location)>;
+
+std::thread_local! {
+    /// Under loom all threads of an execution are one system thread.
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+}
+
+/// What this thread does from now on is watched, or no longer.
+pub(crate) fn watch(watcher: Option<Watcher>) {
+    WATCHER.set(watcher);
+}
+
+/// Reports an event to the watcher, if there is one.
+#[track_caller]
+pub(crate) fn report(event: Event) {
+    let watcher = WATCHER.try_with(|watcher| watcher.borrow().clone());
+    if let Ok(Some(watcher)) = watcher {
+        watcher(event, Location::caller());
+    }
+}
