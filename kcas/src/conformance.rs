@@ -57,6 +57,7 @@ pub(crate) fn watch(shared: Arc<Mutex<Watch>>) {
 }
 
 /// What this thread writes from now on is not checked.
+#[cfg(test)]
 pub(crate) fn unwatch() {
     watch::watch(None);
 }
