@@ -27,6 +27,7 @@ fn boxed<F: Filter + 'static>(filter: F) -> Box<dyn Filter> {
     Box::new(filter)
 }
 
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges, of one")]
 fn kinds() -> [Kind; 2] {
     let fixed = CuckooFilter::with_capacity(500);
     (0..500).for_each(|key| fixed.insert(&key).unwrap());
@@ -61,9 +62,10 @@ impl Kind {
         let [read, loaded] = [true, false].map(|from_reader| {
             let mut loaded = None;
             let measured = allocation_counter::measure(|| {
-                loaded = Some(match from_reader {
-                    true => (self.read_from)(&mut &bytes[..]),
-                    false => (self.from_bytes)(bytes),
+                loaded = Some(if from_reader {
+                    (self.read_from)(&mut &bytes[..])
+                } else {
+                    (self.from_bytes)(bytes)
                 });
             });
             // A reader's bytes are copied to twice the room, and a chunk at first.

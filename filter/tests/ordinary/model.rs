@@ -125,7 +125,7 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
                     match result {
                         Ok(()) => *held += 1,
                         Err(error) => {
-                            prop_assert!(filter.may_refuse(error, class, *held), "{error}")
+                            prop_assert!(filter.may_refuse(error, class, *held), "{error}");
                         }
                     }
                 }

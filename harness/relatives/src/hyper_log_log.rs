@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_register_keeps_the_greatest_rank_of_its_keys() {
         let sketch = HyperLogLog::new(4);
-        let mut expected = vec![0; 16];
+        let mut expected = [0; 16];
         for (hash, index, rank) in [
             (0x3800_0000_0000_0000, 3, 1),
             (0x3200_0000_0000_0000, 3, 3),

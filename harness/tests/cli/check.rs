@@ -81,7 +81,7 @@ fn a_tally_is_continued_after_a_torn_row() {
     assert!(rows(&first) > 0);
 
     let torn = "history,lock-free,cut o";
-    place.write("results/soak.csv", &format!("{first}{torn}"));
+    place.write("results/soak.csv", format!("{first}{torn}"));
     check().stderr(contains("the last row was cut off").and(contains(torn)));
     let second = place.text("results/soak.csv");
     let added = second.strip_prefix(&first).unwrap();

@@ -31,7 +31,7 @@ fn a_short_keys_file_makes_smaller_tables_and_says_so() {
     let place = Place::new();
     place
         .write("tiny.toml", TINY)
-        .write("words.txt", &numbered_lines(1250));
+        .write("words.txt", numbered_lines(1250));
     place
         .run(&["sweep", "tiny.toml", "--keys", "words.txt"])
         .success()
@@ -44,7 +44,7 @@ fn unusable_keys_files_are_errors_that_name_them() {
     let place = Place::new();
     place
         .write("tiny.toml", TINY)
-        .write("few.txt", &numbered_lines(999));
+        .write("few.txt", numbered_lines(999));
     fs::create_dir(place.path("directory")).unwrap();
     for (file, expected) in [
         ("few.txt", "999 distinct lines"),

@@ -78,7 +78,7 @@ impl Place {
     pub(crate) fn refuses(from: &str, to: &str, expected: &[&str]) {
         assert!(TINY.contains(from));
         let place = Self::new();
-        place.write("tiny.toml", &TINY.replace(from, to));
+        place.write("tiny.toml", TINY.replace(from, to));
         let mut failure = place.run(&["sweep", "tiny.toml"]).code(1);
         for text in expected.iter().chain(&["tiny.toml"]) {
             failure = failure.stderr(contains(*text));

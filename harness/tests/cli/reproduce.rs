@@ -62,7 +62,7 @@ fn speed() -> String {
 fn targets_are_compared_with_what_was_measured() {
     let place = Place::new();
     fs::create_dir(place.path("experiments")).unwrap();
-    place.write("experiments/speed.toml", &speed());
+    place.write("experiments/speed.toml", speed());
     place
         .run(&["sweep", "experiments/speed.toml"])
         .success()
@@ -97,7 +97,7 @@ fn a_wrong_target_is_named_before_anything_runs() {
     let place = Place::new();
     place.write(
         "speed.toml",
-        &speed().replace("at_least = 1000", "at_least = 1001"),
+        speed().replace("at_least = 1000", "at_least = 1001"),
     );
     place
         .run(&["sweep", "speed.toml"])

@@ -26,7 +26,7 @@ fn kill(place: &Place) {
     let lines = sidecar.lines().filter(|line| !line.starts_with("ended = "));
     let unfinished: Vec<_> = lines.collect();
     assert_eq!(unfinished.len() + 1, sidecar.lines().count());
-    place.write("results/tiny.machine.toml", &unfinished.join("\n"));
+    place.write("results/tiny.machine.toml", unfinished.join("\n"));
 }
 
 /// Returns the first lines of a text.
@@ -117,7 +117,7 @@ fn whoever_shows_results_says_that_rows_are_missing() {
     place.run_line("report results").success().stderr(silent());
     assert!(!place.text("results/report.html").contains("missing"));
     let csv = place.text("results/tiny.csv");
-    place.write("results/tiny.csv", &lines(&csv, 8));
+    place.write("results/tiny.csv", lines(&csv, 8));
     let told = || missing(TINY_ROWS - 7).and(contains("--resume"));
     place
         .run_line("plot results/tiny.csv")
@@ -183,7 +183,7 @@ fn rows_that_a_study_has_lost_are_missing_in_its_figure() {
     place.run_line(layouts).success();
     let csv = place.text("layouts.csv");
     place.run_line("plot layouts.csv").success().stderr("");
-    place.write("layouts.csv", &lines(&csv, 3));
+    place.write("layouts.csv", lines(&csv, 3));
     let told = format!(
         "{} of {} rows are missing; a new run",
         rows(&csv) - 2,
@@ -227,7 +227,7 @@ fn resume_rejects_a_changed_experiment() {
     let before = lines(&place.text("results/tiny.csv"), 6) + "tiny,lock-fr";
     kill(&place);
     place.write("results/tiny.csv", &before);
-    place.write("tiny.toml", &TINY.replace("rounds = 2", "rounds = 3"));
+    place.write("tiny.toml", TINY.replace("rounds = 2", "rounds = 3"));
     place
         .run_line("sweep tiny.toml --resume --pinning none")
         .code(1)

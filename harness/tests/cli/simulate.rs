@@ -126,7 +126,7 @@ mod simulated {
         let machine = machine.replacen("assumed = [", few, 1);
         let (start, rest) = machine.split_once("rest = [").unwrap();
         let (_, end) = rest.split_once(']').unwrap();
-        place.write("few.toml", &format!("{start}{end}"));
+        place.write("few.toml", format!("{start}{end}"));
         let options = ["--machine", "few.toml", "--vary-assumed"];
         let assert = simulate(&place, "results", &options);
         let out = String::from_utf8(assert.success().get_output().stdout.clone()).unwrap();

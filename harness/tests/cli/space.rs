@@ -61,7 +61,7 @@ fn theory_leaves_rows_and_a_table_and_a_page_shows_them() {
     assert!(page.contains("load factor at the first refusal"));
     let ended = place.run_line("plot results/theory.csv");
     ended.code(1).stderr(contains("have no figure"));
-    place.write("results/theory.csv", &csv.replacen("true", "false", 1));
+    place.write("results/theory.csv", csv.replacen("true", "false", 1));
     let ended = place.run_line("report").code(1);
     ended.stderr(contains("theory.csv, line 2").and(contains("column `holds`")));
 }

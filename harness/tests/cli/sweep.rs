@@ -140,7 +140,7 @@ fn ctrl_c_keeps_the_rows_and_draws_them() {
     use std::time::{Duration, Instant};
 
     let place = Place::new();
-    place.write("tiny.toml", &TINY.replace("rounds = 2", "rounds = 1000"));
+    place.write("tiny.toml", TINY.replace("rounds = 2", "rounds = 1000"));
     let sweep = Command::new(env!("CARGO_BIN_EXE_harness"))
         .current_dir(place.0.path())
         .args(["sweep", "tiny.toml"])
@@ -179,7 +179,7 @@ fn threads_are_bound_as_told() {
     let place = Place::new();
     place.write(
         "tiny.toml",
-        &TINY.replace("seed = 1", "seed = 1\npinning = \"none\""),
+        TINY.replace("seed = 1", "seed = 1\npinning = \"none\""),
     );
     let pinning = |arguments: &[&str]| {
         place

@@ -159,9 +159,10 @@ fn located<C: AsRef<str>>(
     let mut lines = Vec::new();
     for case in results.cases() {
         for place in results.places(&case) {
-            let mark = match results.oversubscribed(&case, place) {
-                true => mark,
-                false => "",
+            let mark = if results.oversubscribed(&case, place) {
+                mark
+            } else {
+                ""
             };
             let at = |&axis: &Axis| match case.value(axis) {
                 Some(value) => value.to_string(),
