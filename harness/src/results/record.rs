@@ -8,7 +8,6 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, columns, possible};
-use crate::results::statistics::Axis;
 use crate::wording::counted;
 use crate::workload::latency::percent;
 
@@ -209,7 +208,7 @@ impl Record for Row {
             self.hit,
             self.skew,
             percent(self.offered),
-            Axis::Rate.place(self),
+            self.common_rate(),
             match &*self.simulated {
                 "" => String::new(),
                 machine => format!(", simulated on {machine}"),
@@ -222,6 +221,14 @@ impl Row {
     /// Returns whether nothing was done, though no thread was frozen: such a row is no measure of speed.
     pub fn stood_still(&self) -> bool {
         self.mops == 0.0 && self.frozen == 0
+    }
+
+    /// Returns the rate that was due for all subjects alike, in million operations per second; 0 if none.
+    pub(super) fn common_rate(&self) -> f64 {
+        match self.offered {
+            0.0 => self.offered_mops,
+            _ => 0.0,
+        }
     }
 
     /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed

@@ -4,7 +4,6 @@
 //! each other, so a ratio taken within a round is disturbed far less than a ratio of two medians;
 //! the median of those ratios is what is reported.
 
-use crate::results::statistics::InRounds;
 use crate::results::summary::Summary;
 
 /// Values of one subject at one place, each with its round.
@@ -18,15 +17,6 @@ impl FromIterator<(usize, f64)> for Series {
 }
 
 impl Series {
-    /// Collects a quantity of these rows, where they have it.
-    pub fn of<'a, R: InRounds + 'a>(
-        rows: impl Iterator<Item = &'a R>,
-        quantity: impl Fn(&R) -> Option<f64>,
-    ) -> Self {
-        rows.filter_map(|row| Some((row.round(), quantity(row)?)))
-            .collect()
-    }
-
     pub fn values(&self) -> &[(usize, f64)] {
         &self.0
     }

@@ -4,7 +4,6 @@ use subject::Subject;
 
 use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
-use crate::results::series::Series;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
@@ -209,10 +208,7 @@ fn of_chains(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
     let sentence = |case: Case| {
         let place = *results.places(&case).first()?;
         let chained = |row: &Row| (row.chained_ns > 0.0).then_some(row.chained_ns);
-        let of = |subject: &str| {
-            let rounds = results.rounds(&case, place, subject);
-            Series::of(rounds, chained).summary()
-        };
+        let of = |subject: &str| results.summary(&case, place, subject, chained);
         let (times, reservation) = listed(results, of, duration)?;
         Some(format!(
             "{}, at {}: where the answer of each lookup chooses the next key, a lookup takes {times}{reservation}.",

@@ -5,7 +5,6 @@
 use super::caption::{DUE, SIMULATED};
 use super::findings::{headlines, named};
 use crate::results::record::Row;
-use crate::results::series::Series;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::sheet::Sheet;
@@ -68,9 +67,8 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
                 .rounds(case, place, subject)
                 .map(|row| times(row).len());
             let medians = (0..count.max()?).map(|at| {
-                let rounds = results.rounds(case, place, subject);
-                let timed = rounds.filter(|row| row.max_ns > 0);
-                let of = Series::of(timed, |row| times(row).get(at).copied()).summary()?;
+                let timed = |row: &Row| times(row).get(at).copied().filter(|_| row.max_ns > 0);
+                let of = results.summary(case, place, subject, timed)?;
                 Some(match operation {
                     // Shorter than the clock can tell, but not a thousand of them.
                     CHAINED => duration(of.median),
