@@ -16,7 +16,6 @@ use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar};
 
-use super::tally;
 use crate::machine;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::print::{note, say};
@@ -104,9 +103,6 @@ impl Options {
 }
 
 pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
-    if let Some(directory) = &options.tally {
-        return tally::keep(registry, options, directory);
-    }
     let threads = match &*options.threads {
         [] => &[8],
         threads => threads,
@@ -491,23 +487,16 @@ pub(super) mod tests {
         subject::delegate! { self.0: contains remove slots memory_bytes }
     }
 
-    #[test]
-    fn a_violation_is_an_error() {
+    pub(in crate::cli) fn forgetful() -> Registry {
         let mut registry = Registry::new();
         registry.add::<Forgetful>();
-        let mut options = options("--subjects forgetful --threads 2 --seconds 20");
-        let error = |options: &Options| check(&registry, options).unwrap_err().to_string();
-        assert_eq!(error(&options), "forgetful is not linearizable");
+        registry
+    }
 
-        // A tally keeps it, and a later run has nothing left to check, but does not call it a success.
-        let directory = tempfile::tempdir().unwrap();
-        options.tally = Some(directory.path().to_owned());
-        let found = error(&options);
-        assert!(
-            found.contains("forgetful") && found.contains("round "),
-            "{found}"
-        );
-        options.seconds = Duration::from_nanos(1);
-        assert_eq!(error(&options), found);
+    #[test]
+    fn a_violation_is_an_error() {
+        let options = options("--subjects forgetful --threads 2 --seconds 20");
+        let error = check(&forgetful(), &options).unwrap_err().to_string();
+        assert_eq!(error, "forgetful is not linearizable");
     }
 }

@@ -292,7 +292,10 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             directory
                 .and_then(|directory| reproduce::reproduce(registry, full, &directory, &options))
         }
-        Command::Check(options) => check::check(registry, &options),
+        Command::Check(options) => match &options.tally {
+            Some(directory) => tally::keep(registry, &options, directory),
+            None => check::check(registry, &options),
+        },
         Command::Study(study) => study.run(registry),
         Command::KcasOfOne(one) => one.run().map(|()| Ending::Complete),
         Command::Report { directory } => report::report(&directory),

@@ -223,7 +223,7 @@ fn ensure_no_violation(rows: &[Row]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::tests::options;
+    use super::super::check::tests::{forgetful, options};
     use super::*;
     use check::scenario::Scenarios;
 
@@ -250,5 +250,24 @@ mod tests {
                 assert_eq!(found.kind.to_string(), *scenario);
             }
         }
+    }
+
+    #[test]
+    fn a_violation_of_an_earlier_run_is_an_error() {
+        let registry = forgetful();
+        let directory = tempfile::tempdir().unwrap();
+        let error = |options: &Options| {
+            let kept = keep(&registry, options, directory.path());
+            kept.unwrap_err().to_string()
+        };
+        let mut options = options("--subjects forgetful --threads 2 --seconds 20");
+        let found = error(&options);
+        assert!(
+            found.contains("forgetful") && found.contains("round "),
+            "{found}"
+        );
+        // It has nothing left to check.
+        options.seconds = Duration::from_nanos(1);
+        assert_eq!(error(&options), found);
     }
 }
