@@ -3,27 +3,27 @@
 
 use anyhow::{Result, bail};
 
-use super::threads::MAX_THREADS;
+use super::threads::{Count, MAX_THREADS, Threads};
 use super::{Experiment, MAX_ROUNDS, MAX_SECONDS, MIN_KEYS};
 use crate::workload::Workload;
 
 /// What was found.
 #[derive(Default)]
-pub(super) struct Problems(Vec<String>);
+struct Problems(Vec<String>);
 
 impl Problems {
-    pub(super) fn add(&mut self, problem: String) {
+    fn add(&mut self, problem: String) {
         self.0.push(problem);
     }
 
-    pub(super) fn unless(&mut self, holds: bool, problem: impl FnOnce() -> String) {
+    fn unless(&mut self, holds: bool, problem: impl FnOnce() -> String) {
         if !holds {
             self.add(problem());
         }
     }
 
     /// Fails with all of them.
-    pub(super) fn end(self) -> Result<()> {
+    fn end(self) -> Result<()> {
         if !self.0.is_empty() {
             bail!(self.0.join("\n  "));
         }
@@ -36,7 +36,7 @@ impl Experiment {
     pub(crate) fn validate(&self) -> Result<()> {
         let mut problems = Problems::default();
         self.validate_values(&mut problems);
-        self.threads.validate(&mut problems);
+        self.validate_threads(&mut problems);
         self.validate_workloads(&mut problems);
         self.validate_latency(&mut problems);
         self.validate_targets(&mut problems);
@@ -86,6 +86,24 @@ impl Experiment {
         validate_list(problems, "subjects", &self.subjects);
         validate_list(problems, "frozen", &self.frozen);
         validate_list(problems, "keys", &self.keys);
+    }
+
+    fn validate_threads(&self, problems: &mut Problems) {
+        let Threads::List(list) = &self.threads else {
+            return;
+        };
+        problems.unless(!list.is_empty(), || {
+            "field `threads`: name at least one number, or \"auto\"".into()
+        });
+        for count in list {
+            let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
+            problems.unless((1..=MAX_THREADS).contains(threads), || {
+                format!("field `threads`: {count} is not between 1 and {MAX_THREADS}")
+            });
+        }
+        if let Some(twice) = first_repeated(list) {
+            problems.add(format!("field `threads`: {twice} appears twice"));
+        }
     }
 
     fn validate_workloads(&self, problems: &mut Problems) {

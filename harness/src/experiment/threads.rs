@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::problems::{Problems, first_repeated};
-
 /// The thread counts of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Threads {
@@ -32,23 +30,6 @@ pub const MAX_THREADS: usize = 1_024;
 const EXPECTED: &str = "\"auto\", or a list such as [1, 2, 4] or [1, \"1x\", \"2x\"]";
 
 impl Threads {
-    /// Checks that the counts are possible.
-    pub(super) fn validate(&self, problems: &mut Problems) {
-        let Self::List(list) = self else { return };
-        problems.unless(!list.is_empty(), || {
-            "field `threads`: name at least one number, or \"auto\"".into()
-        });
-        for count in list {
-            let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
-            problems.unless((1..=MAX_THREADS).contains(threads), || {
-                format!("field `threads`: {count} is not between 1 and {MAX_THREADS}")
-            });
-        }
-        if let Some(twice) = first_repeated(list) {
-            problems.add(format!("field `threads`: {twice} appears twice"));
-        }
-    }
-
     /// Returns the thread counts, ascending, on a machine with this many cores.
     pub fn counts(&self, cores: usize) -> Vec<usize> {
         let mut counts: Vec<usize> = match self {
