@@ -1,8 +1,20 @@
 //! Axes: their ranges, linear or logarithmic, their numbers and their grid.
 
-use super::panel::Axis;
 use super::svg::{Anchor, Canvas, DARK, Frame, PALE, Stroke};
 use super::text::{TEXT_SIZE, TICK_SIZE, text_width, wrap_title};
+
+/// An axis of a panel.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) name: String,
+    pub(crate) scale: Scale,
+    /// Formats a value.
+    pub(crate) label: fn(f64) -> String,
+    /// Values that the axis includes, whatever was measured.
+    pub(crate) includes: Vec<f64>,
+    /// Whether only measured values are numbered.
+    pub(crate) as_measured: bool,
+}
 
 /// How values are laid out along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +248,28 @@ pub(super) fn below(
 }
 
 impl Axis {
+    pub(crate) fn new(name: impl Into<String>, scale: Scale, label: fn(f64) -> String) -> Self {
+        Self {
+            name: name.into(),
+            scale,
+            label,
+            includes: Vec::new(),
+            as_measured: false,
+        }
+    }
+
+    /// Creates an axis on which only measured values are numbered.
+    pub(crate) fn measured(
+        name: impl Into<String>,
+        scale: Scale,
+        label: fn(f64) -> String,
+    ) -> Self {
+        Self {
+            as_measured: true,
+            ..Self::new(name, scale, label)
+        }
+    }
+
     fn lines_of_name(&self, width: f64) -> Vec<String> {
         wrap_title(&self.name, width, TEXT_SIZE)
     }

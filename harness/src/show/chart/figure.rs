@@ -358,7 +358,7 @@ impl Figure {
 
 impl Panel {
     /// Returns the axis below the plot.
-    fn across(&self) -> &super::panel::Axis {
+    fn across(&self) -> &super::axis::Axis {
         if self.in_rows { &self.y } else { &self.x }
     }
 

@@ -15,6 +15,6 @@ mod style;
 mod svg;
 mod text;
 
-pub(crate) use axis::Scale;
+pub(crate) use axis::{Axis, Scale};
 pub use figure::{COLUMN, Figure, PAGE};
-pub(crate) use panel::{Axis, Guide, Line, Look, Panel};
+pub(crate) use panel::{Guide, Line, Look, Panel};

@@ -1,7 +1,7 @@
 //! What a panel shows: two axes, and lines between them. How it is drawn is said by `lines.rs` and
 //! `rows.rs`.
 
-use super::axis::Scale;
+use super::axis::Axis;
 use super::style::COLOURS;
 use crate::results::statistics::distinct;
 use crate::results::summary::Summary;
@@ -21,19 +21,6 @@ pub(crate) struct Panel {
     pub(crate) shade: Option<(f64, &'static str)>,
     /// Whether each subject has a row of its own, with its points beside each other.
     pub(crate) in_rows: bool,
-}
-
-/// An axis of a panel.
-#[derive(Clone, Debug)]
-pub(crate) struct Axis {
-    pub(crate) name: String,
-    pub(crate) scale: Scale,
-    /// Formats a value.
-    pub(crate) label: fn(f64) -> String,
-    /// Values that the axis includes, whatever was measured.
-    pub(crate) includes: Vec<f64>,
-    /// Whether only measured values are numbered.
-    pub(crate) as_measured: bool,
 }
 
 /// What is known of a subject.
@@ -65,30 +52,6 @@ pub(crate) enum Look {
 pub(crate) struct Guide {
     pub(crate) name: &'static str,
     pub(crate) points: Vec<(f64, f64)>,
-}
-
-impl Axis {
-    pub(crate) fn new(name: impl Into<String>, scale: Scale, label: fn(f64) -> String) -> Self {
-        Self {
-            name: name.into(),
-            scale,
-            label,
-            includes: Vec::new(),
-            as_measured: false,
-        }
-    }
-
-    /// Creates an axis on which only measured values are numbered.
-    pub(crate) fn measured(
-        name: impl Into<String>,
-        scale: Scale,
-        label: fn(f64) -> String,
-    ) -> Self {
-        Self {
-            as_measured: true,
-            ..Self::new(name, scale, label)
-        }
-    }
 }
 
 impl Line {
