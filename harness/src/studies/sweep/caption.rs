@@ -1,6 +1,5 @@
 //! The caption of the figure.
 
-use super::figure::View;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Results};
 use crate::show::sidecar::Sidecar;
@@ -15,6 +14,18 @@ pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machi
 /// What must be said of rates that are shares.
 pub(super) const DUE: &str = "Rates that are due are shares of each subject's own throughput in the closed loop of the same round, with as many \
      threads, every operation timed.";
+
+/// What a figure shows of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    Throughput,
+    /// Median and high percentiles.
+    Latency,
+    /// Throughput over that of the same subject at the lowest number of threads.
+    Speedup,
+    /// Throughput over that of the control.
+    OverControl,
+}
 
 /// Returns the lines under the panels.
 pub(super) fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::caption::caption;
+use super::caption::{View, caption};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Quantity, Results};
 use crate::results::summary::Summary;
@@ -97,18 +97,6 @@ const OVERSUBSCRIBED: &str = "oversubscribed";
 const CONTROL: &str = "ablation-control";
 /// What the names of ablations begin with.
 const ABLATION: &str = "ablation-";
-
-/// What a figure shows of its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
-    Throughput,
-    /// Median and high percentiles.
-    Latency,
-    /// Throughput over that of the same subject at the lowest number of threads.
-    Speedup,
-    /// Throughput over that of the control.
-    OverControl,
-}
 
 /// What a panel is drawn from.
 struct Drawn<'a> {
