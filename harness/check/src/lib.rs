@@ -4,7 +4,7 @@
 //! A check consists of rounds. Each runs a fresh [`scenario`] on a fresh table. After all threads
 //! have ended, it checks what the table holds: that every key is found that must be, and how many
 //! copies can be removed. These final calls, and those that fill the table at the start, are calls
-//! like any others, so that one mechanism checks everything ([`mod@judge`]).
+//! like any others, so that one mechanism checks everything (`judge`).
 //!
 //! Far more calls are made where only [answers that each thread can foresee](answers) are checked,
 //! without a record.

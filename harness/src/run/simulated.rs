@@ -1,5 +1,5 @@
 //! Makes one measurement on a simulated machine. Tables, keys, phases and checks are those of a
-//! [bench](crate::run::bench).
+//! `bench`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

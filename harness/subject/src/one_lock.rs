@@ -46,7 +46,7 @@ pub trait Sequential: Send + Sync + Sized + 'static {
     fn memory_bytes(&self) -> usize;
 }
 
-/// A lock with the structure inside. It calls [`step`](kcas::steps::step) before it is taken and
+/// A lock with the structure inside. It calls [`step`] before it is taken and
 /// before it is released. Poison is ignored: no operation panics halfway, so a thread that panicked
 /// elsewhere leaves the structure intact.
 pub trait Lock: Send + Sync + 'static {
