@@ -5,6 +5,8 @@ pub(super) mod chain;
 mod optimistic;
 mod striped;
 mod striped_timestamps;
+#[cfg(all(test, feature = "steps"))]
+mod tests;
 pub(super) mod victim_cuckoo;
 mod word_lock;
 
