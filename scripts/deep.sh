@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the checks that take long, after scripts/test.sh: lints of the other builds, tests of the build
-# that is published, every model to its end, and every planted bug, which a check must catch.
+# that is published, every model to its end, the proof, and every planted bug,
+# which a check must catch.
 #
 #   scripts/deep.sh             everything, up to 25 minutes on two cores
-#   scripts/deep.sh STEP ...    some steps of it: builds, models, planted
+#   scripts/deep.sh STEP ...    some steps of it: builds, models, proof, planted
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
@@ -24,6 +25,18 @@ models() {
     scripts/loom.sh
 }
 
+proof() {
+    step "proof"
+    # The only check that needs more than Rust and git.
+    if python3 -c 'import z3' 2>/dev/null; then
+        scripts/proof.sh
+    else
+        echo "not proved: z3 is missing (scripts/proof.sh says how to get it)"
+    fi
+    step "the code against the proof"
+    CONFORMANCE_STEPS=2000000 cargo test --locked -p lfcf-kcas --all-features --lib each_write
+}
+
 planted() {
     step "planted bugs"
     scripts/planted.sh
@@ -31,8 +44,10 @@ planted() {
 
 everything() {
     builds
+    beside proof
     models
+    await proof
     planted
 }
 
-run_steps "builds models planted" "$@"
+run_steps "builds models proof planted" "$@"
