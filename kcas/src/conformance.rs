@@ -62,6 +62,22 @@ pub(crate) fn unwatch() {
     watch::watch(None);
 }
 
+/// What a word with the confirmed tag stands for. (As the proof has it, not as the code has it.)
+fn confirmed(state: State, entry: Entry) -> u64 {
+    match state {
+        State::SucceededByOwner | State::SucceededByHelper => entry.new,
+        State::Undecided | State::Failed => entry.expected,
+    }
+}
+
+/// What a word with the owner's tag stands for.
+fn owned(state: State, entry: Entry) -> u64 {
+    match state {
+        State::SucceededByOwner => entry.new,
+        State::Undecided | State::SucceededByHelper | State::Failed => entry.expected,
+    }
+}
+
 impl Watch {
     fn learn(&mut self, event: Event, by: &Location) {
         match event {
@@ -402,7 +418,7 @@ impl Watch {
                 }
                 let entry = self.entry(target, array, index)?;
                 let state = state.ok_or("the operation is over")?;
-                let means = Word::Value(state.owned(entry.expected, entry.new));
+                let means = Word::Value(owned(state, entry));
                 require(
                     matches!(old, Word::Owner(_)) && now == means,
                     "it is not what the word stood for",
@@ -414,14 +430,8 @@ impl Watch {
                 let state = self.state(tag).ok_or("the operation is over")?;
                 require(state != State::Undecided, "the operation is undecided")?;
                 let (means, action) = match old {
-                    Word::Kcas(_) => (
-                        state.confirmed(entry.expected, entry.new),
-                        "release the confirmed tag",
-                    ),
-                    _ => (
-                        state.owned(entry.expected, entry.new),
-                        "release the owner's tag",
-                    ),
+                    Word::Kcas(_) => (confirmed(state, entry), "release the confirmed tag"),
+                    _ => (owned(state, entry), "release the owner's tag"),
                 };
                 require(value == means, "it is not what the word stood for")?;
                 Ok(action)

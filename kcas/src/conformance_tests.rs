@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use rand::rngs::StdRng;
@@ -31,13 +31,17 @@ struct State {
     awake: Range<usize>,
     rng: StdRng,
     steps: u64,
+    /// A thread has made a write that is no action: the others need not go on, and may not be able to.
+    failed: bool,
 }
 
 impl Turns {
     /// Gives the turn to any thread, and waits until it comes back.
     fn pass(&self, me: usize) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.steps += 1;
+        let failed = state.failed;
+        assert!(!failed, "another thread has failed");
         if state.steps % 40 == 0 {
             // The others sleep for a while, wherever they are.
             let first = state.rng.random_range(0..THREADS);
@@ -70,7 +74,8 @@ struct Turn(Arc<Turns>, usize);
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock().unwrap();
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failed |= thread::panicking();
         state.live.retain(|&thread| thread != self.1);
         state.current = state.live.first().copied().unwrap_or_default();
         self.0.changed.notify_all();
@@ -90,6 +95,7 @@ fn run(seed: u64, steps: u64) -> HashMap<&'static str, u64> {
             awake: 0..THREADS,
             rng: StdRng::seed_from_u64(seed),
             steps: 0,
+            failed: false,
         }),
         changed: Condvar::new(),
     });
