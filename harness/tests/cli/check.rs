@@ -95,7 +95,7 @@ fn a_tally_is_continued_after_a_torn_row() {
     let foreign = "fruit,price\napple,1\n";
     place.write("results/soak.csv", foreign);
     let refused = place.run_line("check --tally results").code(1);
-    refused.stderr(contains("soak.csv, line 2").and(contains("choose another directory")));
+    refused.stderr(contains("soak.csv, line 1").and(contains("choose another directory")));
     assert_eq!(place.text("results/soak.csv"), foreign);
 }
 
