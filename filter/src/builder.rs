@@ -1,11 +1,16 @@
-//! [`Builder`], which makes a [`CuckooFilter`] of the size, layout and hasher asked for.
+//! [`Builder`], which makes or loads a [`CuckooFilter`] of the layout and hasher asked for.
+
+use std::hash::BuildHasher;
+use std::io::Read;
 
 use kcas::OutOfMemory;
 
-use crate::CuckooFilter;
 use crate::buckets::Buckets;
+use crate::filter::CuckooFilter;
 use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
+use crate::save::LoadError;
+use crate::save::fixed::Header;
 
 /// Builds a [`CuckooFilter`] step by step; made by [`CuckooFilter::builder`].
 ///
@@ -149,11 +154,92 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
 
-    pub(crate) fn build_or_panic(self) -> CuckooFilter<SLOTS, BITS, S> {
-        match self.build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("cannot build a filter: {error}"),
-        }
+    fn build_or_panic(self) -> CuckooFilter<SLOTS, BITS, S> {
+        self.build()
+            .unwrap_or_else(|error| panic!("cannot build a filter: {error}"))
+    }
+}
+
+/// Loading with the layout and the hasher of this builder, which must be those the filter was built
+/// with. The filter has the size it was saved with, whatever this builder says.
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS, S> {
+    /// Loads the filter that was saved as these bytes.
+    ///
+    /// Returns exactly the filter that was saved, or an error: damage, another layout and another
+    /// [hasher](crate::save#hashers) are all detected. Allocates nothing before the length of
+    /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
+    /// every filter has.
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// let builder = CuckooFilter::builder().layout::<6, 8>();
+    /// let seen = builder.capacity(1_000).build()?;
+    /// seen.insert("key")?;
+    /// let bytes = seen.to_bytes()?;
+    /// assert!(builder.from_bytes(&bytes)?.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics.
+    pub fn from_bytes(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        let mut rest = bytes;
+        let (buckets, copies) = Header::of(&mut rest)?.read_all(rest, &self.hasher)?;
+        Ok(CuckooFilter::of(buckets, copies, self.hasher))
+    }
+
+    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a file. `reader`
+    /// needs no buffer of its own; nothing is read past the filter's end.
+    ///
+    /// Memory grows with what arrives, whatever the header claims: to at most three times as much
+    /// for a moment, plus 16 KiB.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// As [`from_bytes`](Self::from_bytes).
+    pub fn read_from(
+        self,
+        mut reader: impl Read,
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        let (buckets, copies) = Header::of(&mut reader)?.read_rest(reader, &self.hasher)?;
+        Ok(CuckooFilter::of(buckets, copies, self.hasher))
+    }
+}
+
+impl CuckooFilter {
+    /// Builds a filter with room for `n` distinct keys, in the default layout and with the default
+    /// hasher.
+    ///
+    /// The table is sized so that `n` inserts of distinct keys succeed. As in any cuckoo table,
+    /// that is a matter of probability: see [`Builder::capacity`]. If `n` is 0, the table is small.
+    ///
+    /// # Panics
+    /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
+    /// memory.
+    pub fn with_capacity(n: usize) -> CuckooFilter {
+        CuckooFilter::builder().capacity(n).build_or_panic()
+    }
+
+    /// Starts building a filter.
+    pub fn builder() -> Builder {
+        Builder::new(None, FixedState)
+    }
+}
+
+impl<S> CuckooFilter<4, 12, Mixed<S>> {
+    /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
+    pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
+        let builder = CuckooFilter::builder().capacity(n).hasher(hasher);
+        builder.build_or_panic()
     }
 }
 

@@ -4,13 +4,16 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 
-use crate::builder::{Size, buckets_for};
+use crate::builder::{BuildError, Builder, Size, buckets_for};
+use crate::filter::CuckooFilter;
 use crate::hashing::{self, FixedState, MAX_BUCKETS, Mixed};
+use crate::insert_error::InsertError;
 use crate::layout::{Layout, Shape};
 use crate::lookup;
-use crate::save::{Header, LoadError, SaveError};
+use crate::save::fixed::Header;
+use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::{BuildError, Builder, Class, CuckooFilter, DynKey, Filter, InsertError};
+use crate::traits::{Class, DynKey, Filter};
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
@@ -80,7 +83,7 @@ macro_rules! dyn_filter {
             /// # Errors
             /// [`LoadError`].
             pub fn from_bytes(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
-                let (slots, bits) = Header::of(bytes)?.layout();
+                let Header { slots, bits, .. } = Header::of(bytes)?;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
                         let builder = Builder::<$slots, $bits, S>::new(None, self.hasher);
@@ -96,10 +99,11 @@ macro_rules! dyn_filter {
             /// [`LoadError`].
             pub fn read_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
                 let header = Header::of(&mut reader)?;
-                let (slots, bits) = header.layout();
+                let Header { slots, bits, .. } = header;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let filter = header.read_rest::<$slots, $bits, S>(reader, self.hasher)?;
+                        let (buckets, copies) = header.read_rest(reader, &self.hasher)?;
+                        let filter = CuckooFilter::<$slots, $bits, S>::of(buckets, copies, self.hasher);
                         return Ok(DynCuckooFilter::from(filter));
                     }
                 )+

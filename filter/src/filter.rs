@@ -7,15 +7,14 @@ use std::io::Write;
 use kcas::thread_id::{self, ThreadId, TooManyThreads};
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::builder::Builder;
-use crate::hashing::{FixedState, Location, Mixed};
+use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::Length;
-use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
+use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
-use crate::traits::{DynKey, Filter};
+use crate::traits::{Class, DynKey, Filter, expect_id};
 use crate::{batch, lookup, update};
 
 /// A set of keys shared by many threads without a lock. It answers "was this key inserted?" with a
@@ -50,27 +49,6 @@ pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = Fixe
     pub(crate) hasher: S,
 }
 
-/// All keys that the filter cannot tell apart: those with the same fingerprint and the same pair of
-/// buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Class {
-    /// The fingerprint stored for each of these keys.
-    pub fingerprint: u64,
-    /// Their buckets, the lower first; for some classes both are the same.
-    pub buckets: [usize; 2],
-}
-
-impl From<Location> for Class {
-    fn from(location: Location) -> Class {
-        let mut buckets = [location.first, location.second];
-        buckets.sort_unstable();
-        Class {
-            fingerprint: location.fingerprint,
-            buckets,
-        }
-    }
-}
-
 /// One line with the layout, the size and the memory; it shows neither the table nor the hasher,
 /// whose seeds may be secret.
 impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS, BITS, S> {
@@ -100,7 +78,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     /// Begins a snapshot of the table.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_, SLOTS, BITS>, SnapshotError> {
+    fn snapshot(&self) -> Result<Snapshot<'_, SLOTS, BITS>, SnapshotError> {
         Snapshot::begin(self.table())
     }
 
@@ -127,37 +105,6 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
-impl CuckooFilter {
-    /// Builds a filter with room for `n` distinct keys, in the default layout and with the default
-    /// hasher.
-    ///
-    /// The table is sized so that `n` inserts of distinct keys succeed. As in any cuckoo table,
-    /// that is a matter of probability: see [`Builder::capacity`]. If `n` is 0, the table is small.
-    ///
-    /// # Panics
-    /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
-    /// memory.
-    pub fn with_capacity(n: usize) -> CuckooFilter {
-        CuckooFilter::builder().capacity(n).build_or_panic()
-    }
-
-    /// Starts building a filter.
-    pub fn builder() -> Builder {
-        Builder::new(None, FixedState)
-    }
-}
-
-impl<S> CuckooFilter<4, 12, Mixed<S>> {
-    /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
-    ///
-    /// # Panics
-    /// As `with_capacity`.
-    pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
-        let builder = CuckooFilter::builder().capacity(n).hasher(hasher);
-        builder.build_or_panic()
-    }
-}
-
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
@@ -171,6 +118,49 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
         let slots = self.buckets.geometry().buckets() * SLOTS;
         Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * (copies as f64 / slots as f64).min(1.0)
+    }
+
+    /// Returns a separate filter with the same contents.
+    ///
+    /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
+    /// saved filter) holds, for each class ([`Class`]), as many copies as the filter held at some
+    /// moment during the call; the moment may differ from class to class. So whatever was in the
+    /// filter throughout is in the copy, and whatever was in it at no moment is not. The source of
+    /// the module `snapshot` explains how and why.
+    ///
+    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups of others are not
+    /// slowed down; an insert or a remove of another thread keeps what a bucket held before its first
+    /// change, which costs two exchanges for each of its buckets.
+    ///
+    /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
+    /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every
+    /// bucket that others change before the call gets there. That much address space is reserved from
+    /// the start, and the call fails if the system refuses it.
+    ///
+    /// Progress: lock-free, apart from the allocator; it ends after a limited number of steps for
+    /// each bucket, whatever others insert and remove (but not whatever they copy). No linearization
+    /// point: each class has its own.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: when there is not enough memory, or when more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    where
+        S: Clone,
+    {
+        let snapshot = self.snapshot()?;
+        let mut words = Vec::new();
+        let buckets = snapshot.buckets();
+        words
+            .try_reserve_exact(buckets)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        let mut copies = 0;
+        words.extend(snapshot.inspect(|&word| copies += Layout::<SLOTS, BITS>::occupied(word)));
+        Ok(CuckooFilter::of(
+            Buckets::from_words(words),
+            copies,
+            self.hasher.clone(),
+        ))
     }
 
     #[inline]
@@ -312,19 +302,10 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        Ok(self.write_snapshot(self.snapshot()?, writer)?)
+        Ok(fixed::write(self.snapshot()?, &self.hasher, writer)?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        self.snapshot_to_bytes()
-    }
-}
-
-/// Unwraps the result of a call that has no other way to report that its thread got no id.
-#[track_caller]
-pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
-    match result {
-        Ok(result) => result,
-        Err(error) => panic!("{error}"),
+        fixed::to_bytes(self.snapshot()?, &self.hasher)
     }
 }

@@ -217,23 +217,26 @@ mod insert_error;
 pub mod layout;
 mod length;
 mod lookup;
+mod methods;
 mod path;
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}
 pub mod save;
+#[cfg(feature = "serde")]
+mod serialized;
 mod snapshot;
 mod traits;
 mod update;
 
 pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
-pub use filter::{Class, CuckooFilter};
+pub use filter::CuckooFilter;
 pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
-pub use traits::{DynKey, Filter};
+pub use traits::{Class, DynKey, Filter};
 
 #[doc(inline)]
 pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};

@@ -1,7 +1,6 @@
-//! What all filters of this crate can do: the trait [`Filter`], and its most frequent calls as
-//! functions of each filter.
+//! What all filters of this crate can do: the trait [`Filter`].
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
 
@@ -9,9 +8,7 @@ use arrayvec::ArrayVec;
 use kcas::thread_id::{self, TooManyThreads};
 
 use crate::batch::{self, assert_same_length};
-use crate::dyn_filter::DynCuckooFilter;
-use crate::filter::CuckooFilter;
-use crate::growing::GrowingCuckooFilter;
+use crate::hashing::Location;
 use crate::insert_error::InsertError;
 use crate::save::{SaveError, save_as};
 use crate::snapshot::SnapshotError;
@@ -21,9 +18,9 @@ use crate::snapshot::SnapshotError;
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (in a
-/// [`GrowingCuckooFilter`] apart from the allocator): a thread that stops anywhere stops nobody
-/// else. All keys with the same fingerprint and the same buckets are one *class*
-/// ([`Class`](crate::Class)); the filter counts copies per class.
+/// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter) apart from the allocator): a thread that
+/// stops anywhere stops nobody else. All keys with the same fingerprint and the same buckets are one
+/// *class* ([`Class`]); the filter counts copies per class.
 ///
 /// ```
 /// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
@@ -163,7 +160,7 @@ pub trait Filter {
     ///
     /// # Panics
     /// When there is no memory for the first table of a growing filter, whose
-    /// [`remove_all`](GrowingCuckooFilter::remove_all) returns that as an error.
+    /// [`remove_all`](crate::GrowingCuckooFilter::remove_all) returns that as an error.
     #[doc(alias = "reset")]
     fn clear(&mut self);
 
@@ -378,6 +375,36 @@ fn in_groups<F: Filter, T: Hash, R>(
     }
 }
 
+/// All keys that the filter cannot tell apart: those with the same fingerprint and the same pair of
+/// buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Class {
+    /// The fingerprint stored for each of these keys.
+    pub fingerprint: u64,
+    /// Their buckets, the lower first; for some classes both are the same.
+    pub buckets: [usize; 2],
+}
+
+impl From<Location> for Class {
+    fn from(location: Location) -> Class {
+        let mut buckets = [location.first, location.second];
+        buckets.sort_unstable();
+        Class {
+            fingerprint: location.fingerprint,
+            buckets,
+        }
+    }
+}
+
+/// Unwraps the result of a call that has no other way to report that its thread got no id.
+#[track_caller]
+pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
+    match result {
+        Ok(result) => result,
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Any type of key, as [`Filter::hash_dyn`] takes it.
 pub trait DynKey {
     /// Hashes the key as its `Hash` does.
@@ -469,117 +496,4 @@ impl<F: Filter + ?Sized> Filter for Box<F> {
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         (**self).to_bytes()
     }
-}
-
-/// Gives these types the most frequent calls of [`Filter`] as functions of their own, so that a
-/// program need not import the trait.
-macro_rules! frequent_calls {
-    ($(($($parameters:tt)*) $filter:ty;)+) => {$(
-        /// The most frequent calls of [`Filter`], which describes each of them.
-        impl<$($parameters)* S: BuildHasher> $filter {
-            /// [`Filter::insert`].
-            ///
-            /// # Errors
-            /// [`InsertError`]; nothing was added.
-            #[inline]
-            pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
-                Filter::insert(self, key)
-            }
-
-            /// [`Filter::insert_unique`].
-            ///
-            /// # Errors
-            /// [`InsertError`]; nothing was added.
-            #[inline]
-            pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-                Filter::insert_unique(self, key)
-            }
-
-            /// [`Filter::contains`].
-            #[inline(always)]
-            pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-                Filter::contains(self, key)
-            }
-
-            /// [`Filter::count`].
-            #[inline]
-            pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-                Filter::count(self, key)
-            }
-
-            /// [`Filter::remove`].
-            ///
-            /// # Panics
-            /// As [`Filter::remove_hash`].
-            #[inline]
-            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
-                Filter::remove(self, key)
-            }
-
-            /// [`Filter::len`].
-            pub fn len(&self) -> usize {
-                Filter::len(self)
-            }
-
-            /// [`Filter::is_empty`].
-            pub fn is_empty(&self) -> bool {
-                Filter::is_empty(self)
-            }
-
-            /// [`Filter::capacity`].
-            pub fn capacity(&self) -> usize {
-                Filter::capacity(self)
-            }
-
-            /// [`Filter::load_factor`].
-            pub fn load_factor(&self) -> f64 {
-                Filter::load_factor(self)
-            }
-
-            /// [`Filter::false_positive_rate`].
-            pub fn false_positive_rate(&self) -> f64 {
-                Filter::false_positive_rate(self)
-            }
-
-            /// [`Filter::memory_bytes`].
-            pub fn memory_bytes(&self) -> usize {
-                Filter::memory_bytes(self)
-            }
-
-            /// [`Filter::clear`].
-            pub fn clear(&mut self) {
-                Filter::clear(self);
-            }
-
-            /// [`Filter::to_bytes`].
-            ///
-            /// # Errors
-            /// [`SnapshotError`]; the filter holds what it held.
-            pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-                Filter::to_bytes(self)
-            }
-
-            /// [`Filter::write_to`].
-            ///
-            /// # Errors
-            /// [`SaveError`], perhaps after a part was written.
-            pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
-                Filter::write_to(self, &mut writer)
-            }
-
-            /// [`Filter::save`].
-            ///
-            /// # Errors
-            /// [`SaveError`]; an older file is as it was.
-            pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError> {
-                Filter::save(self, path.as_ref())
-            }
-        }
-    )+};
-}
-
-frequent_calls! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>;
-    () DynCuckooFilter<S>;
-    () GrowingCuckooFilter<S>;
 }

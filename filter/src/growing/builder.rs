@@ -30,15 +30,6 @@ pub struct GrowingBuilder<S = FixedState> {
     pub(super) hasher: S,
 }
 
-impl GrowingBuilder {
-    pub(super) fn new() -> Self {
-        GrowingBuilder {
-            size: None,
-            hasher: FixedState,
-        }
-    }
-}
-
 impl<S> GrowingBuilder<S> {
     /// Makes room for `n` distinct keys in the first table. Without this and
     /// [`buckets`](Self::buckets), the first table takes 10 KiB.
@@ -90,10 +81,53 @@ impl<S> GrowingBuilder<S> {
         Ok(GrowingCuckooFilter::of(tables, slice, self.hasher))
     }
 
-    pub(super) fn build_or_panic(self) -> GrowingCuckooFilter<S> {
-        match self.build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("cannot build a filter: {error}"),
+    fn build_or_panic(self) -> GrowingCuckooFilter<S> {
+        self.build()
+            .unwrap_or_else(|error| panic!("cannot build a filter: {error}"))
+    }
+}
+
+impl GrowingCuckooFilter {
+    /// Builds an empty filter, whose first table takes 10 KiB.
+    ///
+    /// # Panics
+    /// When there is no memory for it.
+    pub fn new() -> GrowingCuckooFilter {
+        GrowingCuckooFilter::builder().build_or_panic()
+    }
+
+    /// Builds an empty filter whose first table has room for `n` distinct keys
+    /// ([`GrowingBuilder::capacity`]).
+    ///
+    /// # Panics
+    /// When `n` is absurdly large, or there is not enough memory.
+    pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
+        GrowingCuckooFilter::builder().capacity(n).build_or_panic()
+    }
+
+    /// Starts building a filter.
+    pub fn builder() -> GrowingBuilder {
+        GrowingBuilder {
+            size: None,
+            hasher: FixedState,
         }
+    }
+}
+
+impl<S> GrowingCuckooFilter<Mixed<S>> {
+    /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
+    /// [`hasher`](GrowingBuilder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
+    pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
+        let builder = GrowingCuckooFilter::builder().capacity(n).hasher(hasher);
+        builder.build_or_panic()
+    }
+}
+
+impl Default for GrowingCuckooFilter {
+    fn default() -> Self {
+        GrowingCuckooFilter::new()
     }
 }

@@ -28,14 +28,13 @@ use kcas::thread_id;
 pub use epoch_cell::{Pinned, pin};
 
 use crate::batch::{self, assert_same_length};
-use crate::filter::{Class, expect_id};
-use crate::hashing::{FixedState, Location, Mixed};
+use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::path::MAX_NODES;
 use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::traits::{DynKey, Filter};
+use crate::traits::{Class, DynKey, Filter, expect_id};
 use crate::update::Refused;
 pub use builder::GrowingBuilder;
 pub use reader::Reader;
@@ -127,48 +126,6 @@ pub struct TableInfo {
     pub len: usize,
     /// True while it takes over from another table, of half the size or, for a copy, of the same.
     pub takes_over: bool,
-}
-
-impl GrowingCuckooFilter {
-    /// Builds an empty filter, whose first table takes 10 KiB.
-    ///
-    /// # Panics
-    /// When there is no memory for it.
-    pub fn new() -> GrowingCuckooFilter {
-        GrowingCuckooFilter::builder().build_or_panic()
-    }
-
-    /// Builds an empty filter whose first table has room for `n` distinct keys
-    /// ([`GrowingBuilder::capacity`]).
-    ///
-    /// # Panics
-    /// When `n` is absurdly large, or there is not enough memory.
-    pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
-        GrowingCuckooFilter::builder().capacity(n).build_or_panic()
-    }
-
-    /// Starts building a filter.
-    pub fn builder() -> GrowingBuilder {
-        GrowingBuilder::new()
-    }
-}
-
-impl<S> GrowingCuckooFilter<Mixed<S>> {
-    /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
-    /// [`hasher`](GrowingBuilder::hasher).
-    ///
-    /// # Panics
-    /// As `with_capacity`.
-    pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
-        let builder = GrowingCuckooFilter::builder().capacity(n).hasher(hasher);
-        builder.build_or_panic()
-    }
-}
-
-impl Default for GrowingCuckooFilter {
-    fn default() -> Self {
-        GrowingCuckooFilter::new()
-    }
 }
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hash};
 use epoch_cell::Pinned;
 
 use super::GrowingCuckooFilter;
-use crate::Filter;
 use crate::hashing::FixedState;
+use crate::traits::Filter;
 
 /// Looks up keys in a [`GrowingCuckooFilter`] while keeping its tables alive. Each lookup sees the
 /// current contents of the filter, as [`contains`](GrowingCuckooFilter::contains) does, and saves a

@@ -9,8 +9,8 @@ use kcas::thread_id;
 use super::GrowingCuckooFilter;
 use super::builder::first_table;
 use super::tables::Member;
-use crate::filter::expect_id;
 use crate::insert_error::InsertError;
+use crate::traits::expect_id;
 
 impl<S> GrowingCuckooFilter<S> {
     /// Removes everything while others go on, and keeps as much memory as the filter began with.
