@@ -1,7 +1,7 @@
 //! A log-structured key–value store whose filter knows, without reading the file, that a key is
 //! absent.
 //!
-//! All changes are appended to one file ([`log`]). A table in memory has, for some keys together,
+//! All changes are appended to one file (`log.rs`). A table in memory has, for some keys together,
 //! the place of the newest record of any of them, and each record has the place of the one before
 //! it: a lookup follows this chain. So the keys are only in the file, but a lookup of an absent key
 //! would read a whole chain. In front of it there is a cuckoo filter with one copy of each key that
