@@ -1,4 +1,3 @@
-use super::instructions::Portable;
 use super::*;
 
 /// A filter of these blocks that uses these instructions.
@@ -55,6 +54,7 @@ mod steps {
 
     use subject::spin::Spin;
 
+    use super::super::instructions::Portable;
     use super::*;
 
     /// More steps than a lookup or a remove has.
