@@ -42,11 +42,16 @@ proven() { # SOURCE FILE FUNCTION TEXT
     awk -v name="fn $2[<(]" -v text="$3" '$0 ~ name { end = $0; sub(/[^ ].*/, "}", end) } end && index($0, text) { found = 1 }
         $0 == end { end = "" } END { exit !found }' "$1"
 }
-for proof in {kcas,filter}/proof/*.py; do
+for proof in kcas/proof/kcas.py filter/proof/lookup.py; do
+    lines=0
     while IFS=$'\t' read -r file function text; do
+        lines=$((lines + 1))
         proven "${proof%%/*}/src/$file" "$function" "$text" ||
             fail "$proof: an action stands for \"$text\" in $function of $file, which is not there"
     done < <(sed -nE 's/^ +\("([a-z_]+\.rs)", "([a-z_]+)", "(.*)"\),$/\1\t\2\t\3/p' "$proof")
+    # An action that is written otherwise would not be looked for.
+    [ "$lines" -eq "$(grep -cE '^ +(m\.)?action\($' "$proof")" ] ||
+        fail "$proof: an action does not name its file, function and line as the others do"
 done
 
 # Each figure shows a clean commit of this history, which the results page names.

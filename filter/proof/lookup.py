@@ -10,7 +10,7 @@ compare-and-swap or one K-CAS (kcas/proof/kcas.py). Timestamps are numbers witho
 
 import sys
 
-from z3 import And, BoolSort, Const, Consts, DeclareSort, ForAll, Function, If, Implies, IntSort, Not, Or
+from z3 import And, BoolSort, Const, DeclareSort, ForAll, Function, If, Implies, IntSort, Not, Or
 
 import prover
 
@@ -39,7 +39,7 @@ VARIABLES = {
     "throughout": (Call, Bool),  # since it began there has been a copy at each moment
 }
 
-b, b2 = Consts("b b2", Bucket)
+b = Const("b", Bucket)
 c = Const("c", Class)
 l = Const("l", Call)
 

@@ -85,7 +85,7 @@ VARIABLES = {
 WORD = ("kind", "value", "op", "inst")
 
 w, w2, w3 = Consts("w w2 w3", Word)
-o, o2 = Consts("o o2", Op)
+o = Const("o", Op)
 i = Const("i", Inst)
 r = Const("r", Reader)
 v = Const("v", Val)

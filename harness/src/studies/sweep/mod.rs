@@ -77,7 +77,7 @@ pub fn together(files: &[PathBuf]) -> Result<Figure> {
         }
     }
     let mut figure = figure::of(&rows, sidecars.first())?;
-    // That of the first is not all of theirs.
+    // The caption names the machine of each file instead of the first one's.
     let first = sidecars.first().map(Sidecar::machine_line);
     figure.caption.retain(|line| Some(line) != first.as_ref());
     figure.caption.extend(machines);
