@@ -227,15 +227,10 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
             stop: &core.stop,
             progress: Some(&core.operations),
         };
-        let mut perform = || (shared.table.subject).perform(&shared.keys, &mut phase, &watch);
+        let mut perform = || (shared.table.subject).perform(&shared.keys, &mut phase, &watch, None);
         if warms_up {
-            // Wrong answers always count, refusals and what is left out only in the end.
-            let warm_up = Tally {
-                refused: 0,
-                left_out: 0,
-                ..perform()
-            };
-            shared.tally.borrow_mut().add(&warm_up);
+            let warm_up = perform();
+            shared.tally.borrow_mut().add_untimed(&warm_up);
             core.begin_next_part();
         }
         let tally = perform();

@@ -51,9 +51,8 @@ impl Observed {
     /// Returns the watch of a thread, which ends its work and holds its count.
     pub(crate) fn watch(&self, thread: usize) -> Watch<'_> {
         Watch {
-            deadline: None,
-            stop: &self.over,
             progress: Some(&self.progress[thread]),
+            ..Watch::new(&self.over)
         }
     }
 
@@ -182,12 +181,9 @@ impl Site<'_> {
     /// Leaves the table as it was, apart from the places of keys.
     fn insert_and_remove(&self, key: usize) {
         let key = key..key + 1;
-        let watch = &Watch {
-            deadline: None,
-            stop: &AtomicBool::new(false),
-            progress: None,
-        };
-        let perform = |mut phase| self.subject.perform(self.keys, &mut phase, watch);
+        let never = AtomicBool::new(false);
+        let watch = Watch::new(&never);
+        let perform = |mut phase| self.subject.perform(self.keys, &mut phase, &watch, None);
         if perform(Phase::Insert(key.clone())).refused == 0 {
             perform(Phase::Remove(key));
         }

@@ -255,7 +255,7 @@ impl Keys {
     }
 }
 
-impl KeyList for [u64] {
+impl KeyList for Vec<u64> {
     type Key = u64;
 
     fn get(&self, index: usize) -> &u64 {

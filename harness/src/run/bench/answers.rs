@@ -144,25 +144,20 @@ impl Bench<'_> {
         };
         let batch = Watch {
             deadline: Some(Instant::now()),
-            stop: self.stop,
-            progress: None,
+            ..Watch::new(self.stop)
         };
         let mut lap = Tally::default();
         while lap.operations < length as u64 {
-            lap.add(&table.subject.perform(keys, &mut phase, &batch));
+            lap.add(&table.subject.perform(keys, &mut phase, &batch, None));
         }
         lap
     }
 
     /// Removes each resident key once. Returns how many were not there.
     fn remove_all(&self, table: &Table) -> u64 {
-        let watch = Watch {
-            deadline: None,
-            stop: self.stop,
-            progress: None,
-        };
         let mut remove = Phase::Remove(self.keys.resident());
-        let tally = (table.subject).perform(self.keys.keys(), &mut remove, &watch);
+        let watch = Watch::new(self.stop);
+        let tally = (table.subject).perform(self.keys.keys(), &mut remove, &watch, None);
         tally.missing
     }
 }

@@ -10,8 +10,9 @@ use super::Bench;
 use crate::run::plan::Measurement;
 use crate::workload::draw;
 use crate::workload::keys::KeySource;
+use crate::workload::phase::schedule::Schedule;
 use crate::workload::phase::{
-    Cycle, Growth, Lookups, Measured, Mix, Phase, Pool, Pools, Update, Updates, Window, pools,
+    Cycle, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, pools,
 };
 use crate::workload::{Workload, Ycsb};
 
@@ -66,83 +67,107 @@ struct Part<'a> {
 impl Part<'_> {
     fn phase(&mut self, workload: &Workload) -> Phase {
         let keys = self.bench.keys;
-        match *workload {
-            Workload::LookupHit { .. } => Phase::LookupResident(self.cycle(keys.resident())),
-            Workload::LookupMiss { .. } => Phase::LookupAbsent(self.cycle(keys.absent())),
-            Workload::Insert { .. } => Phase::Insert(self.share(keys.resident())),
+        let lookups = |cycle, present| Phase::Lookup(Lookups { cycle, present });
+        let scheduled = match *workload {
+            Workload::LookupHit { .. } => {
+                return lookups(self.cycle(keys.resident()), Present::All);
+            }
+            Workload::LookupMiss { .. } => {
+                return lookups(self.cycle(keys.absent()), Present::None);
+            }
+            Workload::Lookup { .. } | Workload::Ycsb { mix: Ycsb::C, .. } => {
+                let drawn = Arc::clone(&self.bench.drawn);
+                let present = Present::Drawn(Arc::clone(&drawn), keys.residents());
+                return lookups(self.cycle(0..drawn.len()), present);
+            }
+            Workload::Insert { .. } => return Phase::Insert(self.share(keys.resident())),
             Workload::Remove { .. } => {
                 let mine = self.share(keys.resident());
                 self.fill(mine.clone());
-                Phase::Remove(mine)
+                return Phase::Remove(mine);
             }
-            Workload::Mix { lookup, hit, .. } => Phase::Mix(self.mix((lookup, hit))),
-            Workload::Lookup { .. } | Workload::Ycsb { mix: Ycsb::C, .. } => {
-                let drawn = Arc::clone(&self.bench.drawn);
-                let start = self.share(0..drawn.len()).start;
-                Phase::Lookup(Lookups::new(drawn, start, keys.residents()))
-            }
-            Workload::Window { lookup, skew, .. } => {
-                Phase::Window(self.window((lookup, skew), (pools(1), 0)))
-            }
+            Workload::Mix { lookup, hit, .. } => self.mix(lookup, hit),
+            Workload::Window { lookup, skew, .. } => self.window(lookup, skew, (pools(1), 0)),
             Workload::Ycsb {
                 mix: mix @ Ycsb::D,
                 skew,
                 ..
             } => {
                 let shared = (Arc::clone(self.pools), self.thread);
-                Phase::Window(self.window((mix.lookup(), skew), shared))
+                self.window(mix.lookup(), skew, shared)
             }
-            Workload::Ycsb { mix, .. } => Phase::Update(self.updates(mix)),
+            Workload::Ycsb { mix, .. } => self.updates(mix),
             Workload::Grow {
                 insert,
                 hit,
                 from,
                 load,
                 ..
-            } => Phase::Grow(self.growth((insert, hit), (from, load))),
-        }
+            } => self.growth(insert, hit, from / load),
+        };
+        Phase::Scheduled(Box::new(scheduled))
     }
 
     /// Prepares a mix. Half of the resident keys stay; the other half and the churn keys are the
     /// two pools, each of them half inserted.
-    fn mix(&mut self, lookup_and_hit: (u8, u8)) -> Mix {
-        let keys = self.bench.keys;
-        let resident = keys.resident();
+    fn mix(&mut self, lookup: u8, hit: u8) -> Scheduled {
+        let resident = self.bench.keys.resident();
         let middle = resident.len() / 2;
         let stable = self.fill(self.share(0..middle));
         let pool = self.fill(self.share(middle..resident.end));
-        let (pool, absent) = (self.pool(pool), self.cycle(keys.absent()));
-        Mix::new(lookup_and_hit, stable, absent, pool, &mut self.random)
+        let counts = lookups(lookup, hit);
+        Scheduled {
+            stable,
+            walk: self.cycle(self.bench.keys.absent()),
+            pools: self.with_own((pools(1), 0), pool),
+            ..Scheduled::new(&counts, Op::Remove, &mut self.random)
+        }
     }
 
     /// Prepares a window over all keys of the thread that are ever inserted, and lookups in the
-    /// windows of all these pools, of which one will be the thread's own.
-    fn window(&mut self, (lookup, skew): (u8, f64), pools: (Pools, usize)) -> Window {
+    /// windows of all these pools, of which one will be the thread's own. An age counts the newer
+    /// keys of all threads, which are taken to slide in turns.
+    fn window(&mut self, lookup: u8, skew: f64, (pools, own): (Pools, usize)) -> Scheduled {
         let inside = self.fill(self.share(self.bench.keys.resident()));
-        let in_all = inside.len() * pools.0.len();
-        let pool = self.pool(inside);
-        let ages = draw::ages(in_all, skew, &mut self.random);
-        Window::new(lookup, pools, pool, &ages, &mut self.random)
+        let (size, threads) = (inside.len(), pools.len());
+        let ages = draw::ages(size * threads, skew, &mut self.random).into_iter();
+        let counts = [(Op::LookupAged, percent(lookup))];
+        Scheduled {
+            size,
+            ages: ages
+                .map(|age| ((own + age) % threads, age / threads))
+                .collect(),
+            pools: self.with_own((pools, own), inside),
+            ..Scheduled::new(&counts, Op::Slide, &mut self.random)
+        }
     }
 
-    fn updates(&mut self, mix: Ycsb) -> Updates {
+    fn updates(&mut self, mix: Ycsb) -> Scheduled {
         self.fill(self.share(self.bench.keys.resident()));
         let update = match mix {
-            Ycsb::F => Update::ReadFirst,
-            _ => Update::Blind,
+            Ycsb::F => Op::ReadAndUpdate,
+            _ => Op::Update,
         };
-        let cycle = self.cycle(0..self.bench.drawn.len());
-        Updates::new((mix.lookup(), update), cycle, &mut self.random)
+        let counts = [(Op::LookupShared, percent(mix.lookup()))];
+        Scheduled {
+            walk: self.cycle(0..self.bench.drawn.len()),
+            ..Scheduled::new(&counts, update, &mut self.random)
+        }
     }
 
-    /// Prepares a phase that fills the table from one load factor to another.
-    fn growth(&mut self, insert_and_hit: (u8, u8), (from, load): (f64, f64)) -> Growth {
+    /// Prepares a phase that fills the table, of which it finds this share filled.
+    fn growth(&mut self, insert: u8, hit: u8, filled: f64) -> Scheduled {
         let mine = self.share(self.bench.keys.resident());
-        let middle = mine.start + (mine.len() as f64 * from / load) as usize;
-        let accepted = self.fill(mine.start..middle);
-        let absent = self.cycle(self.bench.keys.absent());
-        let coming = middle..mine.end;
-        Growth::new(insert_and_hit, accepted, coming, absent, &mut self.random)
+        let middle = mine.start + (mine.len() as f64 * filled) as usize;
+        let mut stable = self.fill(mine.start..middle);
+        stable.reserve_exact(mine.end - middle);
+        let counts = lookups(100 - insert, hit);
+        Scheduled {
+            stable,
+            coming: Some(middle..mine.end),
+            walk: self.cycle(self.bench.keys.absent()),
+            ..Scheduled::new(&counts, Op::Grow, &mut self.random)
+        }
     }
 
     /// Inserts these keys, and returns the accepted ones.
@@ -153,11 +178,12 @@ impl Part<'_> {
         accepted
     }
 
-    /// Returns a pool of the keys inside and of the thread's churn keys, which are outside.
-    fn pool(&self, mut inside: Vec<usize>) -> Pool {
+    /// Sets the thread's own pool: the keys inside, and its churn keys, which are outside.
+    fn with_own(&self, (pools, own): (Pools, usize), mut inside: Vec<usize>) -> (Pools, usize) {
         let live = inside.len();
         inside.extend(self.share(self.bench.keys.churn()));
-        Pool::new(inside, live)
+        pools[own].get_or_init(|| Pool::new(inside, live));
+        (pools, own)
     }
 
     /// Returns a walk over the range: the same for all threads, but each starts elsewhere.
@@ -169,6 +195,21 @@ impl Part<'_> {
     fn share(&self, range: Range<usize>) -> Range<usize> {
         share(range, self.thread, self.threads)
     }
+}
+
+/// Returns how many operations of a schedule are this percentage.
+fn percent(percent: u8) -> usize {
+    usize::from(percent) * Schedule::<Op>::LENGTH / 100
+}
+
+/// Returns the lookups of a schedule, so many per cent of it, of which `hit` per cent ask for a present
+/// key.
+fn lookups(lookup: u8, hit: u8) -> [(Op, usize); 2] {
+    let hits = usize::from(lookup) * usize::from(hit);
+    [
+        (Op::LookupStable, hits),
+        (Op::LookupAbsent, percent(lookup) - hits),
+    ]
 }
 
 /// Returns a thread's part of a range that is divided among all threads.

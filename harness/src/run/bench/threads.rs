@@ -16,7 +16,7 @@ use crate::run::plan::Measurement;
 use crate::run::stall::{self, Observed, Site};
 use crate::workload::arrivals::Arrivals;
 use crate::workload::latency::CHAINS;
-use crate::workload::phase::{Pools, Tally, Timer, Waiting, Watch, pools};
+use crate::workload::phase::{Pace, Pools, Tally, Timer, Waiting, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
@@ -128,17 +128,16 @@ impl Bench<'_> {
         let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
-        let mut watch = Watch {
-            deadline: None,
-            stop: self.stop,
-            progress: None,
+        let mut watch = Watch::new(self.stop);
+        let mut perform = |watch: &Watch, timer: Option<&mut Timer>| {
+            table.subject.perform(keys, &mut phase, watch, timer)
         };
-        let mut warm_up = Tally::default();
+        let mut untimed = Tally::default();
         let time_bounded = measurement.workload.is_time_bounded();
         let seconds = Duration::from_secs_f64(self.experiment.seconds);
         if time_bounded {
             watch.deadline = Some(Instant::now() + seconds.mul_f64(WARM_UP));
-            warm_up = table.subject.perform(keys, &mut phase, &watch);
+            untimed.add_untimed(&perform(&watch, None));
         }
 
         let timed = time_bounded && observed.is_none();
@@ -148,37 +147,24 @@ impl Bench<'_> {
         if let Some(observed) = observed {
             watch = observed.watch(thread);
         }
+        if let Some(timer) = &mut timer {
+            timer.opened = opened;
+        }
         let start = Instant::now();
-        let mut tally = match &mut timer {
-            None => table.subject.perform(keys, &mut phase, &watch),
-            Some(timer) => {
-                timer.start(opened);
-                (table.subject).perform_timed(keys, &mut phase, &watch, timer)
-            }
-        };
+        let mut tally = perform(&watch, timer.as_mut());
         let end = Instant::now();
 
-        let mut timings = timer.map(Timer::into_timings);
-        let mut untimed = vec![warm_up];
+        let mut timings = timer.map(|timer| timer.timings);
         if let Some(timings) = &mut timings
             && measurement.offered == 0.0
             && measurement.workload.only_looks_up()
         {
             watch.deadline = Some(opened + seconds.mul_f64(1.0 + CHAINS));
-            let mut chains = Timer::chained();
-            untimed.push((table.subject).perform_timed(keys, &mut phase, &watch, &mut chains));
-            timings.add(&chains.into_timings());
+            let mut chains = Timer::new(Pace::Chained);
+            untimed.add_untimed(&perform(&watch, Some(&mut chains)));
+            timings.add(&chains.timings);
         }
-        // Wrong answers always count, operations only while timed.
-        for of in &untimed {
-            tally.add(&Tally {
-                operations: 0,
-                untimed: of.operations,
-                refused: 0,
-                left_out: 0,
-                ..*of
-            });
-        }
+        tally.add(&untimed);
         let done = Done {
             tally,
             start,
@@ -193,7 +179,7 @@ impl Bench<'_> {
     fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
         self.experiment.latency.as_ref()?;
         if measurement.offered == 0.0 {
-            return Some(Timer::closed());
+            return Some(Timer::new(Pace::Closed));
         }
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
@@ -202,6 +188,6 @@ impl Bench<'_> {
         } else {
             Waiting::Spin
         };
-        Some(Timer::open(arrivals, waiting))
+        Some(Timer::new(Pace::Open(arrivals, waiting)))
     }
 }

@@ -1,5 +1,8 @@
-//! The phase that looks up keys drawn before anything is timed.
+//! The phase that only looks keys up.
 
+use std::hash::Hash;
+use std::hint::black_box;
+use std::iter;
 use std::sync::Arc;
 
 use subject::Subject;
@@ -9,32 +12,28 @@ use crate::workload::keys::KeyList;
 
 /// A list of keys to look up, cyclically.
 ///
-/// The list that it runs over holds copies of the keys in lookup order, so that reaching a rare key
-/// costs no more than reaching a frequent one. Present and absent keys alternate at random. Answers
-/// are counted without a branch on which of the two a key is: the processor could not predict it,
-/// and the measurement would show the mispredictions instead of the subject.
+/// Answers are counted without a branch on whether a key is present: where present and absent keys
+/// alternate at random, the processor could not predict it, and the measurement would show the
+/// mispredictions instead of the subject.
 #[derive(Debug)]
 pub struct Lookups {
-    /// For each key in the list, its index among all keys.
-    drawn: Arc<[usize]>,
-    cycle: Cycle,
-    /// Smaller indices are those of keys in the filter, all others those of absent keys.
-    residents: usize,
+    pub cycle: Cycle,
+    pub present: Present,
+}
+
+/// Which keys of the list are in the filter.
+#[derive(Debug)]
+pub enum Present {
+    All,
+    None,
+    /// The list holds [copies](crate::workload::keys::Keys::copied) of keys in lookup order, so that
+    /// reaching a rare key costs no more than reaching a frequent one. These are their indices among
+    /// all keys, of which the first so many, and no others, are in the filter.
+    Drawn(Arc<[usize]>, usize),
 }
 
 impl Lookups {
-    /// Creates lookups of the keys at these indices, at least one, starting `offset` keys into the
-    /// list. They must run over [copies](crate::workload::keys::Keys::copied) of these keys. The
-    /// first `residents` of all keys must be in the filter, and no others.
-    pub fn new(drawn: Arc<[usize]>, offset: usize, residents: usize) -> Self {
-        Self {
-            cycle: Cycle::new(0..drawn.len(), offset),
-            drawn,
-            residents,
-        }
-    }
-
-    pub(super) fn perform_batch<S: Subject, L: KeyList + ?Sized>(
+    pub(super) fn perform_batch<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
         keys: &L,
@@ -42,55 +41,50 @@ impl Lookups {
         tally: &mut Tally,
     ) {
         let batch = self.cycle.next_batch(length);
-        let mut indices = self.drawn[batch.clone()].iter();
         tally.operations += batch.len() as u64;
-        subject.look_up(keys.iter(batch), |found| {
-            let present = indices.next().is_some_and(|&index| index < self.residents);
-            tally.note_lookup(present, found);
-        });
+        let asked = keys.iter(batch.clone());
+        match &self.present {
+            Present::All => look_up(subject, asked, iter::repeat(true), tally),
+            Present::None => look_up(subject, asked, iter::repeat(false), tally),
+            Present::Drawn(drawn, residents) => {
+                let present = drawn[batch].iter().map(|index| index < residents);
+                look_up(subject, asked, present, tally);
+            }
+        }
     }
 
-    /// Looks up a [chain](Cycle::look_up_chain) of the keys.
-    pub(super) fn perform_chain<S: Subject, L: KeyList + ?Sized>(
+    /// Looks up a chain of keys: the answer to one chooses the next. After a right answer that is
+    /// the following key, and otherwise the one after it, so that a lap of right answers asks for
+    /// every key; but the processor has to know the answer to find the key.
+    pub(super) fn perform_chain<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
         keys: &L,
         length: usize,
         tally: &mut Tally,
     ) {
-        let is_present = |at: usize| self.drawn[at] < self.residents;
-        (self.cycle).look_up_chain(subject, keys, length, is_present, tally);
+        for _ in 0..length {
+            let at = self.cycle.next;
+            let found = black_box(subject.contains(keys.get(at)));
+            let present = match &self.present {
+                Present::All => true,
+                Present::None => false,
+                Present::Drawn(drawn, residents) => drawn[at] < *residents,
+            };
+            tally.note_lookup(present, found);
+            self.cycle.go_to(at + 1 + usize::from(found != present));
+        }
+        tally.operations += length as u64;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::Phase;
-    use super::super::exact::Exact;
-    use super::*;
-    use crate::workload::keys::Keys;
-
-    #[test]
-    fn every_key_drawn_is_looked_up_and_every_answer_checked() {
-        let keys = Keys::Numbers((0..100).collect());
-        let drawn: Arc<[usize]> = [0, 7, 60, 7, 99].into();
-        let copies = &keys.copied(&drawn);
-        let lookups = || Phase::Lookup(Lookups::new(Arc::clone(&drawn), 3, 50));
-        let subject = Exact::holding(50, &keys, 0..50);
-        let tally = subject.perform_exactly(5_000, copies, &mut lookups());
-        let right = Tally {
-            operations: 5_000,
-            absent: 2_000,
-            ..Tally::default()
-        };
-        assert_eq!(tally, right);
-        assert_eq!(*subject.calls.lock().unwrap(), [0, 5_000, 0]);
-
-        subject.hold(&keys, 10..50);
-        let tally = subject.perform_exactly(5_000, copies, &mut lookups());
-        assert_eq!((tally.missing, tally.false_positives), (3_000, 0));
-        let subject = Exact::holding(61, &keys, 0..61);
-        let tally = subject.perform_exactly(5_000, copies, &mut lookups());
-        assert_eq!((tally.missing, tally.false_positives), (0, 1_000));
-    }
+fn look_up<'k, S: Subject, K: Hash + ?Sized + 'k>(
+    subject: &S,
+    keys: impl ExactSizeIterator<Item = &'k K>,
+    mut present: impl Iterator<Item = bool>,
+    tally: &mut Tally,
+) {
+    subject.look_up(keys, |found| {
+        tally.note_lookup(present.next().unwrap_or(false), found);
+    });
 }

@@ -1,8 +1,20 @@
 //! A pool of keys that are inserted and removed, first in, first out.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crossbeam_utils::CachePadded;
 
 use super::after;
+
+/// The pools of threads that look each other's keys up, each on lines of its own. A thread sets its
+/// pool as soon as it has filled its part of the table.
+pub type Pools = Arc<[CachePadded<OnceLock<Pool>>]>;
+
+/// Returns room for the pools of so many threads.
+pub fn pools(threads: usize) -> Pools {
+    (0..threads).map(|_| CachePadded::default()).collect()
+}
 
 /// A ring of keys that one thread alone, its owner, inserts and removes. The filter holds `live` of
 /// them, from the oldest on, so the owner knows every answer about them in advance. Others may ask
@@ -96,37 +108,5 @@ impl Pool {
     #[inline]
     fn at(&self, place: usize) -> usize {
         self.keys[place.checked_sub(self.keys.len()).unwrap_or(place)]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_in_is_the_first_out_and_ages_count_from_the_newest() {
-        let pool = Pool::new((10..14).collect(), 2);
-        let ages = || [0, 1, 2].map(|age| pool.of_age(age));
-        assert_eq!(ages(), [Some(11), Some(10), Some(11)]);
-        for lap in 0..3 {
-            for key in 0..4 {
-                let taken = pool.taken();
-                assert_eq!(taken, 4 * lap + key);
-                assert_eq!(pool.take_oldest(), Some(10 + key as usize));
-                assert_eq!(pool.taken(), taken + 1);
-                let coming = 10 + (key as usize + 2) % 4;
-                assert_eq!(pool.next_in(), Some(coming));
-                pool.accept();
-                assert_eq!(pool.of_age(0), Some(coming));
-            }
-        }
-        assert_eq!(
-            [pool.take_oldest(), pool.take_oldest()],
-            [Some(10), Some(11)]
-        );
-        assert_eq!(
-            (pool.take_oldest(), pool.of_age(0), pool.live()),
-            (None, None, 0)
-        );
     }
 }

@@ -18,25 +18,26 @@ use crate::workload::latency::{CHAIN, Kind, Timings};
 pub struct Timer {
     clock: Clock,
     /// When all threads were released, and arrivals begin.
-    opened: Instant,
+    pub(crate) opened: Instant,
     pace: Pace,
-    timings: Timings,
+    pub(crate) timings: Timings,
 }
 
 /// When operations start.
 #[derive(Debug)]
-enum Pace {
+pub(crate) enum Pace {
     /// When the last one is done.
     Closed,
-    /// When they are due.
+    /// When they are due, from which moment they are timed.
     Open(Arrivals, Waiting),
-    /// When the answer of the last one is known. Chains of them are timed.
+    /// When the answer of the last one is known. Chains of [`CHAIN`] are timed, if the phase is of
+    /// lookups alone.
     Chained,
 }
 
 /// What a thread does until its next operation is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Waiting {
     /// Keeps its core, and starts on time.
     Spin,
     /// Yields its core, as there are more threads than cores. If it slept, it would wake up late.
@@ -47,22 +48,7 @@ impl Timer {
     /// Operations between two checks of the request to stop, in the closed loop.
     const BATCH: usize = 100;
 
-    /// Times all operations, each of which starts when the last is done.
-    pub fn closed() -> Self {
-        Self::new(Pace::Closed)
-    }
-
-    /// Starts operations when they are due, and times all of them from that moment.
-    pub fn open(arrivals: Arrivals, waiting: Waiting) -> Self {
-        Self::new(Pace::Open(arrivals, waiting))
-    }
-
-    /// Times chains of [`CHAIN`] lookups, for a phase of nothing but lookups.
-    pub fn chained() -> Self {
-        Self::new(Pace::Chained)
-    }
-
-    fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: Pace) -> Self {
         Self {
             clock: Clock::default(),
             opened: Instant::now(),
@@ -71,48 +57,35 @@ impl Timer {
         }
     }
 
-    /// Sets the moment from which arrivals count.
-    pub fn start(&mut self, opened: Instant) {
-        self.opened = opened;
-    }
-
-    pub fn into_timings(self) -> Timings {
-        self.timings
-    }
-
-    pub(super) fn perform<S: Subject, L: KeyList + ?Sized>(
+    pub(super) fn perform<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
         keys: &L,
         phase: &mut Phase,
         watch: &Watch,
     ) -> Tally {
-        let Self {
-            clock,
-            opened,
-            pace,
-            timings,
-        } = self;
+        let (clock, opened, timings) = (&self.clock, self.opened, &mut self.timings);
         let mut work = OnSubject {
             subject,
             keys,
             phase,
             tally: Tally::default(),
         };
-        match pace {
+        match &mut self.pace {
             Pace::Closed => closed_loop(clock, watch, timings, &mut work),
             Pace::Open(arrivals, waiting) => {
                 let end = watch.deadline.map_or(u64::MAX, |deadline| {
-                    deadline.saturating_duration_since(*opened).as_nanos() as u64
+                    deadline.saturating_duration_since(opened).as_nanos() as u64
                 });
-                let now = now_since(clock, *opened);
+                let now = now_since(clock, opened);
                 let pace = (arrivals, *waiting);
                 open_loop((now, end), pace, watch.stop, timings, &mut work);
             }
             Pace::Chained => loop {
                 let start = clock.read();
-                work.phase
-                    .perform_chain(subject, keys, CHAIN, &mut work.tally);
+                if let Phase::Lookup(lookups) = &mut *work.phase {
+                    lookups.perform_chain(subject, keys, CHAIN, &mut work.tally);
+                }
                 let end = clock.read();
                 timings.chains.record(clock.ns_between(start, end));
                 if watch.is_over(work.tally.operations) {
@@ -135,14 +108,14 @@ trait Work {
 }
 
 /// Those of a phase.
-struct OnSubject<'a, S, L: ?Sized> {
+struct OnSubject<'a, S, L> {
     subject: &'a S,
     keys: &'a L,
     phase: &'a mut Phase,
     tally: Tally,
 }
 
-impl<S: Subject, L: KeyList + ?Sized> Work for OnSubject<'_, S, L> {
+impl<S: Subject, L: KeyList> Work for OnSubject<'_, S, L> {
     fn coming(&self, ahead: usize) -> Kind {
         self.phase.coming(ahead)
     }
@@ -313,11 +286,7 @@ mod tests {
         let (clock, time) = quanta::Clock::mock();
         let clock = Clock::from(clock);
         let stop = AtomicBool::new(false);
-        let watch = Watch {
-            deadline: None,
-            stop: &stop,
-            progress: None,
-        };
+        let watch = Watch::new(&stop);
         let mut work = Counted(0, |operations| {
             time.increment(if operations == 1_000 { LONG } else { USUAL });
             stop.store(operations >= 20_000, Ordering::Relaxed);

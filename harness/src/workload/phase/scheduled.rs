@@ -1,0 +1,204 @@
+//! The phase of several kinds of operation, in a fixed, shuffled order that is repeated cyclically.
+
+use std::ops::Range;
+
+use rand::rngs::SmallRng;
+use subject::Subject;
+
+use super::schedule::Schedule;
+use super::{Cycle, Pools, Tally, after};
+use crate::workload::keys::KeyList;
+use crate::workload::latency::Kind;
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Looks up a key that stays in the filter; an absent one, while there is none.
+    LookupStable,
+    /// Looks up a key that is never inserted.
+    LookupAbsent,
+    /// Looks up the next of the keys that all threads look up and update.
+    LookupShared,
+    /// Looks up a key of the next age in one of the windows. It must be found unless its owner has
+    /// begun to remove keys since it was chosen.
+    LookupAged,
+    /// Inserts the next key of the thread's pool.
+    Insert,
+    /// Removes the oldest key of the thread's pool.
+    Remove,
+    /// Inserts a key that is to stay.
+    Grow,
+    /// Removes a shared key and inserts it again, which is the closest a set without values comes to
+    /// giving a key another value.
+    ///
+    /// Meanwhile the key is absent: a lookup by another thread may rightly say so, and so may a
+    /// remove, after which nothing is inserted: the other thread puts the key back. So a thread that
+    /// works alone misses no key, and when all threads are done each key must be there exactly as
+    /// often as before, which the caller checks.
+    Update,
+    /// The same after a lookup of the key: the closest it comes to a read-modify-write.
+    ReadAndUpdate,
+    /// Removes the oldest key of the thread's window and inserts a new one.
+    Slide,
+}
+
+/// Operations of one thread. All but the schedule is empty unless its operations need it.
+#[derive(Debug)]
+pub struct Scheduled {
+    pub(crate) schedule: Schedule<Op>,
+    /// Keys that stay in the filter.
+    pub(crate) stable: Vec<usize>,
+    pub(crate) next_stable: usize,
+    /// Absent or shared keys.
+    pub(crate) walk: Cycle,
+    /// Keys still to be inserted; when there are no more, the phase ends.
+    pub(crate) coming: Option<Range<usize>>,
+    /// Pools of threads that look each other's keys up, and which of them is the thread's own.
+    ///
+    /// It alone inserts and removes the keys of its pool, so it knows every answer about them.
+    pub(crate) pools: (Pools, usize),
+    /// Number of keys in the window at first, and after every slide.
+    pub(crate) size: usize,
+    /// For each lookup in a window, whose key it asks for, and its age: how many keys that thread has
+    /// inserted after it.
+    pub(crate) ages: Vec<(usize, usize)>,
+    pub(crate) next_age: usize,
+    /// The keys that were removed, and refused when they were to be inserted again.
+    pub(crate) owed: Vec<usize>,
+}
+
+impl Scheduled {
+    /// Creates a phase with each operation as often as its count, in [`Schedule::LENGTH`], and the
+    /// last in all other places.
+    pub(crate) fn new(counts: &[(Op, usize)], last: Op, random: &mut SmallRng) -> Self {
+        let mut schedule = Schedule::shuffled(counts, last, random);
+        if last == Op::Remove {
+            // Removes and inserts alternate, so that the load factor stays constant.
+            let removes = schedule.kinds.iter_mut().filter(|op| **op == Op::Remove);
+            removes.skip(1).step_by(2).for_each(|op| *op = Op::Insert);
+        }
+        Self {
+            schedule,
+            stable: Vec::new(),
+            next_stable: 0,
+            walk: Cycle::default(),
+            coming: None,
+            pools: (Pools::default(), 0),
+            size: 0,
+            ages: Vec::new(),
+            next_age: 0,
+            owed: Vec::new(),
+        }
+    }
+
+    pub(super) fn coming(&self, ahead: usize) -> Kind {
+        match self.schedule.coming(ahead) {
+            Op::LookupStable | Op::LookupAbsent | Op::LookupShared | Op::LookupAged => Kind::Lookup,
+            Op::Insert | Op::Grow => Kind::Insert,
+            Op::Remove => Kind::Remove,
+            Op::Update | Op::ReadAndUpdate | Op::Slide => Kind::Update,
+        }
+    }
+
+    /// An operation for which there is no key is omitted, and not counted.
+    pub(super) fn perform_batch<S: Subject, L: KeyList>(
+        &mut self,
+        subject: &S,
+        keys: &L,
+        length: usize,
+        tally: &mut Tally,
+    ) -> bool {
+        let finds = |key: usize| subject.contains(keys.get(key));
+        let inserts = |key: usize| subject.insert(keys.get(key));
+        let removes = |key: usize| subject.remove(keys.get(key));
+        let (pools, own) = &self.pools;
+        let own = pools.get(*own).and_then(|pool| pool.get());
+        for at in self.schedule.next_batch(length) {
+            match self.schedule.kinds[at] {
+                Op::LookupStable if !self.stable.is_empty() => {
+                    let key = self.stable[self.next_stable];
+                    self.next_stable = after(self.next_stable, self.stable.len());
+                    tally.note_lookup(true, finds(key));
+                }
+                Op::LookupStable | Op::LookupAbsent => {
+                    tally.note_lookup(false, finds(self.walk.next_key()));
+                }
+                Op::LookupShared => tally.note_lookup(true, finds(self.walk.next_key())),
+                Op::LookupAged => {
+                    let (thread, age) = self.ages[self.next_age];
+                    self.next_age = after(self.next_age, self.ages.len());
+                    // One that still fills its part has no window yet.
+                    let Some(pool) = pools[thread].get().or(own) else {
+                        continue;
+                    };
+                    let taken = pool.taken();
+                    let Some(key) = pool.of_age(age) else {
+                        continue;
+                    };
+                    let found = finds(key);
+                    tally.missing += u64::from(!found & (pool.taken() == taken));
+                }
+                Op::Remove => {
+                    let Some(key) = own.and_then(|pool| pool.take_oldest()) else {
+                        continue;
+                    };
+                    tally.missing += u64::from(!removes(key));
+                }
+                Op::Insert => {
+                    let Some((pool, key)) = own.and_then(|pool| Some((pool, pool.next_in()?)))
+                    else {
+                        continue;
+                    };
+                    if inserts(key) {
+                        pool.accept();
+                    } else {
+                        tally.refused += 1;
+                    }
+                }
+                Op::Grow => {
+                    let Some(key) = self.coming.as_mut().and_then(Iterator::next) else {
+                        break;
+                    };
+                    if inserts(key) {
+                        self.stable.push(key);
+                    } else {
+                        tally.refused += 1;
+                    }
+                }
+                op @ (Op::Update | Op::ReadAndUpdate) => {
+                    let key = self.walk.next_key();
+                    if op == Op::ReadAndUpdate {
+                        tally.note_lookup(true, finds(key));
+                    }
+                    if !removes(key) {
+                        tally.missing += 1;
+                    } else if !inserts(key) {
+                        tally.refused += 1;
+                        self.owed.push(key);
+                    }
+                    self.owed.pop_if(|owed| inserts(*owed));
+                }
+                Op::Slide => {
+                    let Some(pool) = own.filter(|_| self.size > 0) else {
+                        continue;
+                    };
+                    if let Some(key) = pool.take_oldest() {
+                        tally.missing += u64::from(!removes(key));
+                    }
+                    // More than one if earlier ones were refused.
+                    while pool.live() < self.size
+                        && let Some(key) = pool.next_in()
+                    {
+                        if !inserts(key) {
+                            tally.refused += 1;
+                            break;
+                        }
+                        pool.accept();
+                    }
+                }
+            }
+            tally.operations += 1;
+        }
+        self.coming.as_ref().is_none_or(|coming| !coming.is_empty())
+    }
+}

@@ -1,0 +1,386 @@
+//! Phases on an exact set, whose answers are always right.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash};
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+use filter::FixedState;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::*;
+
+/// An exact set with room for a given number of keys, which counts inserts, lookups and removes.
+struct Exact {
+    room: usize,
+    keys: Mutex<HashSet<u64>>,
+    calls: Mutex<[u64; 3]>,
+    /// The fewest and the most keys present after an operation.
+    fewest_and_most: Mutex<(usize, usize)>,
+}
+
+impl Exact {
+    fn holding(room: usize, inside: Range<u64>) -> Self {
+        let subject = Self::with_buckets(room).unwrap();
+        subject.hold(inside);
+        subject
+    }
+
+    /// Holds these keys instead, with its counters at 0.
+    fn hold(&self, inside: Range<u64>) {
+        *self.keys.lock().unwrap() = inside.map(|key| FixedState.hash_one(key)).collect();
+        *self.calls.lock().unwrap() = [0; 3];
+        *self.fewest_and_most.lock().unwrap() = (usize::MAX, 0);
+    }
+
+    fn len(&self) -> usize {
+        self.keys.lock().unwrap().len()
+    }
+
+    /// Works on a phase over the keys 0..400, for this many operations or until it is done.
+    fn works(&self, operations: u64, phase: &mut Phase) -> Tally {
+        let numbers: Vec<u64> = (0..400).collect();
+        let mut tally = Tally::default();
+        let mut more = true;
+        while more && tally.operations < operations {
+            let batch = (operations - tally.operations).min(BATCH as u64) as usize;
+            more = phase.perform_batch(self, &numbers, batch, &mut tally);
+        }
+        tally
+    }
+
+    fn call<R>(&self, operation: usize, call: impl FnOnce(&mut HashSet<u64>) -> R) -> R {
+        let mut keys = self.keys.lock().unwrap();
+        let answer = call(&mut keys);
+        self.calls.lock().unwrap()[operation] += 1;
+        let (fewest, most) = &mut *self.fewest_and_most.lock().unwrap();
+        (*fewest, *most) = (keys.len().min(*fewest), keys.len().max(*most));
+        answer
+    }
+}
+
+impl Subject for Exact {
+    const NAME: &'static str = "exact";
+    const DESCRIPTION: &'static str = "a hash set under a mutex";
+    const GUARANTEES: &'static str = "linearizable; blocking";
+
+    fn with_buckets(room: usize) -> Result<Self> {
+        Ok(Self {
+            room,
+            keys: Mutex::default(),
+            calls: Mutex::default(),
+            fewest_and_most: Mutex::default(),
+        })
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.call(0, |keys| {
+            keys.len() < self.room && keys.insert(FixedState.hash_one(key))
+        })
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.call(1, |keys| keys.contains(&FixedState.hash_one(key)))
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.call(2, |keys| keys.remove(&FixedState.hash_one(key)))
+    }
+
+    fn slots(&self) -> usize {
+        self.room
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+fn scheduled(counts: &[(Op, usize)], last: Op) -> Scheduled {
+    Scheduled::new(counts, last, &mut SmallRng::seed_from_u64(1))
+}
+
+fn own(keys: Range<usize>, live: usize) -> (Pools, usize) {
+    let pools = pools(1);
+    pools[0].get_or_init(|| Pool::new(keys.collect(), live));
+    (pools, 0)
+}
+
+/// 27 % of lookups of keys 0..100, 63 % of keys 200..400, and updates of keys 100..200, of which the
+/// first 50 are inside.
+fn mix() -> Scheduled {
+    let counts = [(Op::LookupStable, 2_700), (Op::LookupAbsent, 6_300)];
+    Scheduled {
+        stable: (0..100).collect(),
+        walk: Cycle::new(200..400, 7),
+        pools: own(100..200, 50),
+        ..scheduled(&counts, Op::Remove)
+    }
+}
+
+/// 70 % of lookups of keys 0..100, and 30 % of updates.
+fn updates(update: Op) -> Scheduled {
+    Scheduled {
+        walk: Cycle::new(0..100, 5),
+        ..scheduled(&[(Op::LookupShared, 7_000)], update)
+    }
+}
+
+/// A window over keys 0..150, of which the first 100 are inside, with 80 % of lookups of these ages.
+fn window(ages: &[usize]) -> Scheduled {
+    Scheduled {
+        size: 100,
+        ages: ages.iter().map(|&age| (0, age)).collect(),
+        pools: own(0..150, 100),
+        ..scheduled(&[(Op::LookupAged, 8_000)], Op::Slide)
+    }
+}
+
+/// 25 % of inserts of keys 50..150, a tenth of lookups of keys inside, and the others of absent keys.
+fn growth() -> Scheduled {
+    Scheduled {
+        stable: (0..50).collect(),
+        coming: Some(50..150),
+        walk: Cycle::new(200..400, 0),
+        ..scheduled(
+            &[(Op::LookupStable, 1_000), (Op::LookupAbsent, 6_500)],
+            Op::Grow,
+        )
+    }
+}
+
+fn phase(of: Scheduled) -> Phase {
+    Phase::Scheduled(Box::new(of))
+}
+
+/// Every operation has its share, no answer is wrong, and the load stays as it must.
+#[test]
+fn phases_have_their_percentages_and_hold_their_load() {
+    for (of, inside, calls, load, absent) in [
+        (mix(), 150, [1_500, 27_000, 1_500], (149, 150), 18_900),
+        (
+            updates(Op::Update),
+            100,
+            [9_000, 21_000, 9_000],
+            (99, 100),
+            0,
+        ),
+        (
+            updates(Op::ReadAndUpdate),
+            100,
+            [9_000, 30_000, 9_000],
+            (99, 100),
+            0,
+        ),
+        (
+            window(&[0, 99, 50]),
+            100,
+            [6_000, 24_000, 6_000],
+            (99, 100),
+            0,
+        ),
+    ] {
+        let subject = Exact::holding(inside as usize, 0..inside);
+        let tally = subject.works(30_000, &mut phase(of));
+        let right = Tally {
+            operations: 30_000,
+            absent,
+            ..Tally::default()
+        };
+        assert_eq!((tally, *subject.calls.lock().unwrap()), (right, calls));
+        assert_eq!(*subject.fewest_and_most.lock().unwrap(), load);
+    }
+    // It ends when all keys are in; the shares are of the whole schedule.
+    let subject = Exact::holding(150, 0..50);
+    let tally = subject.works(30_000, &mut phase(growth()));
+    let [inserts, lookups, removes] = *subject.calls.lock().unwrap();
+    assert_eq!((inserts, removes, subject.len()), (100, 0, 150));
+    assert!((200..500).contains(&lookups), "{lookups}");
+    assert!(tally.absent > lookups * 3 / 4, "{tally:?}");
+    assert_eq!(
+        (tally.missing, tally.refused, tally.false_positives),
+        (0, 0, 0)
+    );
+}
+
+/// With less room some are refused, until others have made room; only a key that is owed is missed.
+#[test]
+fn refused_keys_are_counted_and_not_taken_for_lost() {
+    for (of, inside, room, refused, left) in [
+        (mix(), 150, 140, 10, 140),
+        (updates(Op::Update), 100, 90, 10, 90),
+        (growth(), 50, 120, 30, 120),
+    ] {
+        let mut subject = Exact::holding(room, 0..inside);
+        let mut phase = phase(of);
+        let tally = subject.works(30_000, &mut phase);
+        // Shared keys are owed until there is room again.
+        let owed = phase.left_out();
+        assert_eq!((tally.refused, tally.missing > 0), (refused, owed > 0));
+        assert!(subject.len().abs_diff(left) <= 1);
+        subject.room += owed as usize;
+        subject.works(1_000, &mut phase);
+        assert_eq!(phase.left_out(), 0);
+        assert!(owed == 0 || subject.len() == 100);
+    }
+    let (mut subject, mut phase) = (Exact::holding(90, 0..100), phase(window(&[0])));
+    let tally = subject.works(10_000, &mut phase);
+    assert!(tally.refused > 0 && tally.missing == 0, "{tally:?}");
+    subject.room = 100;
+    let tally = subject.works(10_000, &mut phase);
+    assert_eq!((tally.refused, tally.missing, subject.len()), (0, 0, 100));
+}
+
+#[test]
+fn every_shared_key_is_looked_up_and_updated() {
+    let subject = Exact::holding(100, 0..50);
+    let tally = subject.works(10_000, &mut phase(updates(Op::Update)));
+    assert_eq!(tally.missing, 5_000);
+    // What another thread has removed, that thread puts back.
+    assert_eq!(subject.calls.lock().unwrap()[1], 7_000);
+    assert_eq!(subject.len(), 50);
+}
+
+#[test]
+fn lookups_in_a_window_ask_for_keys_of_the_age_drawn() {
+    // The key of age 19 is key 80 at first. The removes of the keys below it miss, and lookups of the
+    // age 20 do so until the window has slid once.
+    for (age, more) in [(19, false), (20, true)] {
+        let subject = Exact::holding(100, 80..100);
+        let tally = subject.works(10_000, &mut phase(window(&[age])));
+        assert_eq!(tally.missing > 80, more, "{tally:?}");
+        assert!(tally.missing >= 80, "{tally:?}");
+    }
+}
+
+/// Two threads of 50 keys each; keys of even numbers are those of the first.
+#[test]
+fn the_newest_keys_are_those_of_all_threads() {
+    let subject = Exact::holding(100, 0..99);
+    let pools = pools(2);
+    let ask = |own: usize, (of, age): (usize, usize)| {
+        pools[own].get_or_init(|| Pool::new((own..150).step_by(2).collect(), 50));
+        let window = Scheduled {
+            size: 50,
+            ages: vec![(of, age)],
+            pools: (Arc::clone(&pools), own),
+            ..scheduled(&[], Op::LookupAged)
+        };
+        subject.works(10, &mut phase(window)).missing
+    };
+    // The newest key of the second is 99, the newest of the first 98.
+    assert_eq!(ask(0, (1, 0)), 0, "the other has no window yet");
+    assert_eq!(ask(1, (1, 0)), 10);
+    assert_eq!((ask(0, (0, 0)), ask(0, (1, 0))), (0, 10));
+    subject.hold(0..97);
+    assert_eq!((ask(0, (0, 1)), ask(0, (1, 1))), (0, 10), "96 and 97");
+}
+
+#[test]
+fn fills_and_drains_touch_every_key_once_and_a_stop_ends_them() {
+    let keys = Keys::Numbers((0..2_600).collect());
+    let (subject, stop) = (Exact::holding(2_500, 0..0), AtomicBool::new(false));
+    let counted = AtomicU64::new(0);
+    let works = |mut phase: Phase, progress| {
+        let watch = Watch {
+            progress,
+            ..Watch::new(&stop)
+        };
+        Measured::perform(&subject, &keys, &mut phase, &watch, None)
+    };
+    let tally = works(Phase::Insert(0..2_600), None);
+    assert_eq!((tally.operations, tally.refused), (2_600, 100));
+    assert_eq!(subject.count_found(&keys, 0..2_600), 2_500);
+    let tally = works(Phase::Remove(0..2_600), None);
+    assert_eq!((tally.operations, tally.missing), (2_600, 100));
+    assert_eq!(subject.len(), 0);
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(
+        works(Phase::Insert(0..2_600), None).operations,
+        BATCH as u64
+    );
+    let tally = works(Phase::Insert(0..2_600), Some(&counted));
+    assert_eq!((tally.operations, counted.load(Ordering::Relaxed)), (1, 1));
+    let mut order = vec![300];
+    subject.fill(&keys, &mut order, &stop);
+    assert!(order.is_empty());
+}
+
+/// Batches and chains ask for every key in every lap, and know the answer about each.
+#[test]
+fn lookups_ask_for_every_key_and_check_every_answer() {
+    let drawn: Arc<[usize]> = (0..100).collect();
+    let all = |range: Range<usize>| Cycle::new(range, 3);
+    for (cycle, present, absent) in [
+        (all(0..50), Present::All, 0),
+        (all(50..100), Present::None, 200),
+        (all(0..100), Present::Drawn(drawn, 50), 100),
+    ] {
+        let mut lookups = Lookups { cycle, present };
+        // One key is lost, and one found that is not there.
+        for (inside, wrong) in [(0..50, 0), (0..49, 1), (0..51, 1)] {
+            let subject = Exact::holding(100, inside.clone());
+            let mut chained = Tally::default();
+            let numbers: Vec<u64> = (0..400).collect();
+            lookups.perform_chain(&subject, &numbers, 200, &mut chained);
+            let mut phase = Phase::Lookup(lookups);
+            let tally = subject.works(200, &mut phase);
+            assert_eq!((tally.operations, chained.operations), (200, 200));
+            assert_eq!(
+                (tally.absent, subject.calls.lock().unwrap()[1]),
+                (absent, 400)
+            );
+            let asked = if inside.end < 50 {
+                200 - absent
+            } else {
+                absent
+            };
+            let laps = if absent == 100 { 2 } else { 4 };
+            let expected = if asked == 0 { 0 } else { wrong * laps };
+            assert_eq!(tally.missing + tally.false_positives, expected);
+            // A chain passes over the key after a wrong answer.
+            let found = chained.missing + chained.false_positives;
+            assert!(found.abs_diff(expected) <= 1, "{found} {expected}");
+            let Phase::Lookup(again) = phase else {
+                unreachable!()
+            };
+            lookups = again;
+        }
+    }
+}
+
+/// The processor cannot go on before it knows the answer: each chooses the next key.
+#[test]
+fn each_answer_in_a_chain_chooses_the_next_key() {
+    let subject = Exact::holding(100, 0..0);
+    let numbers: Vec<u64> = (0..100).collect();
+    for (inside, missing, next) in [(0..50, 0, 0), (0..49, 1, 0), (0..0, 50, 0), (1..50, 2, 2)] {
+        subject.hold(inside);
+        let mut lookups = Lookups {
+            cycle: Cycle::new(0..50, 0),
+            present: Present::All,
+        };
+        let mut tally = Tally::default();
+        lookups.perform_chain(&subject, &numbers, 50, &mut tally);
+        assert_eq!((tally.missing, lookups.cycle.next), (missing, next));
+    }
+}
+
+#[test]
+fn in_a_pool_the_first_in_is_the_first_out_and_ages_count_from_the_newest() {
+    let pool = Pool::new((10..14).collect(), 2);
+    let ages = || [0, 1, 2].map(|age| pool.of_age(age));
+    assert_eq!(ages(), [Some(11), Some(10), Some(11)]);
+    for turn in 0..12 {
+        assert_eq!(pool.taken(), turn as u64);
+        assert_eq!(pool.take_oldest(), Some(10 + turn % 4));
+        let coming = Some(10 + (turn + 2) % 4);
+        assert_eq!(pool.next_in(), coming);
+        pool.accept();
+        assert_eq!(pool.of_age(0), coming);
+    }
+    let last = [0; 3].map(|_| pool.take_oldest());
+    assert_eq!(last, [Some(10), Some(11), None]);
+    assert_eq!((pool.of_age(0), pool.live()), (None, 0));
+}
