@@ -179,17 +179,10 @@ fn dedup_ends_quietly_when_nobody_reads() {
     let directory = TempDir::new().unwrap();
     let mut dedup = example("dedup");
     dedup.arg(file(&directory, "text", &text));
-    let mut child = dedup
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_exact(&mut [0; 10])
-        .unwrap();
+    dedup.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = dedup.spawn().unwrap();
+    let mut some = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
     let output = child.wait_with_output().unwrap();
     let messages = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{messages}");
@@ -235,27 +228,18 @@ fn counts_of_one_use_the_singular() {
     let mut difference = example("difference");
     let (_, messages) = run(difference.args([&one, &one]), b"");
     assert!(messages.contains("lacks 0 of B's 1 line\n"), "{messages}");
-    let mut admission = example("admission");
-    let (written, _) = run(admission.arg(&one).args(["--cache", "1"]), b"");
-    let written = String::from_utf8(written).unwrap();
-    assert!(
-        written.starts_with("1 request, a cache of 1 key,"),
-        "{written}"
-    );
 }
 
 /// Commands of all examples here that write to the standard output.
-fn writers(directory: &TempDir) -> [Command; 3] {
+fn writers(directory: &TempDir) -> [Command; 2] {
     let (a, b) = (
         file(directory, "a", b"a\n"),
         file(directory, "b", b"a\nb\nc\n"),
     );
-    let [mut dedup, mut admission, mut difference] =
-        ["dedup", "admission", "difference"].map(example);
+    let [mut dedup, mut difference] = ["dedup", "difference"].map(example);
     dedup.arg(&b);
-    admission.arg(&b);
     difference.args([&a, &b]);
-    [dedup, admission, difference]
+    [dedup, difference]
 }
 
 #[test]
@@ -270,61 +254,6 @@ fn closed_output_is_not_an_error() {
 fn a_full_disk_is_an_error() {
     let directory = TempDir::new().unwrap();
     report_a_full_disk(writers(&directory));
-}
-
-/// Fifty keys are requested in turn, each followed by one that never comes again: too many for the
-/// cache, unless the doorkeeper keeps the latter out.
-#[test]
-fn admission_keeps_out_what_comes_once() {
-    const ROUNDS: usize = 50;
-    let mut log = Vec::new();
-    for request in 0..ROUNDS * 50 {
-        writeln!(log, "often {}\nonce {request}", request % 50).unwrap();
-    }
-    let directory = TempDir::new().unwrap();
-    let mut admission = example("admission");
-    admission.arg(file(&directory, "log", &log));
-    let (written, _) = run(admission.args(["--cache", "60", "--window", "400"]), b"");
-    let written = String::from_utf8(written).unwrap();
-    assert_eq!(number(&written, " % hits without"), 0.0);
-    // The keys enter in the second round, and are there from the third on.
-    let exact = 100.0 * (ROUNDS - 2) as f64 / (2 * ROUNDS) as f64;
-    assert_eq!(number(&written, " % hits with an exact"), exact);
-    // By chance one of them enters in the first round.
-    let hits = number(&written, " % hits with a filter");
-    assert!(
-        (exact..exact + 0.1).contains(&hits),
-        "{hits} against {exact}"
-    );
-}
-
-#[test]
-fn admission_rejects_wrong_arguments() {
-    let complaint = |arguments: &[&str]| complaint(example("admission").args(arguments));
-    assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
-    assert!(complaint(&["--skew=-1"]).contains("--skew"));
-    let most = usize::MAX.to_string();
-    assert!(complaint(&["--requests", &most]).contains("choose fewer --requests"));
-    let misused = |arguments: &[&str]| misuse(example("admission").args(arguments));
-    for option in ["--requests", "--cache", "--window", "--keys"] {
-        assert!(misused(&[option, "0"]).contains("it must be at least 1"));
-    }
-}
-
-/// More room than there are requests makes no difference, and takes no memory.
-#[test]
-fn admission_takes_any_size_of_cache_and_window() {
-    let directory = TempDir::new().unwrap();
-    let log = file(&directory, "log", b"a\na\na\n");
-    let most = usize::MAX.to_string();
-    let mut admission = example("admission");
-    admission
-        .arg(log)
-        .args(["--cache", &most, "--window", &most]);
-    let written = String::from_utf8(run(&mut admission, b"").0).unwrap();
-    assert_eq!(number(&written, " % hits without"), 66.67);
-    assert_eq!(number(&written, " % hits with an exact"), 33.33);
-    assert_eq!(number(&written, " % hits with a filter"), 33.33);
 }
 
 #[test]
