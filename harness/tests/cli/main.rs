@@ -1,19 +1,16 @@
-//! Tests of the command line, run as a program, on valid and invalid input: one file per command.
+//! Tests of the command line, run as a program, on valid and invalid input.
 
 mod check;
-mod cuckoo_hashing;
-mod experiments;
-mod growth;
-mod kcas;
+#[cfg(unix)]
+mod interrupted;
 mod keys;
-mod list;
-mod messages;
 mod numbers;
 mod outputs;
 mod place;
 mod plot;
+mod refused;
 mod reproduce;
 mod resume;
 mod simulate;
-mod space;
+mod studies;
 mod sweep;

@@ -4,52 +4,39 @@
 use std::fs;
 use std::path::Path;
 
-use assert_cmd::Command;
-use predicates::str::contains;
-
-fn harness() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_harness"))
-}
-
-fn top() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
+use crate::place::{Place, committed};
 
 #[test]
 fn our_pages_say_what_the_results_say() {
-    let pages = ["README.md", "paper-figures/README.md"].map(|page| top().join(page));
-    let marks = pages.iter().map(|page| {
-        let text = fs::read_to_string(page).unwrap();
-        text.matches("<!-- numbers: ").count()
-    });
-    assert!(marks.sum::<usize>() > 0, "no page has numbers");
-    harness()
-        .args(["numbers", "--check"])
-        .args(&pages)
-        .assert()
-        .success();
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let pages = ["README.md", "paper-figures/README.md"].map(|page| top.join(page));
+    let texts = pages
+        .each_ref()
+        .map(|page| fs::read_to_string(page).unwrap());
+    assert!(
+        texts.concat().contains("<!-- numbers: "),
+        "no page has numbers"
+    );
+    let place = Place::new();
+    let mut command = place.command("numbers --check");
+    assert!(command.args(&pages).status().unwrap().success());
 }
 
 #[test]
 fn a_number_that_was_changed_is_found_and_mended() {
-    let place = tempfile::tempdir().unwrap();
-    let page = place.path().join("page.md");
-    fs::copy(
-        top().join("paper-figures/quick.csv"),
-        place.path().join("quick.csv"),
-    )
-    .unwrap();
+    let place = Place::new();
+    place.write("quick.csv", fs::read(committed("quick.csv")).unwrap());
     let text =
         "<!-- numbers: quick.csv over word-lock at 1, 2 threads -->\n<!-- end of numbers -->\n";
-    fs::write(&page, text).unwrap();
-    let check = || harness().args(["numbers", "--check"]).arg(&page).assert();
-    check().failure().code(1).stderr(contains("does not say"));
-    assert_eq!(fs::read_to_string(&page).unwrap(), text, "it only checks");
-    harness().arg("numbers").arg(&page).assert().success();
-    check().success();
-    let right = fs::read_to_string(&page).unwrap();
+    place.write("page.md", text);
+    let check = "numbers --check page.md";
+    place.ends(1, check).notes(&["does not say"]);
+    assert_eq!(place.text("page.md"), text, "it only checks");
+    place.run("numbers page.md");
+    place.run(check);
+    let right = place.text("page.md");
     let wrong = right.replacen("| remove", "| removes", 1);
     assert_ne!(wrong, right);
-    fs::write(&page, wrong).unwrap();
-    check().failure().stderr(contains("results: | remove"));
+    place.write("page.md", wrong);
+    place.ends(1, check).notes(&["results: | remove"]);
 }

@@ -4,9 +4,7 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use assert_cmd::cargo::cargo_bin;
-
-use crate::place::Place;
+use crate::place::{Ended, Place, has};
 
 /// Every command that measures at once and writes its files at the end, in a tiny version, with the
 /// name of its files.
@@ -45,121 +43,86 @@ fn place() -> Place {
     place
 }
 
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Ended {
-    /// Returns the last line of standard error.
-    fn error(&self) -> &str {
-        self.stderr.lines().last().unwrap_or_default()
-    }
-}
-
-fn end(place: &Place, mut command: Command, stdout: impl Into<Stdio>) -> Ended {
-    command.current_dir(place.0.path()).stdout(stdout);
-    let output = command.stderr(Stdio::piped()).spawn().unwrap();
-    let output = output.wait_with_output().unwrap();
-    Ended {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-fn run(place: &Place, arguments: &str, stdout: impl Into<Stdio>) -> Ended {
-    let mut command = Command::new(cargo_bin!("harness"));
-    command.args(arguments.split(' '));
-    end(place, command, stdout)
-}
-
-/// Runs it under a limit of `ulimit`.
+/// Runs a command under a limit of `ulimit`, which fails with this last line of standard error.
 #[cfg(target_os = "linux")]
-fn limited(place: &Place, limit: &str, arguments: &str) -> Ended {
+fn limited(place: &Place, limit: &str, line: &str, error: &str) -> Ended {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" \"$@\"");
-    command.args(["-c", &script]).arg(cargo_bin!("harness"));
-    command.args(arguments.split(' '));
-    end(place, command, Stdio::piped())
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_harness")]);
+    command.args(line.split(' ')).current_dir(place.0.path());
+    let ended = Ended::of(&mut command);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with(error), "{line}: {ended:?}");
+    ended
 }
 
-/// Returns a standard output whose reader has gone, as with `| true`.
-fn unread() -> Stdio {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    writer.into()
-}
-
-/// Returns a standard output on a full disk.
-#[cfg(target_os = "linux")]
-fn full() -> File {
-    File::options().write(true).open("/dev/full").unwrap()
+/// Runs a command with such a standard output.
+fn into(place: &Place, line: &str, stdout: impl Into<Stdio>) -> Ended {
+    Ended::of(place.command(line).stdout(stdout))
 }
 
 #[test]
 fn closed_stdout_is_not_an_error() {
     let place = place();
-    for arguments in ["list --experiments .", "--help", "plot --help"] {
-        let ended = run(&place, arguments, unread());
-        assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
-        assert_eq!(ended.stderr, "", "{arguments}");
-    }
-    let swept = "sweep a.toml b.toml --out swept";
-    let studies = STUDIES.map(|(_, arguments)| format!("{arguments} --out studies"));
-    for arguments in studies.iter().map(String::as_str).chain([swept]) {
-        let ended = run(&place, arguments, unread());
-        assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
+    let unread = |line: &str, notes: usize| {
+        // Its reader has gone, as with `| true`.
+        let (_, writer) = std::io::pipe().unwrap();
+        let ended = into(&place, line, writer);
+        assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
         let noted = ended.stderr.matches("standard output is no longer read");
-        assert_eq!(noted.count(), 1, "{arguments}: {ended:?}");
+        assert_eq!(noted.count(), notes, "{line}: {ended:?}");
+        assert!(notes > 0 || ended.stderr.is_empty(), "{ended:?}");
+    };
+    for line in ["list --experiments .", "--help", "plot --help"] {
+        unread(line, 0);
     }
+    for (name, line) in STUDIES {
+        unread(&format!("{line} --out studies"), 1);
+        let csv = place.text(&format!("studies/{name}.csv"));
+        assert!(csv.lines().count() > 1, "{name}");
+    }
+    unread("sweep a.toml b.toml --out swept", 1);
     for name in ["a", "b"] {
         let csv = place.text(&format!("swept/{name}.csv"));
         assert_eq!(csv.lines().count(), 1 + 6);
         assert!(place.path(&format!("swept/{name}.svg")).exists());
-    }
-    for (name, _) in STUDIES {
-        let csv = place.text(&format!("studies/{name}.csv"));
-        assert!(csv.lines().count() > 1, "{name}");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn full_stdout_is_one_line_of_error_and_costs_no_file() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
     let place = place();
     let studied = STUDIES[0].1.to_owned() + " --out studied";
-    for (arguments, directory, files) in [
+    for (line, directory, files) in [
         ("list --experiments .", "none", 0),
         ("--help", "none", 0),
         ("--version", "none", 0),
         ("sweep a.toml b.toml --out swept", "swept", 6),
         (&studied, "studied", 3),
     ] {
-        let ended = run(&place, arguments, full());
-        assert_eq!(ended.code, Some(1), "{arguments}: {ended:?}");
+        let ended = into(&place, line, full());
+        assert_eq!(ended.code, Some(1), "{line}: {ended:?}");
         let error =
             "error: cannot write to the standard output: No space left on device (os error 28)";
-        assert_eq!(ended.error(), error, "{arguments}");
+        assert_eq!(ended.stderr.lines().last(), Some(error), "{line}");
         assert_eq!(ended.stderr.matches("standard output").count(), 1);
-        assert_eq!(place.files(directory).len(), files, "{arguments}");
+        assert_eq!(place.files(directory).len(), files, "{line}");
     }
     // A standard error that fails stops nothing.
-    let mut command = Command::new(cargo_bin!("harness"));
-    command.args(["sweep", "a.toml", "--out", "quiet"]);
-    command.current_dir(place.0.path()).stdout(Stdio::null());
-    assert!(command.stderr(full()).status().unwrap().success());
+    let mut command = place.command("sweep a.toml --out quiet");
+    let quiet = command.stdout(Stdio::null()).stderr(full()).status();
+    assert!(quiet.unwrap().success());
     assert_eq!(place.files("quiet").len(), 3);
 }
 
 /// Writes results of a sweep, and of a command that measures at once.
 fn results() -> Place {
     let place = place();
-    for command in ["sweep a.toml", STUDIES[0].1] {
-        let ended = run(&place, &format!("{command} --out r"), Stdio::piped());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+    for line in ["sweep a.toml", STUDIES[0].1] {
+        place.run(&format!("{line} --out r"));
     }
     place
 }
@@ -172,29 +135,25 @@ fn what_cannot_be_read_keeps_no_page_from_being_made() {
     place.write("r/empty.csv", "");
     place.write("r/picture.csv", b"\x89PNG\r\n\xff\xfe,\n");
     fs::create_dir(place.path("r/directory.csv")).unwrap();
-    let check = |code, line: &str, files: &[(&str, &str)]| {
-        let ended = run(&place, "report r", Stdio::piped());
-        assert_eq!(
-            (ended.code, &*ended.stdout),
-            (Some(code), "r/report.html\n")
-        );
+    let check = |code, names: &[&str], line: &str, why: &str| {
+        let ended = place.ends(code, "report r");
+        assert_eq!(ended.stdout, "r/report.html\n");
         let page = place.text("r/report.html");
-        assert!(page.contains("href=\"a.csv\"") && page.contains("href=\"layouts.csv\""));
-        for (name, why) in files {
+        has(&page, &["href=\"a.csv\"", "href=\"layouts.csv\""]);
+        for name in names {
             let lines = ended.stderr.lines();
             let noted: Vec<_> = lines.filter(|line| line.contains(name)).collect();
-            assert_eq!(noted.len(), 1, "{name}: {ended:?}");
-            assert!(
-                noted[0].starts_with(line) && noted[0].contains(why),
-                "{noted:?}"
-            );
-            assert_eq!(noted[0].matches(".csv").count(), 1, "{noted:?}");
-            assert!(page.contains(&format!("<li>{name}")), "{name} in {page}");
+            let [noted] = noted[..] else {
+                panic!("{name}: {ended:?}");
+            };
+            assert!(noted.starts_with(line) && noted.contains(why), "{noted}");
+            assert_eq!(noted.matches(".csv").count(), 1, "{noted:?}");
+            has(&page, &[&format!("<li>{name}")]);
         }
     };
-    let foreign = "no command leaves such columns";
     let names = ["prices.csv", "empty.csv", "picture.csv"];
-    check(0, "note: left out", &names.map(|name| (name, foreign)));
+    let foreign = "no command leaves such columns";
+    check(0, &names, "note: left out", foreign);
     let rows = place.text("r/a.csv");
     let last = rows.trim_end().rfind('\n').unwrap() + 1;
     place.write("r/torn.csv", &rows[..last + 20]);
@@ -203,18 +162,15 @@ fn what_cannot_be_read_keeps_no_page_from_being_made() {
     let torn = format!(
         "line {line}: 3 values where the header has {columns}, as it is cut off; `sweep --resume`"
     );
-    check(1, "  r/torn.csv", &[("torn.csv", &torn)]);
+    check(1, &["torn.csv"], "  r/torn.csv", &torn);
 }
 
 #[test]
 fn plot_names_the_commands_that_it_draws() {
     let place = Place::new();
     place.write("prices.csv", "fruit,price\napple,1\n");
-    let help = run(&place, "plot --help", Stdio::piped()).stdout;
-    assert!(help.contains("theory.csv"), "{help}");
-    let ended = run(&place, "plot prices.csv", Stdio::piped());
-    assert_eq!(ended.code, Some(1));
-    let error = ended.error();
+    let help = place.run("plot --help").prints(&["theory.csv"]).stdout;
+    let error = place.ends(1, "plot prices.csv").stderr;
     let why = "error: prices.csv holds no measurements: column `experiment` is missing";
     assert!(error.starts_with(why), "{error}");
     let drawn = STUDIES
@@ -222,8 +178,8 @@ fn plot_names_the_commands_that_it_draws() {
         .filter_map(|(_, line)| line.split(' ').next());
     for command in drawn.chain(["sweep"]) {
         let command = format!("`{command}`");
-        assert!(error.contains(&command), "{command}: {error}");
-        assert!(help.contains(&command), "{command}: {help}");
+        has(&error, &[&command]);
+        has(&help, &[&command]);
     }
 }
 
@@ -231,26 +187,18 @@ fn plot_names_the_commands_that_it_draws() {
 #[test]
 fn unwritable_results_are_found_before_anything_is_measured() {
     let place = place();
-    let studies = STUDIES.iter().map(|(_, arguments)| *arguments);
-    for arguments in studies.chain(["sweep a.toml b.toml"]) {
-        let no_directory = format!("{arguments} --out b.toml/r");
-        for ended in [
-            run(&place, &no_directory, Stdio::piped()),
-            limited(&place, "-f 0", &format!("{arguments} --out full")),
-        ] {
-            assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{ended:?}");
+    let studies = STUDIES.iter().map(|(_, line)| *line);
+    for line in studies.chain(["sweep a.toml b.toml"]) {
+        for (limit, out) in [("-f unlimited", "b.toml/r"), ("-f 0", "full")] {
+            let line = format!("{line} --out {out}");
+            let ended = limited(&place, limit, &line, "error: cannot write results");
+            assert_eq!(ended.stdout, "");
             let lines = ended.stderr.lines();
-            let lines: Vec<_> = lines
-                .filter(|line| !line.trim_start().starts_with("note: "))
-                .collect();
-            assert_eq!(lines.len(), 1, "{arguments}: {ended:?}");
-            let error = "error: cannot write results";
-            assert!(
-                lines[0].starts_with(error) && lines[0].contains("--out"),
-                "{lines:?}"
-            );
+            let lines = lines.filter(|line| !line.trim_start().starts_with("note: "));
+            assert_eq!(lines.count(), 1, "{ended:?}");
+            has(&ended.stderr, &["--out"]);
         }
-        assert!(!place.path("full").exists(), "{arguments}");
+        assert!(!place.path("full").exists(), "{line}");
     }
 }
 
@@ -262,52 +210,33 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
     let place = place();
     let second = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
     place.write("a.toml", experiment("a", 1) + second);
-    for (name, arguments) in [STUDIES[0], ("a", "sweep a.toml")] {
-        let ended = limited(&place, "-f 16", &format!("{arguments} --out {name}"));
-        assert_eq!(ended.code, Some(1), "{ended:?}");
+    for (name, line) in [STUDIES[0], ("a", "sweep a.toml")] {
         let error = format!("error: cannot write {name}/{name}.svg: ");
-        assert!(ended.error().starts_with(&error), "{ended:?}");
+        let ended = limited(&place, "-f 16", &format!("{line} --out {name}"), &error);
         let files = [".csv", ".machine.toml"].map(|ending| format!("{name}{ending}"));
         assert_eq!(place.files(name), files);
-        assert!(ended.stdout.contains("|----"), "no table: {ended:?}");
+        has(&ended.stdout, &["|----"]);
         for file in files {
-            assert!(
-                ended.stdout.contains(&format!("{name}/{file}\n")),
-                "{ended:?}"
-            );
+            has(&ended.stdout, &[&format!("{name}/{file}\n")]);
         }
     }
-    let kcas = "kcas --rounds 2 --threads 1,2 --seconds 0.001 --out r";
-    assert_eq!(run(&place, kcas, Stdio::piped()).code, Some(0));
-    let earlier = place.text("r/kcas.csv");
-    let ended = limited(&place, "-f 16", kcas);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    let error = "error: cannot write r/kcas.csv: ";
-    assert!(ended.error().starts_with(error), "{ended:?}");
-    assert!(ended.stdout.contains("|----") && !ended.stdout.contains("r/kcas"));
-    let files = ["kcas.csv", "kcas.machine.toml", "kcas.svg"];
-    assert_eq!(
-        (place.files("r"), place.text("r/kcas.csv")),
-        (files.map(String::from).into(), earlier)
-    );
+    let growth = "growth --keys 20000 --rounds 2 --slices 30 --out r";
+    place.run(growth);
+    let left = || (place.files("r"), place.text("r/growth.csv"));
+    let earlier = left();
+    let error = "error: cannot write r/growth.csv: ";
+    let ended = limited(&place, "-f 16", growth, error);
+    assert!(ended.stdout.contains("|----") && !ended.stdout.contains("r/growth"));
+    assert_eq!(left(), earlier);
 
     place.write("a.toml", experiment("a", 40));
-    let ended = limited(&place, "-f 16", "sweep a.toml b.toml --out s");
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    let error = ended.error();
-    assert!(
-        error.starts_with("error: the run ended early, with "),
-        "{error}"
-    );
-    assert!(error.contains("cannot write to s/a.csv"), "{error}");
-    assert!(ended.stdout.contains("|----"), "no table: {ended:?}");
+    let line = "sweep a.toml b.toml --out s";
+    let error = "error: the run ended early, with ";
+    let ended = limited(&place, "-f 16", line, error);
+    has(&ended.stderr, &["cannot write to s/a.csv"]);
+    has(&ended.stdout, &["|----"]);
     assert!(!place.files("s").iter().any(|file| file.ends_with(".new")));
-    let resumed = run(
-        &place,
-        "sweep a.toml b.toml --out s --resume",
-        Stdio::piped(),
-    );
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    place.run(&format!("{line} --resume"));
     assert_eq!(place.text("s/a.csv").lines().count(), 1 + 6 * 40);
 }
 
@@ -315,13 +244,15 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
 #[test]
 fn a_full_disk_costs_no_earlier_figure_and_no_page() {
     let place = results();
-    assert_eq!(run(&place, "report r", Stdio::piped()).code, Some(0));
-    for (command, file) in [("plot r/a.csv", "r/a.svg"), ("report r", "r/report.html")] {
+    place.run("report r");
+    for (line, file) in [("plot r/a.csv", "r/a.svg"), ("report r", "r/report.html")] {
         let before = (place.text(file), place.files("r"));
-        let ended = limited(&place, "-f 1", command);
-        assert_eq!(ended.code, Some(1), "{ended:?}");
-        let error = format!("error: cannot write {file}: ");
-        assert!(ended.error().starts_with(&error), "{ended:?}");
+        limited(
+            &place,
+            "-f 1",
+            line,
+            &format!("error: cannot write {file}: "),
+        );
         assert_eq!((place.text(file), place.files("r")), before);
     }
 }
@@ -331,38 +262,11 @@ fn a_full_disk_costs_no_earlier_figure_and_no_page() {
 #[test]
 fn memory_keeps_what_it_measured_when_a_subject_fails() {
     let place = Place::new();
-    let arguments = "space memory --subjects lock-free,exact-set --loads 0.5 --keys 3000000 --absent 1 --threads 1 --out r";
-    let ended = limited(&place, "-v 100000", arguments);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let line = "space memory --subjects lock-free,exact-set --loads 0.5 --keys 3000000 --absent 1 --threads 1 --out r";
+    let ended = limited(&place, "-v 100000", line, "");
     let mut lines = ended.stderr.lines();
     let error = lines.find(|line| line.starts_with("error: ")).unwrap();
-    let failed = "exact-set at load factor 0.5";
-    assert!(error.contains("kept") && error.contains(failed), "{error}");
-    assert!(ended.stdout.contains("| lock-free"), "{ended:?}");
+    has(error, &["kept", "exact-set at load factor 0.5"]);
+    has(&ended.stdout, &["| lock-free"]);
     assert_eq!(place.text("r/memory.csv").lines().count(), 2);
-}
-
-/// The first Ctrl-C ends the measurement, the second the program.
-#[cfg(target_os = "linux")]
-#[test]
-fn an_interrupted_study_leaves_no_file_behind() {
-    use std::io::{BufRead, BufReader};
-
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-
-    let place = Place::new();
-    let mut command = Command::new(cargo_bin!("harness"));
-    command.args(["space", "layouts", "--absent", "1000000000", "--out", "r"]);
-    command.current_dir(place.0.path()).stdout(Stdio::null());
-    let mut study = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(study.stderr.take().unwrap()).lines();
-    // What is noted of the build comes before.
-    assert!(lines.any(|line| !line.unwrap().starts_with("note: ")));
-    let pid = Pid::from_raw(study.id().try_into().unwrap());
-    kill(pid, Signal::SIGINT).unwrap();
-    assert!(lines.any(|line| line.unwrap().contains("Stopping")));
-    kill(pid, Signal::SIGINT).unwrap();
-    assert_eq!(study.wait().unwrap().code(), Some(130));
-    assert!(place.files("r").is_empty(), "{:?}", place.files("r"));
 }

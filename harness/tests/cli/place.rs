@@ -1,11 +1,9 @@
 //! A directory to run the program in, and a small experiment.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use assert_cmd::Command;
-use assert_cmd::assert::Assert;
-use predicates::str::contains;
 use tempfile::TempDir;
 
 pub(crate) const TINY: &str = r#"
@@ -33,9 +31,57 @@ pub(crate) const TINY_ROWS: usize = 2 * 2 * 3 + 2 * 2 * 2;
 /// A directory of its own to run the program in.
 pub(crate) struct Place(pub(crate) TempDir);
 
+/// How a command ended, and what it printed.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Checks that standard output has all of these.
+    #[track_caller]
+    pub(crate) fn prints(self, texts: &[&str]) -> Self {
+        has(&self.stdout, texts);
+        self
+    }
+
+    /// Checks that standard error has all of these.
+    #[track_caller]
+    pub(crate) fn notes(self, texts: &[&str]) -> Self {
+        has(&self.stderr, texts);
+        self
+    }
+}
+
+#[track_caller]
+pub(crate) fn has(all: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(all.contains(text), "{text:?} is not in {all}");
+    }
+}
+
 impl Place {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Returns a place with [`TINY`] as tiny.toml, with `to` in place of `from`.
+    pub(crate) fn with_tiny(from: &str, to: &str) -> Self {
+        assert!(TINY.contains(from), "{from}");
+        let place = Self::new();
+        place.write("tiny.toml", TINY.replace(from, to));
+        place
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -43,12 +89,21 @@ impl Place {
     }
 
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         fs::write(self.path(name), text).unwrap();
         self
     }
 
     pub(crate) fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        fs::remove_file(self.path(name)).unwrap();
+    }
+
+    pub(crate) fn table(&self, name: &str) -> toml::Table {
+        self.text(name).parse().unwrap()
     }
 
     /// Returns the files in a directory, sorted; empty if it does not exist.
@@ -60,36 +115,32 @@ impl Place {
         names
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Assert {
-        Command::cargo_bin("harness")
-            .unwrap()
-            .current_dir(self.0.path())
-            .args(arguments)
-            .assert()
+    /// Returns a command with these arguments, separated by a space each.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_harness"));
+        command.args(line.split(' ').filter(|_| !line.is_empty()));
+        command.current_dir(self.0.path()).stdin(Stdio::piped());
+        command
     }
 
-    /// Runs a command line without spaces in its arguments.
-    pub(crate) fn run_line(&self, line: &str) -> Assert {
-        self.run(&line.split(' ').collect::<Vec<_>>())
+    /// Runs a command that succeeds.
+    #[track_caller]
+    pub(crate) fn run(&self, line: &str) -> Ended {
+        self.ends(0, line)
     }
 
-    /// Runs a sweep of a changed experiment, which must fail with all of these in its message, and
-    /// leave no files behind.
-    pub(crate) fn refuses(from: &str, to: &str, expected: &[&str]) {
-        assert!(TINY.contains(from));
-        let place = Self::new();
-        place.write("tiny.toml", TINY.replace(from, to));
-        let mut failure = place.run(&["sweep", "tiny.toml"]).code(1);
-        for text in expected.iter().chain(&["tiny.toml"]) {
-            failure = failure.stderr(contains(*text));
-        }
-        assert!(!place.path("results").exists());
+    /// Runs a command that ends with this code.
+    #[track_caller]
+    pub(crate) fn ends(&self, code: i32, line: &str) -> Ended {
+        let ended = Ended::of(&mut self.command(line));
+        assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
+        ended
     }
 }
 
 /// Returns the path of a committed result.
 pub(crate) fn committed(name: &str) -> String {
-    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
     top.join(name).display().to_string()
 }
 

@@ -1,0 +1,183 @@
+//! What is refused, with what the message says, before anything is measured or written; and the help.
+
+use std::path::Path;
+
+use harness::registry::Registry;
+
+use crate::place::{Place, TINY, committed, has, numbered_lines};
+
+/// The exit code, the command, and what its message has.
+const REFUSED: &str = "
+2 |  | Usage
+2 | measure | measure
+1 | sweep nowhere.toml | nowhere.toml
+1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not there | it may on
+1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
+1 | sweep tiny.toml --cores= | --cores | at least one
+2 | sweep tiny.toml --pinning spread | \"compact\"
+2 | sweep tiny.toml --pinning none --cores 0 | cannot be used with
+1 | sweep tiny.toml --keys few.txt | few.txt | 999 distinct lines
+1 | sweep tiny.toml --keys missing.txt | missing.txt
+1 | sweep tiny.toml --keys directory | directory
+1 | sweep tiny.toml --keys - | reads them again; write them to a file first
+1 | sweep tiny.toml --keys /dev/stdin | /dev/stdin is a pipe or a device | to a file first
+1 | sweep sizes.toml --keys few.txt | several sizes
+1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
+1 | sweep target.toml | target.toml | [[target]] number 1 | `aim`
+1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
+1 | reproduce --full --experiments . | full.toml
+2 | reproduce --quick --full --experiments nowhere | --quick | --full
+1 | check --subjects roofline | cannot insert
+1 | check --subjects null --tally results | holds no keys
+1 | check --subjects balloon | segment-lock, striped-timestamps, optimistic
+1 | check --subjects lockfree | did you mean \"lock-free\"? Known are lock-free, 
+2 | check --subjects lock-free --threads 0 | 1 to 64
+2 | check --subjects lock-free --threads 2,65 | 1 to 64
+2 | check --subjects lock-free --seconds 0 | above 0
+2 | check --subjects lock-free --seconds soon | not a number
+2 | check --subjects lock-free --patience inf | --patience | at most 604800
+2 | check --subjects lock-free --round 1000000 | --seed
+2 | check --seconds 1 | --subjects
+2 | kcas --threads 0 | error: invalid value
+2 | kcas --threads 1,257 | error: invalid value
+2 | kcas --rounds 0 | error: invalid value
+2 | kcas --seconds 0 | error: invalid value
+2 | kcas --seconds 1e300 | --seconds | at most 604800
+2 | kcas --seconds -1 | '-1' | --seconds | above 0
+1 | cuckoo-hashing --loads 0.5,0.2 | --loads | ascending order
+1 | cuckoo-hashing --loads 0 | --loads | not above 0 and at most 2
+1 | cuckoo-hashing --loads NaN | --loads | not above 0 and at most 2
+1 | cuckoo-hashing --loads 3 | error: --loads: 3 is not above 0 and at most 2
+1 | cuckoo-hashing --buckets 1000 --loads 0.0001 | --loads | too few
+2 | cuckoo-hashing --kicks 0 | --kicks
+2 | growth --keys 9999 | --keys
+2 | growth --keys 1073741825 | --keys
+2 | growth --threads 0 | --threads
+2 | growth --threads 1025 | --threads
+2 | growth --lookups 0 | --lookups
+2 | growth --slices 0 | --slices
+2 | growth --slices 301 | --slices
+2 | growth --rounds 0 | --rounds
+1 | growth --keys 10000 --slices 300 | error: --slices: 10000 keys are too few to tell 300 slices apart
+1 | space memory --subjects roofline | holds no keys
+1 | space memory --subjects exactset | did you mean \"exact-set\"? Known are lock-free, 
+1 | space memory --loads 1.5 | 1.5 is not above 0 and at most 1
+1 | space theory --subjects blom | did you mean \"bloom\"? Known are lock-free, 
+1 | space theory --subjects bloom,roofline | \"roofline\"; known are lock-free
+2 | space theory --keys 9999 | 10000..=
+2 | space theory --keys 1000000000 | 10000..=
+1 | plot nowhere.csv | nowhere.csv
+1 | plot few.txt --out few.txt | must end in .svg
+1 | plot RESULTS/full.csv RESULTS/quick.csv | --out
+1 | plot RESULTS/full.csv --out x.svg --subjects lock-free,nobody | --subjects | word-lock, segment-lock, global-lock
+1 | plot RESULTS/full.csv --out x.svg --panels 99 | --panels | 1 (lookup-hit), 2 (lookup-miss), 3 (lookup), 4 (
+1 | plot RESULTS/full.csv --out x.svg --panels nothing | --panels | 8 (mix-0-50-50)
+2 | plot RESULTS/full.csv --width wide | a number of inches from 2 to 20
+2 | plot RESULTS/full.csv --width 1 | a number of inches from 2 to 20
+2 | plot RESULTS/full.csv --width NaN | a number of inches from 2 to 20
+1 | plot RESULTS/stalls.csv --out x.svg --log | --log | has no zero
+1 | plot RESULTS/hits.csv --out x.svg --speedup | --speedup
+1 | plot RESULTS/growth.csv --out x.svg --speedup | --speedup
+1 | plot RESULTS/theory.csv --out x.svg | have no figure
+";
+
+/// What a changed [`TINY`] has wrong; `experiment::problems` has all that can be.
+const EXPERIMENTS: [(&str, &str, &[&str]); 4] = [
+    ("rounds = 2", "rounds 2", &["line 6"]),
+    ("seed = 1", "sed = 1", &["unknown field `sed`", "`seed`"]),
+    ("keys = 1000", "keys = 1e12", &["`keys`", "at most"]),
+    ("2]", "0]\nfrozen = []", &["`threads`", "`frozen`"]),
+];
+
+/// A target that is less than what it aims for.
+const TARGET: &str = "\n[[target]]\nworkloads = ['insert']\nthreads = [1]\nsubject = 'lock-free'\n\
+                      over = 'segment-lock'\nat_least = 2\naim = 1\n";
+
+#[test]
+fn impossible_commands_say_what_is_possible_and_leave_no_files() {
+    let place = Place::with_tiny("1000", "1000");
+    place.write("few.txt", numbered_lines(999));
+    place.write("directory/file", "");
+    place.write("mistyped.toml", TINY.replace("lock-free", "lockfree"));
+    place.write("sizes.toml", TINY.replace("1000", "[1000, 2000]"));
+    place.write("target.toml", TINY.to_owned() + TARGET);
+    place.write("unknown.toml", TINY.replace("segment-lock", "balloon"));
+    for (number, (from, to, _)) in EXPERIMENTS.iter().enumerate() {
+        assert!(TINY.contains(from));
+        place.write(&format!("{number}.toml"), TINY.replace(from, to));
+    }
+    let before = place.files(".");
+    for line in REFUSED.lines().skip(1) {
+        let parts: Vec<_> = line.split(" | ").collect();
+        let [code, command, texts @ ..] = &parts[..] else {
+            panic!("{line}");
+        };
+        let command = command.replace("RESULTS/", &committed(""));
+        place.ends(code.parse().unwrap(), &command).notes(texts);
+    }
+    for (number, (_, _, texts)) in EXPERIMENTS.iter().enumerate() {
+        let file = format!("{number}.toml");
+        let refused = place.ends(1, &format!("sweep {file}"));
+        refused.notes(texts).notes(&[&file]);
+    }
+    let known = Registry::standard().names().join(", ");
+    let refused = place.ends(1, "sweep unknown.toml");
+    refused.notes(&["`subjects`", "\"balloon\"", &known]);
+    assert_eq!(place.files("."), before);
+}
+
+#[cfg(not(feature = "steps"))]
+#[test]
+fn frozen_threads_need_another_build_and_the_command_is_named() {
+    let (values, _) = TINY.split_once("[[workload]]").unwrap();
+    let frozen =
+        format!("{values}\nfrozen = [0, 1]\n[[workload]]\nkind = 'lookup-hit'\nload = 0.9");
+    let command = "cargo run --release -p harness --features steps -- sweep experiments/tiny.toml";
+    let place = Place::new();
+    place.write("tiny.toml", frozen);
+    let refused = place.ends(1, "sweep tiny.toml");
+    refused.notes(&["tiny.toml", "`frozen`", command]);
+    assert_eq!(place.files("."), ["tiny.toml"]);
+}
+
+#[test]
+fn list_shows_subjects_workloads_and_experiments() {
+    let place = Place::with_tiny("", "");
+    place
+        .write("broken.toml", "name = 3")
+        .write("notes.txt", "");
+    let listed = place.run("list --experiments .").prints(&[
+        "lock-free",
+        "global-lock",
+        "roofline",
+        "kind = \"mix\"",
+        "kind = \"lookup-miss\"",
+        "A tiny sweep",
+        "broken.toml\n      not usable",
+    ]);
+    assert!(!listed.stdout.contains("notes.txt"));
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
+    let listed = place.run(&format!("list --experiments {}", committed.display()));
+    assert!(!listed.stdout.contains("not usable"));
+    listed.prints(&["quick.toml", "stalls.toml"]);
+}
+
+#[test]
+fn help_teaches() {
+    for (line, texts) in [
+        ("--help", &["harness reproduce"][..]),
+        ("sweep --help", &["Ctrl-C", "--resume", "0-3,8"]),
+        ("sweep --help", &["[default: results]"]),
+        ("plot --help", &["NAME.svg beside the CSV file"]),
+        ("reproduce --help", &["the default"]),
+        ("list --help", &["experiments"]),
+        ("space theory --help", &["[default: 1000000]"]),
+        ("growth --help", &["a thousandth of the keys"]),
+        (
+            "check --help",
+            &["--features steps", "with --tally 2 and 8"],
+        ),
+    ] {
+        has(&Place::new().run(line).stdout, texts);
+    }
+}

@@ -1,0 +1,191 @@
+//! Every command that measures at once and writes its files at the end, in a tiny version.
+
+use crate::place::{Place, has, rows};
+
+/// A command, and what it leaves.
+struct Study {
+    name: &'static str,
+    line: &'static str,
+    /// What it prints.
+    prints: &'static [&'static str],
+    /// The first columns of its rows, and how many rows there are.
+    columns: &'static str,
+    rows: usize,
+    /// What its description has.
+    described: &'static [&'static str],
+    /// What its figure has; it has none if this is empty.
+    figure: &'static [&'static str],
+    /// What the page has.
+    page: &'static str,
+}
+
+const STUDIES: [Study; 6] = [
+    Study {
+        name: "layouts",
+        line: "space layouts --buckets 1000 --tables 1 --absent 10000",
+        prints: &["4×12", "2×24", "Tables of 1000 buckets, 1 of each layout"],
+        columns: "slots,bits,timestamp_bits,buckets,tables,planned_load",
+        rows: 11,
+        described: &["rate_upper = "],
+        figure: &["4×12", "Bloom filter"],
+        page: "2×24",
+    },
+    Study {
+        name: "kcas",
+        line: "kcas --threads 2,1,2 --rounds 1 --seconds 0.001",
+        prints: &[
+            "ours / crate kcas",
+            "ours / mutex",
+            "| contended |       2 | 8 |",
+        ],
+        columns: "engine,workload,entries,threads,round,",
+        // Two workloads, eight sizes, two numbers of threads.
+        rows: 2 * 8 * 2 * harness::subjects::engines::ENGINES.len(),
+        described: &["kcas --threads 2,1,2", "wrong_words = "],
+        figure: &[
+            "disjoint, 1 thread",
+            "contended, 2 threads",
+            "ours, epoch",
+            "Commit",
+        ],
+        page: "ours / mutex",
+    },
+    Study {
+        name: "memory",
+        line: "space memory --subjects lock-free,bloom --loads 0.5 --keys 1000 --absent 1000",
+        prints: &["| lock-free"],
+        columns: "subject,load_factor,keys,refused",
+        rows: 2,
+        described: &["resident_bytes = "],
+        figure: &["lock-free"],
+        page: "lock-free",
+    },
+    Study {
+        name: "theory",
+        line: "space theory --keys 10000 --subjects counting-bloom,global-lock --seed 7",
+        prints: &[
+            "(1 − e^(−kn/m))^k",
+            "Fan et al. 2014, table 2",
+            "results/theory.csv",
+        ],
+        // In the order in which they are named.
+        columns: "structure,quantity,formula,predicted,measured,least,most,holds\ncounting-bloom,",
+        rows: 7,
+        described: &["least = ", "seed = 7"],
+        figure: &[],
+        page: "load factor at the first refusal",
+    },
+    Study {
+        name: "cuckoo-hashing",
+        line: "cuckoo-hashing --buckets 1000 --loads 0.3,0.8 --rounds 2 --operations 200",
+        prints: &[
+            "100/0/0",
+            "0/95/5",
+            "plain gives up after 50 kicks",
+            "smart-cuckoo first refused a key at load",
+        ],
+        columns: "table,mix,load,round,buckets,most_kicks",
+        rows: 2 * 5 * 2 * 2,
+        described: &["wasted_kicks = "],
+        figure: &["smart-cuckoo", "25/75/0"],
+        page: "smart-cuckoo over plain-cuckoo, mix 75/25/0",
+    },
+    Study {
+        name: "growth",
+        line: "growth --keys 20000 --slices 6 --rounds 2 --threads 2",
+        prints: &[
+            "while 2 threads together insert 20,000 keys, with 4 lookups",
+            "| 20,000 ",
+            "scalable-bloom",
+            "The whole way takes growing",
+        ],
+        columns: "subject,round,keys,all_keys,threads,",
+        // Two rounds of three subjects, with six slices and the first one.
+        rows: 2 * 3 * 7,
+        described: &["timing costs", "timing_ns = ", "a thousandth of the keys"],
+        figure: &["Insert, longest", "scalable-bloom", "2 threads", "Commit"],
+        page: "growing against lock-free, memory: ",
+    },
+];
+
+#[test]
+fn a_study_leaves_table_rows_a_figure_that_can_be_drawn_again_and_a_page() {
+    for study in &STUDIES {
+        let place = Place::new();
+        place.run(study.line).prints(study.prints);
+        let file = |ending: &str| format!("results/{}.{ending}", study.name);
+        let csv = place.text(&file("csv"));
+        assert!(csv.starts_with(study.columns), "{csv}");
+        assert_eq!(rows(&csv), study.rows, "{}", study.name);
+        has(&place.text(&file("machine.toml")), study.described);
+        let described = place.table(&file("machine.toml"));
+        for column in csv.lines().next().unwrap().split(',') {
+            assert!(described["columns"][column].is_str(), "{column}");
+        }
+        if study.figure.is_empty() {
+            assert!(!place.path(&file("svg")).exists());
+        } else {
+            let figure = place.text(&file("svg"));
+            has(&figure, study.figure);
+            place.remove(&file("svg"));
+            place.run(&format!("plot {}", file("csv")));
+            assert_eq!(place.text(&file("svg")), figure);
+        }
+        place.run("report");
+        has(&place.text("results/report.html"), &[study.page]);
+    }
+}
+
+#[test]
+fn growth_with_more_threads_than_cores_is_labelled() {
+    let threads = harness::machine::pinning::Cores::detect().count() + 1;
+    let place = Place::new();
+    let growth = format!("growth --keys 10000 --slices 3 --rounds 1 --threads {threads}");
+    place.run(&growth).prints(&["more threads than cores"]);
+    let label = format!("{threads} threads, oversubscribed");
+    has(&place.text("results/growth.svg"), &[&label]);
+}
+
+/// One rule for all commands, in their tables and on the page.
+#[test]
+fn one_round_is_no_claim_in_any_table() {
+    let place = Place::with_tiny("rounds = 2", "rounds = 1");
+    let target = "\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\nover = 'segment-lock'\n\
+                  at_least = 0.001\naim = 0.001\n";
+    let targets = place.text("tiny.toml").replace("tiny", "targets") + target;
+    place.write("targets.toml", targets);
+    for (line, least_marked) in [
+        // Ours and three or four others, under two workloads with 1 to 8 words.
+        ("kcas --rounds 1 --threads 1 --seconds 0.01", 64),
+        (
+            "cuckoo-hashing --rounds 1 --buckets 1000 --loads 0.2,0.4 --operations 20",
+            10,
+        ),
+        ("growth --rounds 1 --keys 10000 --threads 1 --slices 3", 8),
+        ("sweep tiny.toml", 2),
+        ("sweep targets.toml", 2),
+    ] {
+        let printed = place.run(line).stdout;
+        let marked = printed.matches("] #").count();
+        assert!(marked >= least_marked, "{marked} marks\n{printed}");
+        let lines = printed.lines().filter(|line| line.starts_with('|'));
+        let mut cells = lines.flat_map(|line| line.split('|'));
+        let claim = cells.find(|cell| cell.contains('[') && !cell.trim_end().ends_with("] #"));
+        assert_eq!(claim, None, "{printed}");
+        has(&printed, &["# no claim: fewer than 9 rounds"]);
+        assert!(!printed.contains("reached"), "{printed}");
+    }
+    place.run("report");
+    let page = place.text("results/report.html");
+    for claim in [
+        "faster up to load",
+        "slower up to load",
+        ": faster",
+        ": slower",
+    ] {
+        assert!(!page.contains(claim), "{claim} in {page}");
+    }
+    has(&page, &["no claim for want of rounds"]);
+    let figure = place.text("results/tiny.svg");
+    assert!(figure.contains("median of 1 round.") && !figure.contains("1 rounds"));
+}
