@@ -78,7 +78,7 @@ fn a_folder_without_results_is_an_error() {
 fn figures() -> Vec<(String, Figure)> {
     let drawn = committed_files(".csv").into_iter().filter_map(|csv| {
         let sidecar = Sidecar::read(&csv.with_extension("machine.toml")).unwrap();
-        let figure = read_any(&csv).unwrap().figure(Some(&sidecar)).unwrap()?;
+        let figure = read_any(&csv).unwrap().figure(Some(&sidecar))?;
         let name = csv.file_stem().unwrap().to_str().unwrap();
         Some((name.to_owned(), figure))
     });

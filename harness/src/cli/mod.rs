@@ -10,7 +10,7 @@ use crate::machine::{Compiler, Program};
 use crate::run::ending::{Ending, INTERRUPTED};
 use crate::show::print::{self, note};
 use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, calibration, kcas};
+use crate::studies::{self, calibration};
 use crate::subjects::registry::Registry;
 
 mod check;
@@ -133,9 +133,9 @@ enum Command {
     Check(check::Options),
     #[command(flatten)]
     Study(studies::Command),
-    /// One measurement of `kcas`, which starts this command itself.
-    #[command(name = kcas::ONE, hide = true)]
-    KcasOfOne(kcas::One),
+    /// One measurement of a study, which starts this command itself.
+    #[command(hide = true)]
+    OneMeasurement(studies::One),
     /// Show all results of a directory on one page, report.html.
     ///
     /// The page has, for each CSV file, the question that the experiment answers, the figure,
@@ -187,7 +187,7 @@ impl Command {
             Self::Calibrate(_) => false,
             Self::Simulate { .. } | Self::Check(_) => false,
             // The command that starts it has said it.
-            Self::KcasOfOne(_) => false,
+            Self::OneMeasurement(_) => false,
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } | Self::List { .. } => false,
         }
     }
@@ -209,7 +209,7 @@ impl Command {
             Self::Simulate { .. } | Self::Calibrate(_) => true,
             Self::Study(study) => study.leaves_files(),
             Self::Check(options) => options.tally.is_some(),
-            Self::KcasOfOne(_) | Self::List { .. } => false,
+            Self::OneMeasurement(_) | Self::List { .. } => false,
             // All they print is the name of the file they write.
             Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
         }
@@ -297,7 +297,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             None => check::check(registry, &options),
         },
         Command::Study(study) => study.run(registry),
-        Command::KcasOfOne(one) => one.run().map(|()| Ending::Complete),
+        Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Report { directory } => report::report(&directory),
         Command::Numbers { pages, check } => numbers::numbers(&pages, check),
         Command::List { experiments } => list::list(registry, experiments),

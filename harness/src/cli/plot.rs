@@ -124,14 +124,13 @@ fn figure(csv: &Path, speedup: bool) -> Result<Figure> {
         note!("note: {}: {missing}", csv.display());
     }
     let cannot = || format!("cannot draw {}", csv.display());
-    let (figure, without) = if speedup {
-        let why = "--speedup: only the rows of a sweep over numbers of threads have a speedup";
-        (rows.speedup(sidecar.as_ref()), why)
+    let figure = if speedup {
+        sweep::speedup(csv, sidecar.as_ref())
     } else {
-        let why =
-            "formulas and measurements have no figure; `harness report` shows them as a table";
-        (rows.figure(sidecar.as_ref()), why)
+        let figure = rows.figure(sidecar.as_ref());
+        figure.context(
+            "formulas and measurements have no figure; `harness report` shows them as a table",
+        )
     };
-    let figure = figure.and_then(|figure| figure.context(without));
     figure.with_context(cannot)
 }

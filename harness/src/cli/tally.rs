@@ -10,14 +10,14 @@ use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 use super::check::{Options, run, tell};
 use crate::machine::{self, Source};
 use crate::results::file::Writer;
-use crate::results::rows::{Record, read};
+use crate::results::rows::{Columns, read};
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::studies::soak::{NONE, Row, operations};
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
@@ -170,7 +170,7 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
             ensure_no_violation(&rows)
         });
     }
-    if let Some(sheet) = Row::printed(&rows, Some(&sidecar)) {
+    if let Some(sheet) = rows.printed(Some(&sidecar)) {
         say!("{sheet}");
     }
     sidecar.run.rows = Some(rows.len());

@@ -27,26 +27,76 @@ macro_rules! columns {
         /// Name and meaning of every column, in the order of the file.
         pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
 
-        impl $crate::results::rows::Later for Row {
+        impl $crate::results::rows::Columns for Row {
+            const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
             const LATER: &'static [&'static str] =
                 &[$($($crate::results::rows::columns!(@later $absent $name),)?)+];
+
+            fn numbers(&self) -> Vec<Option<f64>> {
+                vec![$($crate::results::rows::Cell::number(&self.$name)),+]
+            }
         }
     };
 }
 pub(crate) use columns;
 
-/// A kind of rows some of whose columns were added later.
-pub trait Later {
-    /// Names of the columns that older files lack.
-    const LATER: &'static [&'static str];
-}
-
-/// A kind of rows.
-pub trait Record: Later + Serialize + DeserializeOwned {
+/// The columns of a kind of rows.
+pub trait Columns {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
 
-    fn validate(&self) -> Result<()>;
+    /// Names of the columns that older files lack.
+    const LATER: &'static [&'static str];
+
+    /// Returns the value of each column that is a number with a fraction.
+    fn numbers(&self) -> Vec<Option<f64>>;
+}
+
+/// The value of a column.
+pub trait Cell {
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl Cell for f64 {
+    fn number(&self) -> Option<f64> {
+        Some(*self)
+    }
+}
+
+impl Cell for Option<f64> {
+    fn number(&self) -> Option<f64> {
+        *self
+    }
+}
+
+impl Cell for String {}
+impl Cell for bool {}
+impl Cell for u8 {}
+impl Cell for u32 {}
+impl Cell for u64 {}
+impl Cell for usize {}
+impl Cell for Option<u64> {}
+
+/// A kind of rows.
+pub trait Record: Columns + Serialize + DeserializeOwned {
+    /// Checks what is particular to this kind.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks that all numbers are finite and not below 0, and what is particular to this kind.
+    fn validate(&self) -> Result<()> {
+        for ((column, _), number) in Self::COLUMNS.iter().zip(self.numbers()) {
+            let number = number.unwrap_or_default();
+            ensure!(
+                number.is_finite() && number >= 0.0,
+                "column `{column}` is {number}, but must be a finite number of 0 or more"
+            );
+        }
+        self.check()
+    }
 
     /// Checks that the row can be in one file with the first one.
     fn follows(&self, _first: &Self) -> Result<()> {
@@ -57,17 +107,6 @@ pub trait Record: Later + Serialize + DeserializeOwned {
     fn identity(&self) -> Option<String> {
         None
     }
-}
-
-/// Checks that measured values are finite and not below 0.
-pub(crate) fn possible(columns: &[(&str, f64)]) -> Result<()> {
-    for (column, value) in columns {
-        ensure!(
-            value.is_finite() && *value >= 0.0,
-            "column `{column}` is {value}, but must be a finite number of 0 or more"
-        );
-    }
-    Ok(())
 }
 
 /// Returns the columns of a file, which may be of any kind.

@@ -45,18 +45,6 @@ pub trait InRounds {
     }
 }
 
-/// A measured quantity of rows of this type: a function of a row, `None` where it was not measured.
-pub trait Value<R> {
-    /// Returns it.
-    fn of(&self, row: &R) -> Option<f64>;
-}
-
-impl<R, F: Fn(&R) -> Option<f64>> Value<R> for F {
-    fn of(&self, row: &R) -> Option<f64> {
-        self(row)
-    }
-}
-
 /// The rows of one experiment, with the queries that figures and tables need.
 #[derive(Debug)]
 pub struct Results<'a, R: InRounds = Row> {
@@ -136,10 +124,10 @@ impl<'a, R: InRounds> Results<'a, R> {
         case: &R::Case,
         place: f64,
         subject: &str,
-        quantity: impl Value<R>,
+        quantity: impl Fn(&R) -> Option<f64>,
     ) -> Series {
         let rounds = self.rounds(case, place, subject);
-        let value = |row: &R| Some((row.round(), quantity.of(row)?));
+        let value = |row: &R| Some((row.round(), quantity(row)?));
         rounds.filter_map(value).collect()
     }
 
@@ -149,7 +137,7 @@ impl<'a, R: InRounds> Results<'a, R> {
         case: &R::Case,
         place: f64,
         subject: &str,
-        quantity: impl Value<R>,
+        quantity: impl Fn(&R) -> Option<f64>,
     ) -> Option<Summary> {
         self.series(case, place, subject, quantity).summary()
     }
@@ -159,7 +147,7 @@ impl<'a, R: InRounds> Results<'a, R> {
         &self,
         case: &R::Case,
         subject: &str,
-        quantity: impl Value<R> + Copy,
+        quantity: impl Fn(&R) -> Option<f64> + Copy,
     ) -> Vec<(f64, Summary)> {
         let point = |place| Some((place, self.summary(case, place, subject, quantity)?));
         self.places(case).into_iter().filter_map(point).collect()
@@ -178,31 +166,21 @@ impl<'a, R: InRounds> Results<'a, R> {
 
     /// The same of subjects at two places, or of one subject at two places.
     pub fn ratio_across(&self, case: &R::Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
-        let [a, b] = [a, b].map(|(place, subject)| self.throughputs(case, place, subject));
-        a.over(&b).summary()
+        Some(self.comparison_of(case, a, b, R::throughput)?.ratio)
     }
 
-    /// Compares the same throughputs, and says which claim the ratio allows.
+    /// Compares the same throughputs, for a judge to say which claim the ratio allows.
     pub fn comparison(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
-        self.comparison_across(case, (place, a), (place, b))
+        self.comparison_of(case, (place, a), (place, b), R::throughput)
     }
 
-    /// The same of subjects at two places, or of one subject at two places.
-    pub fn comparison_across(
-        &self,
-        case: &R::Case,
-        a: (f64, &str),
-        b: (f64, &str),
-    ) -> Option<Comparison> {
-        self.comparison_of(case, a, b, R::throughput)
-    }
-
+    /// The same of any quantity, of subjects at two places.
     pub fn comparison_of(
         &self,
         case: &R::Case,
         a: (f64, &str),
         b: (f64, &str),
-        quantity: impl Value<R> + Copy,
+        quantity: impl Fn(&R) -> Option<f64> + Copy,
     ) -> Option<Comparison> {
         let series = |(place, subject): (f64, &str)| self.series(case, place, subject, quantity);
         let comparison = Comparison::between(&series(a), &series(b))?;
@@ -259,30 +237,6 @@ impl Axis {
             Self::Load => row.load_factor,
             Self::Hit => f64::from(row.hit),
             Self::Skew => row.skew,
-        }
-    }
-}
-
-/// A measured quantity of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    Throughput,
-    /// Latency in ns that half of the operations stayed within.
-    P50,
-    /// Latency in ns that 99 of 100 operations stayed within.
-    P99,
-    /// Latency in ns that 999 of 1,000 operations stayed within.
-    P999,
-}
-
-impl Value<Row> for Quantity {
-    fn of(&self, row: &Row) -> Option<f64> {
-        let latency = |ns: u64| (row.max_ns > 0).then_some(ns as f64);
-        match self {
-            Self::Throughput => Some(row.mops),
-            Self::P50 => latency(row.p50_ns),
-            Self::P99 => latency(row.p99_ns),
-            Self::P999 => latency(row.p999_ns),
         }
     }
 }
@@ -400,7 +354,7 @@ impl<'a> Results<'a> {
     /// Summarises the throughput over the rounds, in million operations per second; `None` if
     /// nothing was measured.
     pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {
-        self.summary(case, place, subject, Quantity::Throughput)
+        self.summary(case, place, subject, |row| Some(row.mops))
     }
 
     /// Says how many measurements are left out of ratios, if any.
@@ -486,83 +440,5 @@ mod tests {
         // Frozen threads stop others: that is what is measured.
         rows[0].frozen = 1;
         assert!(Results::of(&rows[..1]).left_out().is_none());
-    }
-
-    #[test]
-    fn loads_and_threads_are_kept_apart() {
-        let denser = Row {
-            load_factor: 0.95,
-            ..row("a", 1, 1, 100.0)
-        };
-        let rows = [
-            row("b", 4, 1, 8.0),
-            row("a", 1, 1, 1.0),
-            denser,
-            row("a", 4, 1, 4.0),
-        ];
-        let results = Results::of(&rows);
-        assert_eq!(results.cases().len(), 2);
-        assert_eq!(results.subjects(), ["b", "a"]);
-        assert_eq!(results.places(&case()), [1.0, 4.0]);
-        assert_eq!(results.throughput(&case(), 1.0, "a").unwrap().max, 1.0);
-        assert_eq!(results.throughput(&case(), 4.0, "a").unwrap().median, 4.0);
-        assert_eq!(results.throughput(&case(), 1.0, "b"), None);
-        assert!(!results.oversubscribed(&case(), 1.0) && results.oversubscribed(&case(), 4.0));
-    }
-
-    #[test]
-    fn frozen_threads_are_the_axis_where_their_number_differs() {
-        let frozen = |frozen, threads, mops| Row {
-            frozen,
-            ..row("a", threads, 1, mops)
-        };
-        let rows = [frozen(4, 2, 1.0), frozen(0, 2, 2.0), frozen(0, 4, 3.0)];
-        let results = Results::of(&rows);
-        assert_eq!(results.axis(), Axis::Frozen);
-        let cases = results.cases();
-        let threads: Vec<_> = cases.iter().map(|case| case.value(Axis::Threads)).collect();
-        assert_eq!(threads, [Some(2.0), Some(4.0)]);
-        let of_two = &results.cases()[0];
-        assert_eq!(results.places(of_two), [0.0, 4.0]);
-        assert_eq!(results.throughput(of_two, 4.0, "a").unwrap().median, 1.0);
-        assert_eq!(results.throughput(of_two, 2.0, "a"), None);
-        assert!(!results.oversubscribed(of_two, 4.0));
-        assert!(results.oversubscribed(&results.cases()[1], 0.0));
-
-        let always_frozen = [frozen(1, 2, 1.0), frozen(1, 4, 1.0)];
-        let results = Results::of(&always_frozen);
-        assert_eq!(results.axis(), Axis::Threads);
-        assert_eq!(results.places(&results.cases()[0]), [2.0, 4.0]);
-    }
-
-    #[test]
-    fn the_axis_is_what_differs_within_a_workload() {
-        let at = |load_factor, hit| Row {
-            load_factor,
-            hit,
-            ..row("a", 2, 1, 1.0)
-        };
-        let axis = |rows: &[Row]| Results::of(rows).axis();
-        assert_eq!(axis(&[at(0.9, 0), at(0.9, 50), at(0.9, 100)]), Axis::Hit);
-        let loads = [at(0.5, 0), at(0.9, 0), at(0.5, 50)];
-        assert_eq!(axis(&loads), Axis::Load);
-        let results = Results::of(&loads);
-        let hits: Vec<_> = (results.cases().iter())
-            .map(|case| (case.value(Axis::Hit), case.value(Axis::Load)))
-            .collect();
-        assert_eq!(hits, [(Some(0.0), None), (Some(50.0), None)]);
-        assert_eq!(results.places(&results.cases()[0]), [0.5, 0.9]);
-        let larger = Row {
-            keys: 120_000,
-            threads: 4,
-            ..at(0.9, 0)
-        };
-        assert_eq!(axis(&[at(0.9, 0), larger]), Axis::Keys);
-        // Workloads with different load factors do not make load factor the axis.
-        let elsewhere = Row {
-            workload: "insert".into(),
-            ..at(0.95, 0)
-        };
-        assert_eq!(axis(&[at(0.9, 0), elsewhere]), Axis::Threads);
     }
 }

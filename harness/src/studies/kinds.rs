@@ -2,17 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use csv::StringRecord;
 
 use super::KINDS;
-use super::study::Shown;
-use crate::results::rows::{check_header, header, read};
-use crate::results::verdict::Judge;
+use super::study::Presented;
+use crate::results::rows::{Record, check_header, header, read};
 use crate::results::{file, record};
-use crate::show::chart::Figure;
-use crate::show::findings::Story;
-use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
 /// The error for a file whose columns match no known kind of rows.
@@ -31,52 +27,28 @@ impl NoResults {
 }
 
 /// Rows of one kind, whichever it is.
-pub trait Rows {
+pub trait Rows: Presented {
     fn count(&self) -> usize;
 
     /// Returns a message if rows are missing: the run that `sidecar` describes made more of them,
     /// or did not end.
-    fn missing(&self, sidecar: &Sidecar) -> Option<String>;
-
-    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet>;
-
-    fn figure(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
-
-    fn speedup(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>>;
-
-    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
-}
-
-impl<R: Shown> Rows for Vec<R> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
     fn missing(&self, Sidecar { run, .. }: &Sidecar) -> Option<String> {
-        let missing = run.rows?.saturating_sub(self.len());
+        let missing = run.rows?.saturating_sub(self.count());
         let what = match missing {
             0 if run.ended.is_some() => return None,
             0 => "the run was not over: rows are missing".to_owned(),
-            _ => format!("{missing} of {} rows are missing", missing + self.len()),
+            _ => format!("{missing} of {} rows are missing", missing + self.count()),
         };
-        Some(format!("{what}; {}", R::AGAIN))
+        Some(format!("{what}; {}", self.again()))
     }
+}
 
-    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        R::sheet(self, sidecar, judge)
-    }
-
-    fn figure(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        ensure!(!self.is_empty(), "there are no rows to draw");
-        R::figure(self, sidecar)
-    }
-
-    fn speedup(&self, sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        R::speedup(self, sidecar)
-    }
-
-    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
-        R::story(self, sidecar, judge)
+impl<R> Rows for Vec<R>
+where
+    Vec<R>: Presented,
+{
+    fn count(&self) -> usize {
+        self.len()
     }
 }
 
@@ -87,7 +59,10 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    pub(super) const fn of<R: Shown + 'static>() -> Self {
+    pub(super) const fn of<R: Record + 'static>() -> Self
+    where
+        Vec<R>: Presented,
+    {
         Self {
             has: |header| check_header::<R>(header).is_ok(),
             read: |csv| Ok(Box::new(read::<R>(csv)?)),

@@ -1,7 +1,6 @@
 //! The studies: the kinds of measurement, each with its rows, its table, its figure and its
 //! findings.
 
-mod apart;
 pub mod calibration;
 pub mod cuckoo_hashing;
 pub mod growth;
@@ -11,6 +10,7 @@ pub mod report;
 pub mod soak;
 pub mod space;
 pub mod study;
+mod subprocess;
 pub mod sweep;
 pub mod targets;
 
@@ -26,6 +26,7 @@ use kcas::Kcas;
 use kinds::Kind;
 use space::{Space, layouts, memory, theory};
 use study::{Options, Study};
+pub use subprocess::One;
 
 /// Declares the commands of all studies.
 macro_rules! studies {

@@ -181,6 +181,6 @@ fn figure(rows: &dyn Rows, outputs: &Outputs, sidecar: Option<&Sidecar>) -> Resu
         return fs::read_to_string(&outputs.figure)
             .with_context(|| format!("cannot read the figure {}", outputs.figure.display()));
     }
-    let figure = rows.figure(sidecar)?;
+    let figure = rows.figure(sidecar);
     Ok(figure.map_or_else(String::new, |figure| figure.render()))
 }

@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use check::Check;
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{Record, columns, possible};
+use crate::results::rows::{Record, columns};
 use crate::results::verdict::Judge;
 use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::wording::{counted, grouped, large};
 
 columns! {
@@ -61,10 +61,7 @@ fn undecided(rows: &[Row]) -> u64 {
 }
 
 impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-
-    fn validate(&self) -> Result<()> {
-        possible(&[("seconds", self.seconds)])?;
+    fn check(&self) -> Result<()> {
         let known = [Check::History, Check::Answers].map(Check::name);
         ensure!(
             known.contains(&&*self.check),
@@ -107,12 +104,14 @@ fn violations(rows: &[&Row]) -> String {
     }
 }
 
-impl Shown for Row {
-    const AGAIN: &'static str = "`harness check --tally` continues it";
+impl Presented for Vec<Row> {
+    fn again(&self) -> &'static str {
+        "`harness check --tally` continues it"
+    }
 
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
         let line = |key: &(String, String, String, bool)| {
-            let of: Vec<_> = rows.iter().filter(|row| row.key() == *key).collect();
+            let of: Vec<_> = self.iter().filter(|row| row.key() == *key).collect();
             let sum = |count: fn(&Row) -> u64| grouped(of.iter().map(|row| count(row)).sum());
             let (subject, check, scenario, stopped) = key.clone();
             vec![
@@ -138,7 +137,7 @@ impl Shown for Row {
             "operations",
             "violations",
         ];
-        let keys: BTreeSet<_> = rows.iter().map(Row::key).collect();
+        let keys: BTreeSet<_> = self.iter().map(Row::key).collect();
         Some(Sheet {
             lead: "What was checked so far.".into(),
             header: header.map(str::to_owned).into(),
@@ -146,23 +145,23 @@ impl Shown for Row {
             notes: vec![format!(
                 "stopped: threads are stopped in the middle of their calls; otherwise calls overlap by chance. Not checked, as \
                  too many calls overlapped: {} of histories.",
-                large(undecided(rows), "part")
+                large(undecided(self), "part")
             )],
         })
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
-        let all: Vec<_> = rows.iter().collect();
+    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+        let all: Vec<_> = self.iter().collect();
         let sentence = format!(
             "{} were made, of {} in {}, at {} ({}); violations: {}; parts of histories that could not be \
              decided: {}.",
-            large(operations(rows), "operation"),
+            large(operations(self), "operation"),
             counted(distinct(&all, |row| row.subject.clone()).len(), "subject"),
-            counted(rows.len(), "piece"),
+            counted(self.len(), "piece"),
             counted(distinct(&all, |row| row.commit.clone()).len(), "commit"),
             joined(distinct(&all, |row| row.commit.clone())),
             violations(&all),
-            grouped(undecided(rows)),
+            grouped(undecided(self)),
         );
         Story {
             sentences: vec![sentence],
@@ -177,62 +176,5 @@ impl Row {
         let [subject, check, scenario] =
             [&self.subject, &self.check, &self.scenario].map(String::clone);
         (subject, check, scenario, self.stopped)
-    }
-}
-
-/// A row, for tests.
-#[cfg(test)]
-pub(crate) fn sample() -> Row {
-    Row {
-        check: Check::History.name().into(),
-        subject: "lock-free".into(),
-        scenario: "chains".into(),
-        threads: 8,
-        stopped: false,
-        seed: 7,
-        started: "2026-01-01T00:00:00Z".into(),
-        seconds: 60.0,
-        rounds: 100,
-        operations: 1_000_000,
-        undecided: 0,
-        violation: NONE.into(),
-        commit: "0123456789".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_adds_pieces_up_and_counts_violations() {
-        let broken = Row {
-            threads: 2,
-            seed: 8,
-            violation: "round 5".into(),
-            ..sample()
-        };
-        let other = Row {
-            stopped: true,
-            undecided: 5,
-            ..sample()
-        };
-        let rows = [sample(), broken, other];
-        let sheet = Row::printed(&rows, None).unwrap();
-        let lines: Vec<_> = sheet.lines.iter().map(|line| line.join(" ")).collect();
-        assert_eq!(
-            lines,
-            [
-                "lock-free history chains no 2, 8 2 200 2,000,000 1",
-                "lock-free history chains yes 8 1 100 1,000,000 none"
-            ]
-        );
-        let story = Judge::of_page(|judge| Row::story(&rows, None, judge));
-        let story = story.sentences.concat();
-        assert_eq!(
-            story,
-            "3,000,000 operations were made, of 1 subject in 3 pieces, at 1 commit (0123456789); violations: 1; \
-             parts of histories that could not be decided: 5."
-        );
     }
 }

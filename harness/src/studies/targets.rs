@@ -5,7 +5,6 @@
 //! explains the fields); each makes a line of the table for every workload and every number of
 //! threads that it names.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -16,14 +15,14 @@ use crate::experiment::Experiment;
 use crate::experiment::target::Target;
 use crate::machine;
 use crate::results::record;
-use crate::results::rows::{Record, columns, possible};
-use crate::results::statistics::{Axis, Case, Results};
+use crate::results::rows::{Record, columns};
+use crate::results::statistics::{Axis, Case, Results, distinct};
 use crate::results::verdict::{self, INTERVAL, Judge, Marks, Verdict};
 use crate::show::findings::Story;
 use crate::show::outputs;
-use crate::show::sheet::Sheet;
+use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::{Run, Sidecar};
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::wording::{counted, large};
 
 /// Name of the files.
@@ -62,17 +61,7 @@ columns! {
 }
 
 impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-
-    fn validate(&self) -> Result<()> {
-        let measured = [self.measured, self.low, self.high];
-        for (column, value) in [
-            ("measured", measured[0]),
-            ("low", measured[1]),
-            ("high", measured[2]),
-        ] {
-            possible(&[(column, value.unwrap_or_default())])?;
-        }
+    fn check(&self) -> Result<()> {
         let verdict = self.compared().to_string();
         ensure!(
             self.verdict == verdict,
@@ -210,53 +199,40 @@ impl fmt::Display for TargetVerdict {
     }
 }
 
-impl Shown for Row {
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let header = [
-            "work", "keys", "threads", "subject", "against", "at least", "aim", "measured",
-            "verdict",
+impl Presented for Vec<Row> {
+    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+        let columns: [Column<Row>; 9] = [
+            ("work", |row| row.work.clone()),
+            ("keys", |row| row.keys.to_string()),
+            ("threads", |row| row.threads.to_string()),
+            ("subject", |row| row.subject.clone()),
+            ("against", |row| row.against.clone()),
+            ("at least", |row| row.at_least.to_string()),
+            ("aim", |row| row.aim.to_string()),
+            ("measured", |row| {
+                let marked = |ratio| Marks::default().marked(ratio, Verdict::of_rounds(row.rounds));
+                row.measured().map_or("–".into(), marked)
+            }),
+            ("verdict", |row| row.verdict.clone()),
         ];
         let mut marks = Marks::default();
-        let line = |row: &Row| {
-            let measured = row.measured().map_or("–".into(), |ratio| {
-                marks.marked(ratio, Verdict::of_rounds(row.rounds))
-            });
-            vec![
-                row.work.clone(),
-                row.keys.to_string(),
-                row.threads.to_string(),
-                row.subject.clone(),
-                row.against.clone(),
-                row.at_least.to_string(),
-                row.aim.to_string(),
-                measured,
-                row.verdict.clone(),
-            ]
-        };
-        let lines = rows.iter().map(line).collect();
+        for row in self.iter().filter(|row| row.measured.is_some()) {
+            marks.marked(String::new(), Verdict::of_rounds(row.rounds));
+        }
         let mut notes = vec![format!(
             "Ratios are taken within rounds: median over the rounds [{INTERVAL}]; the median decides."
         )];
         notes.extend(marks.explained());
-        notes.push(format!(
-            "Of {}: {}.",
-            counted(rows.len(), "target"),
-            tally(rows)
-        ));
-        Some(Sheet {
-            lead: "Throughput of a subject over that of another, or over its own at another number of threads.".into(),
-            header: header.map(str::to_owned).into(),
-            lines,
-            notes,
-        })
+        let of = counted(self.len(), "target");
+        notes.push(format!("Of {of}: {}.", tally(self)));
+        let lead = "Throughput of a subject over that of another, or over its own at another number of threads.";
+        Some(Sheet::of(lead, self, &columns, notes))
     }
 
-    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
-        let mut pairs: Vec<_> = rows.iter().map(Row::pair).collect();
-        let mut seen = BTreeSet::new();
-        pairs.retain(|pair| seen.insert(*pair));
+    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+        let pairs = distinct(self.iter().map(Row::pair));
         let sentence = |pair: &(&str, &str)| {
-            let rows: Vec<_> = rows.iter().filter(|row| row.pair() == *pair).collect();
+            let rows: Vec<_> = self.iter().filter(|row| row.pair() == *pair).collect();
             let furthest = rows
                 .iter()
                 .filter(|row| row.compared() == TargetVerdict::Short)

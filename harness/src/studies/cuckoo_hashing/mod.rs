@@ -6,20 +6,6 @@
 //! random graphs. Both tables get the same operations on the same keys, and take turns from one
 //! load to the next, so that each ratio compares measurements adjacent in time. Every answer is
 //! checked against the expected one.
-//!
-//! **When to use SmartCuckoo.** With 2^18 buckets and 9 rounds of keys, it first refuses a key at
-//! load 0.506 (0.495 to 0.514), which is as far as any table of this kind can go; plain cuckoo
-//! hashing with 50 kicks gives up at 0.474 (0.431 to 0.479), because it takes long paths for
-//! endless ones. From load 0.45 to 0.5 SmartCuckoo makes 0.53 kicks per insert instead of 1.18,
-//! from 0.6 to 0.75 it makes 0.45 instead of 13.6, and none of them in vain. So use it if a failed
-//! insert is expensive and must be known at once, or if keys go on being offered to a full table:
-//! inserts are then 2 to 4 times as fast.
-//!
-//! It loses everywhere else. Up to load 0.45, where inserts hardly ever fail, every mix runs at 0.1
-//! to 0.6 of the plain table's throughput (measured on a busy machine: intervals are wide), since
-//! the graph must be maintained beside the table. It takes 24 bytes per bucket instead of 8. And a
-//! delete walks the whole subgraph: on average 3 buckets at load 0.2, 10 at 0.4 and 22 at 0.45, but
-//! 130,000 at 0.9, which makes a mix with 5 % updates useless beyond load 0.5.
 
 mod run;
 mod shown;
@@ -33,9 +19,10 @@ use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns, possible};
+use crate::results::rows::{Record, columns};
 use crate::results::statistics::InRounds;
-use crate::studies::study::{About, Progress, Study, within};
+use crate::show::sidecar::Run;
+use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
 
 use run::CuckooHashingRun;
@@ -126,41 +113,46 @@ columns! {
     mops: f64,
 }
 
-/// Percentages of operations, as in `experiments/mixes.toml`; they add up to 100.
-#[derive(Clone, Copy, Debug)]
-struct Mix {
-    name: &'static str,
-    /// Inserts of new keys.
-    insert: u8,
-    /// Lookups, half of them of inserted keys, half of absent ones. The rest are updates: a key is
-    /// removed and inserted again, as a set has no value that could be changed in place.
-    lookup: u8,
-}
+/// Percentages of operations, as in `experiments/mixes.toml`: name, inserts of new keys, lookups,
+/// half of them of inserted keys, half of absent ones. The rest are updates: a key is removed and
+/// inserted again, as a set has no value that could be changed in place.
+type Mix = (&'static str, usize, usize);
 
 /// The mixes of SmartCuckoo's evaluation, in the order of the paper.
 const MIXES: [Mix; 5] = [
-    Mix::of("100/0/0", 100, 0),
-    Mix::of("75/25/0", 75, 25),
-    Mix::of("50/50/0", 50, 50),
-    Mix::of("25/75/0", 25, 75),
-    Mix::of("0/95/5", 0, 95),
+    ("100/0/0", 100, 0),
+    ("75/25/0", 75, 25),
+    ("50/50/0", 50, 50),
+    ("25/75/0", 25, 75),
+    ("0/95/5", 0, 95),
 ];
 
-impl Mix {
-    const fn of(name: &'static str, insert: u8, lookup: u8) -> Self {
-        Self {
-            name,
-            insert,
-            lookup,
-        }
-    }
-}
-
 /// The largest load: with twice as many keys as buckets, there is nothing new to see.
-pub const MOST_LOAD: f64 = 2.0;
+const MOST_LOAD: f64 = 2.0;
 
-impl CuckooHashing {
-    fn validate(&self) -> Result<()> {
+impl Study for CuckooHashing {
+    type Row = Row;
+
+    const NAME: &'static str = "cuckoo-hashing";
+
+    fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)> {
+        let described = |name: &str| {
+            // As a subject it is behind a mutex; here it is not.
+            let meaning = registry.get(name)?.description.replace("; one mutex", "");
+            Ok((name.to_owned(), meaning))
+        };
+        let run = Run::begin(
+            "SmartCuckoo and plain cuckoo hashing".into(),
+            "What does it bring to know beforehand that an insert must fail?".into(),
+            self.seed,
+            format!("generated from seed {}", self.seed),
+            format!("one thread; {}", Cores::detect().describe()),
+        );
+        let subjects = TABLES.into_iter().map(described);
+        Ok((run, subjects.collect::<Result<_>>()?))
+    }
+
+    fn check(&self, _: &Registry) -> Result<bool> {
         ensure!(!self.loads.is_empty(), "--loads: there is none");
         for load in &self.loads {
             ensure!(
@@ -181,33 +173,7 @@ impl CuckooHashing {
             self.buckets,
             self.loads
         );
-        Ok(())
-    }
-}
-
-impl Study for CuckooHashing {
-    type Row = Row;
-
-    const NAME: &'static str = "cuckoo-hashing";
-
-    fn about(&self, registry: &Registry) -> Result<About> {
-        let described = |name: &str| {
-            // As a subject it is behind a mutex; here it is not.
-            let meaning = registry.get(name)?.description.replace("; one mutex", "");
-            Ok((name.to_owned(), meaning))
-        };
-        Ok(About {
-            title: "SmartCuckoo and plain cuckoo hashing",
-            question: "What does it bring to know beforehand that an insert must fail?",
-            seed: self.seed,
-            pinning: format!("one thread; {}", Cores::detect().describe()),
-            subjects: TABLES.into_iter().map(described).collect::<Result<_>>()?,
-            ..About::default()
-        })
-    }
-
-    fn check(&self, _: &Registry) -> Result<()> {
-        self.validate()
+        Ok(true)
     }
 
     fn steps(&self) -> u64 {
@@ -215,23 +181,18 @@ impl Study for CuckooHashing {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        self.validate()?;
         let pinned = Cores::detect().pin(0);
         for round in 1..=self.rounds {
             let seed = SmallRng::seed_from_u64(self.seed ^ (round as u64) << 32);
             for mix in MIXES {
                 let keys = Keys::new(self, &mut seed.clone());
                 let mut order = seed.clone();
-                let mut smart = CuckooHashingRun::new(
-                    SmartCuckoo::new(self.buckets)?,
-                    mix,
-                    &keys,
-                    &mut order.clone(),
-                );
+                let smart = SmartCuckoo::new(self.buckets)?;
+                let mut smart = CuckooHashingRun::new(smart, mix, &keys, &mut order.clone());
                 let plain = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
                 let mut plain = CuckooHashingRun::new(plain, mix, &keys, &mut order);
                 for (index, &load) in self.loads.iter().enumerate() {
-                    if progress(&format!("round {round}, mix {}", mix.name)).is_break() {
+                    if progress(&format!("round {round}, mix {}", mix.0)).is_break() {
                         return Ok(());
                     }
                     let offered = offered(self.buckets, load);
@@ -289,10 +250,7 @@ impl Keys {
 }
 
 impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-
-    fn validate(&self) -> Result<()> {
-        possible(&[("seconds", self.seconds), ("mops", self.mops)])?;
+    fn check(&self) -> Result<()> {
         ensure!(
             self.load > 0.0 && self.load <= MOST_LOAD,
             "column `load`: {} is not above 0 and at most {MOST_LOAD}",
@@ -303,7 +261,7 @@ impl Record for Row {
             "more keys were refused than offered"
         );
         ensure!(
-            MIXES.iter().any(|mix| mix.name == self.mix),
+            MIXES.iter().any(|(name, ..)| *name == self.mix),
             "column `mix`: {:?} is not a known mix",
             self.mix
         );
@@ -355,30 +313,10 @@ impl Row {
     }
 }
 
-/// Returns rows of both tables at load 0.5 under the first mix, one per table and round, with these
-/// throughputs of SmartCuckoo and of the plain table.
-#[cfg(test)]
-pub(crate) fn sample(rounds: &[[f64; 2]]) -> Vec<Row> {
-    let row = |table: &str, round, mops: f64| Row {
-        table: table.into(),
-        mix: MIXES[0].name.into(),
-        load: 0.5,
-        round,
-        pinned: true,
-        seconds: 1.0,
-        mops,
-        ..Row::default()
-    };
-    let rounds = rounds.iter().enumerate();
-    let rows =
-        rounds.flat_map(|(round, mops)| [0, 1].map(|of| row(TABLES[of], round + 1, mops[of])));
-    rows.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::study::testing::{measure, measure_some};
+    use crate::studies::study::testing::measure;
 
     pub(super) fn study() -> CuckooHashing {
         CuckooHashing {
@@ -398,7 +336,7 @@ mod tests {
             operations: 10_000,
             ..study()
         };
-        let (rows, _) = measure(&study);
+        let (rows, _) = measure(&study, None);
         assert_eq!(rows.len() as u64, 2 * study.steps());
         for pair in rows.chunks(2) {
             let [smart, plain] = pair else { panic!() };
@@ -434,7 +372,7 @@ mod tests {
     /// The operations of a growing mix are in the proportions of its percentages.
     #[test]
     fn mixes_have_their_percentages() {
-        let (rows, _) = measure(&study());
+        let (rows, _) = measure(&study(), None);
         for (mix, lookups) in [("75/25/0", 1.0 / 3.0), ("50/50/0", 1.0), ("25/75/0", 3.0)] {
             let of_mix = rows.iter().filter(|row| row.mix == mix);
             let (inserts, looked_up) = of_mix.fold((0, 0), |(inserts, lookups), row| {
@@ -442,31 +380,6 @@ mod tests {
             });
             let share = looked_up as f64 / inserts as f64;
             assert!((share / lookups - 1.0).abs() < 0.05, "{mix}: {share}");
-        }
-    }
-
-    #[test]
-    fn an_interrupted_run_keeps_its_rows() {
-        assert_eq!(measure_some(&study(), 3).len(), 6);
-    }
-
-    #[test]
-    fn impossible_options_are_named() {
-        let refused = |change: fn(&mut CuckooHashing)| {
-            let mut study = study();
-            change(&mut study);
-            study.validate().unwrap_err().to_string()
-        };
-        for (error, expected) in [
-            (refused(|study| study.loads.clear()), "loads: there is none"),
-            (
-                refused(|study| study.loads[2] = 3.0),
-                "loads: 3 is not above 0",
-            ),
-            (refused(|study| study.loads[1] = 0.1), "ascending order"),
-            (refused(|study| study.buckets = 2), "too few"),
-        ] {
-            assert!(error.contains(expected), "{error}");
         }
     }
 }

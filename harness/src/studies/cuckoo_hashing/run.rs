@@ -38,9 +38,10 @@ enum Kind {
 
 impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
     pub(super) fn new(table: T, mix: Mix, keys: &'a Keys, random: &mut SmallRng) -> Self {
-        let lookups = usize::from(mix.lookup) * 100;
+        let (_, inserts, lookups) = mix;
+        let lookups = lookups * 100;
         let counts = [
-            (Kind::Insert, usize::from(mix.insert) * 100),
+            (Kind::Insert, inserts * 100),
             (Kind::LookupInside, lookups / 2),
             (Kind::LookupAbsent, lookups - lookups / 2),
         ];
@@ -61,13 +62,14 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
     /// Runs until `offered` keys were offered, and returns what was done since the last load. A mix
     /// without inserts gets its keys before the clock starts, and then runs for `operations` operations.
     pub(super) fn part(&mut self, offered: usize, operations: usize) -> Result<Row> {
+        let (mix, inserts, _) = self.mix;
         let mut part = Row {
             table: T::NAME.into(),
-            mix: self.mix.name.into(),
+            mix: mix.into(),
             buckets: self.table.buckets().number(),
             ..Row::default()
         };
-        let grows = self.mix.insert > 0;
+        let grows = inserts > 0;
         if !grows {
             while self.offered < offered {
                 self.offer(&mut part);
@@ -84,10 +86,9 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
         part.seconds = start.elapsed().as_secs_f64();
         ensure!(
             self.wrong == 0,
-            "{} gave {} wrong answers in mix {}",
+            "{} gave {} wrong answers in mix {mix}",
             T::NAME,
-            self.wrong,
-            self.mix.name
+            self.wrong
         );
         part.mops = part.operations as f64 / part.seconds / 1e6;
         let load = |offered| offered as f64 / part.buckets as f64;

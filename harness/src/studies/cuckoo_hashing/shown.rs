@@ -1,7 +1,5 @@
 //! Shows the rows of `cuckoo-hashing`: both tables beside each other, by mix and load.
 
-use anyhow::{Context, Result};
-
 use super::{Row, TABLES};
 use crate::results::statistics::Results;
 use crate::results::summary::Summary;
@@ -11,17 +9,17 @@ use crate::show::findings::Story;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::{BARS, rounded};
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::wording::{counted, grouped};
 
 const SMART: &str = TABLES[0];
 const PLAIN: &str = TABLES[1];
 
-impl Shown for Row {
+impl Presented for Vec<Row> {
     /// Compares both tables, with a line for each mix and load.
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        let first = rows.first()?;
-        let results = Results::along((), rows);
+    fn sheet(&self, _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        let first = self.first()?;
+        let results = Results::along((), self);
         let header = [
             "inserts/lookups/updates",
             "to load",
@@ -64,17 +62,16 @@ impl Shown for Row {
 
     /// Draws, against load, kicks per insert, the share of inserts that fail, and the ratio of the
     /// throughputs, with a line for each mix.
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        let caption = caption(rows, sidecar)?;
-        let panels = panels(Results::along((), rows))?;
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        let panels = panels(Results::along((), self))?;
         let title = "SmartCuckoo and plain cuckoo hashing";
-        Ok(Some(Figure::new(title, caption, panels, sidecar)))
+        Some(Figure::new(title, caption(self, sidecar), panels, sidecar))
     }
 
     /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
     /// slower.
-    fn story(rows: &[Self], _: Option<&Sidecar>, judge: &Judge) -> Story {
-        let results = Results::along((), rows);
+    fn story(&self, _: Option<&Sidecar>, judge: &Judge) -> Story {
+        let results = Results::along((), self);
         let sentence = |mix: String| {
             let at = |load| {
                 let of = results.comparison(&mix, load, SMART, PLAIN)?;
@@ -150,9 +147,9 @@ fn first_refusal(results: &Results<Row>, table: &str) -> String {
 }
 
 /// Creates the panels: kicks and refusals under the first mix, and the ratios under each mix.
-fn panels(results: Results<Row>) -> Result<Vec<Panel>> {
+fn panels(results: Results<Row>) -> Option<Vec<Panel>> {
     let mixes = results.cases();
-    let mix = mixes.first().context("there is no mix to draw")?;
+    let mix = mixes.first()?;
     let counts = |title: &str, name: &str, quantity: fn(&Row) -> Option<f64>| {
         let of_table = |table| Line::new(table, results.points(mix, table, quantity));
         let y = Axis::new(name, Scale::FromZero, rounded);
@@ -178,7 +175,7 @@ fn panels(results: Results<Row>) -> Result<Vec<Panel>> {
         }],
         ..Panel::new("ratio", title, [load(), y], ratios.collect())
     };
-    Ok(vec![
+    Some(vec![
         counts("Kicks an insert", "kicks", Row::kicks_per_insert),
         counts("Inserts refused", "share", Row::refused_share),
         throughput,
@@ -186,8 +183,8 @@ fn panels(results: Results<Row>) -> Result<Vec<Panel>> {
 }
 
 /// Says what the figure shows, and how it was measured.
-fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Vec<String>> {
-    let first = rows.first().context("there are no rows to draw")?;
+fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
+    let first = &rows[0];
     let mut caption = vec![format!(
         "Tables of {} buckets of one key each; a point is what was measured between the load to its left and its own. Load: \
          keys offered for each bucket, refused ones included. Kicks of inserts that were refused count, those that undid them \
@@ -200,7 +197,7 @@ fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Vec<String>> {
         caption.push("The thread was not always pinned.".into());
     }
     caption.extend(sidecar.iter().flat_map(|of| of.meanings()));
-    Ok(caption)
+    caption
 }
 
 fn load() -> Axis {
@@ -209,75 +206,4 @@ fn load() -> Axis {
         Scale::FromZero,
         rounded,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sample;
-    use super::*;
-
-    fn sentences(rounds: &[[f64; 2]]) -> Vec<String> {
-        let rows = sample(rounds);
-        Judge::of_page(|judge| Row::story(&rows, None, judge)).sentences
-    }
-
-    fn last_cell_and_notes(rounds: &[[f64; 2]]) -> (String, String) {
-        let sheet = Row::printed(&sample(rounds), None).unwrap();
-        (
-            sheet.lines[0].last().unwrap().clone(),
-            sheet.notes.join("\n"),
-        )
-    }
-
-    #[test]
-    fn a_ratio_that_allows_no_claim_is_marked_and_no_claim() {
-        let start = "smart-cuckoo over plain-cuckoo, mix 100/0/0: ";
-        for (rounds, mark, said) in [
-            (vec![[3.0, 1.0]; 9], "", "faster up to load 0.5 (3.00)."),
-            (vec![[1.0, 2.0]; 9], "", "slower up to load 0.5 (0.50)."),
-            (
-                vec![[3.0, 1.0]; 8],
-                "#",
-                "no claim for want of rounds up to load 0.5 (3.00).",
-            ),
-            (
-                vec![[1.0, 1.0]; 9],
-                "~",
-                "too close to call up to load 0.5 (1.00).",
-            ),
-        ] {
-            let (cell, notes) = last_cell_and_notes(&rounds);
-            assert!(cell.ends_with(&format!("] {mark}").trim_end()), "{cell}");
-            assert_eq!(notes.contains("\n# "), mark == "#", "{notes}");
-            assert_eq!(sentences(&rounds), [format!("{start}{said}")]);
-        }
-    }
-
-    #[test]
-    fn quantities_are_for_each_insert_or_update() {
-        let row = Row {
-            inserts: 100,
-            kicks: 30,
-            wasted_kicks: 50,
-            refused: 10,
-            updates: 5,
-            renewed: 20,
-            ..sample(&[[1.0, 1.0]]).remove(0)
-        };
-        assert_eq!(row.kicks_per_insert(), Some(0.8));
-        assert_eq!(row.refused_share(), Some(0.1));
-        assert_eq!(row.renewed_per_update(), Some(4.0));
-        let none = Row { updates: 0, ..row };
-        assert_eq!(none.renewed_per_update(), None);
-    }
-
-    #[test]
-    fn the_first_refusal_is_that_of_rounds_that_had_one() {
-        let mut rows = sample(&[[1.0, 1.0]; 3]);
-        let first = |rows: &[Row]| first_refusal(&Results::along((), rows), SMART);
-        assert_eq!(first(&rows), "smart-cuckoo refused no key.");
-        rows[0].first_refusal = Some(0.4);
-        rows[4].first_refusal = Some(0.5);
-        assert!(first(&rows).contains("0.4500 [0.4000–0.5000"));
-    }
 }

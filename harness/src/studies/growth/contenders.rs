@@ -5,23 +5,23 @@ use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::Row;
-use super::run::{Contender, GrowthRun, run};
-use super::slices::GROWTH;
+use super::run::{Contender, GROWTH, GrowthRun, run};
 use crate::studies::study::Progress;
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 
 /// Name of the filter that grows.
-pub const OURS: &str = Growing::NAME;
+pub(super) const OURS: &str = Growing::NAME;
 
 /// Names of its rivals.
-pub const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
+pub(super) const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
 
 /// A contender, whatever its type.
 #[derive(Clone, Copy)]
 pub(super) struct ContenderInfo {
     pub(super) name: &'static str,
     pub(super) start: &'static str,
-    run: fn(&GrowthRun, &mut Progress) -> Result<Vec<Row>>,
+    /// See [`run`].
+    pub(super) run: fn(&GrowthRun, &mut Progress) -> Result<Vec<Row>>,
 }
 
 impl ContenderInfo {
@@ -32,17 +32,12 @@ impl ContenderInfo {
         Self::of::<ScalableBloom>(),
     ];
 
-    pub(super) const fn of<C: Contender>() -> Self {
+    const fn of<C: Contender>() -> Self {
         Self {
             name: C::NAME,
             start: C::START,
             run: run::<C>,
         }
-    }
-
-    /// Runs the contender while it grows: see [`run`].
-    pub(super) fn run(&self, plan: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
-        (self.run)(plan, progress)
     }
 }
 
@@ -99,12 +94,6 @@ impl Contender for ScalableBloom {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ours_and_the_rivals_are_what_is_measured() {
-        let names = ContenderInfo::ALL.map(|entry| entry.name);
-        assert_eq!(names, [OURS, RIVALS[0], RIVALS[1]]);
-    }
 
     #[test]
     fn those_that_grow_start_small_and_the_fixed_one_does_not() {

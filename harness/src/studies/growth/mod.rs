@@ -22,7 +22,6 @@
 mod contenders;
 mod run;
 mod shown;
-mod slices;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -30,23 +29,22 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-pub use contenders::{OURS, RIVALS};
-
 use clap::{Args, value_parser};
 
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns, possible, read};
+use crate::results::rows::{Record, columns, read};
 use crate::results::statistics::InRounds;
 use crate::run::order;
 use crate::show::sheet::Sheet;
-use crate::studies::study::{About, Progress, Study, within};
+use crate::show::sidecar::Run;
+use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::workload::latency::Cost;
 
-use contenders::ContenderInfo;
-use run::GrowthRun;
+use contenders::{ContenderInfo, OURS, RIVALS};
+use run::{GrowthRun, ends};
 
 /// Returns the table of the bits a key, by the number of keys in the set.
 pub fn bits_by_size(csv: &Path) -> Result<Option<Sheet>> {
@@ -54,16 +52,10 @@ pub fn bits_by_size(csv: &Path) -> Result<Option<Sheet>> {
 }
 
 /// The fewest keys that can be measured: the first slice has ten of them.
-pub const FEWEST_KEYS: u64 = 10_000;
+const FEWEST_KEYS: u64 = 10_000;
 
 /// The most keys that can be measured.
-pub const MOST_KEYS: u64 = 1 << 30;
-
-/// The most lookups after each insert.
-pub const MOST_LOOKUPS: u32 = 1_000;
-
-/// The most slices after the first.
-pub const MOST_SLICES: usize = 300;
+const MOST_KEYS: u64 = 1 << 30;
 
 /// Upper bound of the bytes per key, old and new table together.
 const BYTES_A_KEY: u64 = 8;
@@ -91,11 +83,11 @@ pub struct Growth {
     #[arg(long, value_name = "N", value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Option<usize>,
     /// Lookups after each insert, half of them of keys that are in the set.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=i64::from(MOST_LOOKUPS)))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=1_000))]
     pub lookups: u32,
     /// Slices between a thousandth of the keys and all of them; one more slice comes before. The
     /// table shows powers of ten if there are 3, 6, 9 and so on.
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=MOST_SLICES as u64))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=300))]
     pub slices: usize,
     /// Number of rounds; with fewer than 5, no interval can be given.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
@@ -171,17 +163,6 @@ impl Growth {
         self.threads.unwrap_or_else(|| Cores::detect().count())
     }
 
-    fn validate(&self) -> Result<()> {
-        let ends = slices::ends(self.keys, self.slices);
-        ensure!(
-            ends.is_sorted_by(|a, b| a < b),
-            "--slices: {} keys are too few to tell {} slices apart",
-            self.keys,
-            self.slices
-        );
-        Ok(())
-    }
-
     /// Checks that the keys fit into `available` bytes of memory.
     fn check_memory(&self, available: u64) -> Result<()> {
         let most = available / BYTES_A_KEY;
@@ -199,29 +180,35 @@ impl Study for Growth {
 
     const NAME: &'static str = "growth";
 
-    fn about(&self, _: &Registry) -> Result<About> {
-        let all = ContenderInfo::ALL.iter();
+    fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let cost = Cost::measure();
-        Ok(About {
-            title: "Sets that grow a thousandfold under load",
-            question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
-            seed: self.seed,
-            pinning: Cores::detect().describe(),
+        let run = Run {
             latency: Some(format!(
                 "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
                 cost.describe()
             )),
             timing_ns: Some(cost.shown),
-            subjects: all
-                .map(|entry| (entry.name.to_owned(), entry.start.to_owned()))
-                .collect(),
-            ..About::default()
-        })
+            ..Run::begin(
+                "Sets that grow a thousandfold under load".into(),
+                "What does it cost, in throughput, latency and memory, not to know how many keys will come?".into(),
+                self.seed,
+                format!("generated from seed {}", self.seed),
+                Cores::detect().describe(),
+            )
+        };
+        let described = |of: ContenderInfo| (of.name.to_owned(), of.start.to_owned());
+        Ok((run, ContenderInfo::ALL.map(described).into()))
     }
 
-    fn check(&self, _: &Registry) -> Result<()> {
-        self.validate()?;
-        self.check_memory(machine::available_memory()?)
+    fn check(&self, _: &Registry) -> Result<bool> {
+        ensure!(
+            ends(self.keys, self.slices).is_sorted_by(|a, b| a < b),
+            "--slices: {} keys are too few to tell {} slices apart",
+            self.keys,
+            self.slices
+        );
+        self.check_memory(machine::available_memory()?)?;
+        Ok(true)
     }
 
     fn steps(&self) -> u64 {
@@ -229,7 +216,6 @@ impl Study for Growth {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        self.validate()?;
         let cores = &Cores::detect();
         let rounds = (self.seed, self.rounds);
         order::in_rounds(rounds, &[()], &ContenderInfo::ALL, |round, (), entry| {
@@ -239,7 +225,7 @@ impl Study for Growth {
                 cores,
                 round,
             };
-            let slices = entry.run(&run, progress)?;
+            let slices = (entry.run)(&run, progress)?;
             let is_complete = slices.len() > self.slices;
             rows.extend(slices);
             Ok(if is_complete {
@@ -252,16 +238,7 @@ impl Study for Growth {
 }
 
 impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-
-    fn validate(&self) -> Result<()> {
-        possible(&[
-            ("seconds", self.seconds),
-            ("elapsed", self.elapsed),
-            ("mops", self.mops),
-            ("insert_seconds", self.insert_seconds),
-            ("insert_mops", self.insert_mops),
-        ])?;
+    fn check(&self) -> Result<()> {
         ensure!(
             (1..=self.all_keys).contains(&self.keys) && self.all_keys <= MOST_KEYS,
             "column `keys`: {} is not between 1 and `all_keys`, which is at most {MOST_KEYS}",
@@ -298,51 +275,10 @@ impl InRounds for Row {
     }
 }
 
-/// Returns rows of slices that end at 10 and 10,000 keys, one for each contender and round. Ours,
-/// the fixed filter and the scalable Bloom filter have the given throughputs; the total duration
-/// and the times of lookups and inserts match them.
-#[cfg(test)]
-pub(crate) fn sample(rounds: &[[f64; 3]]) -> Vec<Row> {
-    let row = |subject: &str, round: usize, keys: u64, mops: f64| Row {
-        subject: subject.into(),
-        round,
-        keys,
-        all_keys: 10_000,
-        threads: 2,
-        oversubscribed: false,
-        pinned: true,
-        lookups_per_insert: 4,
-        inserts: keys,
-        lookups: 4 * keys,
-        absent: 2 * keys,
-        wrong: 0,
-        seconds: 1.0 / mops,
-        elapsed: if keys == 10 { 1.0 } else { 2.0 } / mops,
-        mops,
-        insert_seconds: 1.0 / mops,
-        insert_mops: mops,
-        lookup_p50_ns: Some((100.0 / mops) as u64),
-        lookup_p99_ns: Some((1_000.0 / mops) as u64),
-        lookup_max_ns: Some((10_000.0 / mops) as u64),
-        insert_p50_ns: Some((100.0 / mops) as u64),
-        insert_p99_ns: Some((1_000.0 / mops) as u64),
-        insert_max_ns: Some((10_000.0 / mops) as u64),
-        memory_bytes: 4 * keys,
-        parts: 1,
-    };
-    let mut rows = Vec::new();
-    for (index, mops) in rounds.iter().enumerate() {
-        for (entry, &mops) in ContenderInfo::ALL.iter().zip(mops) {
-            rows.extend([10, 10_000].map(|keys| row(entry.name, index + 1, keys, mops)));
-        }
-    }
-    rows
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::study::testing::{measure, measure_some};
+    use crate::studies::study::testing::measure;
 
     fn growth() -> Growth {
         Growth {
@@ -357,7 +293,7 @@ mod tests {
 
     #[test]
     fn every_contender_goes_the_whole_way_in_every_round() {
-        let (rows, mut steps) = measure(&growth());
+        let (rows, mut steps) = measure(&growth(), None);
         assert_eq!(rows.len() as u64, growth().steps());
         steps.dedup();
         // A different contender goes first in each round.
@@ -379,7 +315,7 @@ mod tests {
                 "{run:?}"
             );
             let ends: Vec<_> = run.iter().map(|row| row.keys).collect();
-            assert_eq!(ends, slices::ends(20_000, 6));
+            assert_eq!(ends, [20, 63, 200, 632, 2_000, 6_325, 20_000]);
             assert!(run.is_sorted_by(|a, b| a.elapsed < b.elapsed), "{run:?}");
             let seconds: f64 = run.iter().map(|row| row.seconds).sum();
             assert!((seconds / run[6].elapsed - 1.0).abs() < 1e-9);
@@ -400,19 +336,13 @@ mod tests {
 
     #[test]
     fn an_interrupted_run_keeps_its_rows() {
-        let rows = measure_some(&growth(), 9);
+        let (rows, _) = measure(&growth(), Some(9));
         assert_eq!(rows.len(), 9);
         assert_eq!((&*rows[8].subject, rows[8].keys), (RIVALS[0], 63));
     }
 
     #[test]
-    fn impossible_options_are_named() {
-        let slices = Growth {
-            slices: 300,
-            ..growth()
-        };
-        let error = slices.validate().unwrap_err().to_string();
-        assert!(error.contains("too few to tell 300"), "{error}");
+    fn keys_must_fit_into_memory() {
         assert!(growth().check_memory(160_000).is_ok());
         let error = growth().check_memory(159_999).unwrap_err().to_string();
         assert!(error.contains("at most 19999"), "{error}");

@@ -10,7 +10,6 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::Subject;
 
-use super::slices::{between, ends, part};
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::crew::{Crew, Done, Member};
@@ -19,6 +18,19 @@ use crate::wording::counted;
 use crate::workload::clock::Clock;
 use crate::workload::latency::{Kind, Timings};
 use crate::workload::phase::Tally;
+
+/// Ratio of the keys in the set at the end to those at the end of the first slice.
+pub(super) const GROWTH: u64 = 1_000;
+
+/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, then
+/// `others` more, evenly spaced on a logarithmic scale.
+pub(super) fn ends(keys: u64, others: usize) -> Vec<u64> {
+    let end = |slice: usize| {
+        let left = (others - slice) as f64 / others as f64;
+        (keys as f64 / (GROWTH as f64).powf(left)).round() as u64
+    };
+    (0..=others).map(end).collect()
+}
 
 /// On average, one of this many lookups is timed.
 const TIMED_LOOKUPS: u64 = 16;
@@ -53,14 +65,17 @@ pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Res
     let worker = |thread| Mutex::new(Worker::new(run, contender, thread));
     let workers: Vec<_> = (0..threads).map(worker).collect();
     let mut rows: Vec<Row> = Vec::new();
-    for slice in between(&ends(keys, run.growth.slices)) {
+    for end in ends(keys, run.growth.slices) {
+        let slice = rows.last().map_or(0, |row| row.keys)..end;
         if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
             break;
         }
         let work = |member: Member| {
             // Nobody else asks for it.
             let mut worker = workers[member.thread].lock().expect("it has not panicked");
-            let own = part(&slice, member.thread, threads);
+            // All threads together insert each key once.
+            let at = |thread| slice.start + (end - slice.start) * thread as u64 / threads as u64;
+            let own = at(member.thread)..at(member.thread + 1);
             let start = member.arrival.wait();
             let (tally, timings, insert_ns) = worker.insert_all(own, slice.start);
             let done = Done {

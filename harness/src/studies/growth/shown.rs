@@ -1,11 +1,9 @@
 //! Shows the rows of `growth`: the filter that grows against each rival, by the number of keys in the
 //! set.
 
-use anyhow::{Context, Result};
-
-use super::slices::GROWTH;
+use super::run::GROWTH;
 use super::{OURS, RIVALS, Row};
-use crate::results::statistics::{Results, Value};
+use crate::results::statistics::Results;
 use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
@@ -14,7 +12,7 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::{BANDS, duration, rounded};
 use crate::show::units::{latency, too_short};
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::wording::{counted, grouped};
 
 /// A quantity that a table, a figure or a sentence shows.
@@ -91,15 +89,9 @@ impl Quantity {
         sidecar: Option<&Sidecar>,
     ) -> Option<[f64; 2]> {
         let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
-        let [a, b] = subjects.map(|subject| results.summary(&(), keys, subject, self));
+        let [a, b] = subjects.map(|subject| results.summary(&(), keys, subject, self.of));
         let both = [a?.median, b?.median];
         (self.is_latency() && both.iter().any(|&ns| ns < shortest)).then_some(both)
-    }
-}
-
-impl Value<Row> for Quantity {
-    fn of(&self, row: &Row) -> Option<f64> {
-        (self.of)(row)
     }
 }
 
@@ -122,11 +114,11 @@ const PANELS: [Quantity; 6] = [
     Quantity::BITS_A_KEY,
 ];
 
-impl Shown for Row {
+impl Presented for Vec<Row> {
     /// Compares ours with each rival at a few sizes.
-    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        let first = rows.first()?;
-        let results = Results::along((), rows);
+    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        let first = self.first()?;
+        let results = Results::along((), self);
         let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
         let header = header.chain(RATIOS.map(|quantity| quantity.name.to_owned()));
         let header = header.chain([format!("bits a key, {OURS}"), "rival".to_owned()]);
@@ -139,10 +131,10 @@ impl Shown for Row {
                         return both.map(|ns| latency(ns, sidecar)).join(" over ");
                     }
                     let [ours, rival] = [(keys, OURS), (keys, rival)];
-                    marks.ratio(judge, results.comparison_of(&(), ours, rival, quantity))
+                    marks.ratio(judge, results.comparison_of(&(), ours, rival, quantity.of))
                 });
                 let bits = [OURS, rival].map(|subject| {
-                    let bits = results.summary(&(), keys, subject, Quantity::BITS_A_KEY);
+                    let bits = results.summary(&(), keys, subject, Quantity::BITS_A_KEY.of);
                     bits.map_or("–".into(), |bits| format!("{:.1}", bits.median))
                 });
                 let place = [grouped(keys as u64), rival.to_owned()].into_iter();
@@ -156,7 +148,7 @@ impl Shown for Row {
         let all = first.all_keys as f64;
         notes.extend(RIVALS.into_iter().filter_map(|rival| {
             let ends = [(all, OURS), (all, rival)];
-            let of = results.comparison_of(&(), ends[0], ends[1], Quantity::ELAPSED)?;
+            let of = results.comparison_of(&(), ends[0], ends[1], Quantity::ELAPSED.of)?;
             let times = marks.ratio(judge, Some(of));
             Some(format!(
                 "The whole way takes {OURS} {times} times as long as {rival}."
@@ -182,9 +174,9 @@ impl Shown for Row {
 
     /// Draws throughput, latency of lookups and inserts, and memory against the number of keys, with a
     /// line for each set.
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        let first = rows.first().context("there are no rows to draw")?;
-        let results = Results::along((), rows);
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        let first = self.first()?;
+        let results = Results::along((), self);
         let mut caption = vec![format!(
             "{} keys, inserted by {}, with {} after each, half of them of keys that are in. A point is what was measured between \
              the size to its left and its own. Every insert was timed, and one of 16 lookups. Lines: median of {}. {BANDS}",
@@ -193,7 +185,7 @@ impl Shown for Row {
             counted(first.lookups_per_insert, "lookup"),
             counted(results.last_round(), "round"),
         )];
-        if rows.iter().any(|row| !row.pinned) {
+        if self.iter().any(|row| !row.pinned) {
             caption.push("Threads were not always pinned.".into());
         }
         if let Some(sidecar) = sidecar {
@@ -203,13 +195,13 @@ impl Shown for Row {
         let panels = PANELS.map(|quantity| panel(quantity, results));
         let mut figure = Figure::new("Sets that grow", caption, panels.into(), sidecar);
         figure.title += &format!(" ({})", threads(first));
-        Ok(Some(figure))
+        Some(figure)
     }
 
     /// Compares the filter that grows with each rival at a few sizes of the set, except for latencies
     /// that the clock cannot tell from none.
-    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
-        let results = Results::along((), rows);
+    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+        let results = Results::along((), self);
         let mut story = Story {
             is_of_ours: true,
             ..Story::default()
@@ -239,7 +231,7 @@ fn finding(
     };
     let judged = |keys| {
         let too_short = quantity.too_short(results, keys, [OURS, rival], sidecar);
-        let compared = results.comparison_of(&(), (keys, OURS), (keys, rival), quantity)?;
+        let compared = results.comparison_of(&(), (keys, OURS), (keys, rival), quantity.of)?;
         (too_short.is_none()).then(|| Judged::at(keys, &compared, judge))
     };
     let at: Vec<_> = sizes.into_iter().filter_map(judged).collect();
@@ -299,7 +291,7 @@ fn panel(quantity: Quantity, results: Results<Row>) -> Panel {
     let lines = subjects.filter(|subject| measured.contains(subject));
     let line = |subject: &str| Line {
         look: Look::Band,
-        ..Line::new(subject, results.points(&(), subject, quantity))
+        ..Line::new(subject, results.points(&(), subject, quantity.of))
     };
     let y = if quantity.words.is_good {
         Axis::new("million operations/s", Scale::FromZero, rounded)
@@ -338,7 +330,7 @@ pub(super) fn bits_by_size(rows: &[Row]) -> Option<Sheet> {
     let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).collect();
     let magnitude = |keys: f64| (keys as u64).ilog10();
     let bits = |subject: &&str, of: u32| {
-        let points = results.points(&(), subject, Quantity::BITS_A_KEY);
+        let points = results.points(&(), subject, Quantity::BITS_A_KEY.of);
         let points = points.iter().filter(|(keys, _)| magnitude(*keys) == of);
         let bits = Summary::of(points.map(|(_, bits)| bits.median).collect());
         bits.map_or("–".into(), |of| {
@@ -370,149 +362,4 @@ pub(super) fn bits_by_size(rows: &[Row]) -> Option<Sheet> {
             grouped(all)
         )],
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sample;
-    use super::*;
-
-    fn sheet(rows: &[Row]) -> Sheet {
-        Row::printed(rows, None).unwrap()
-    }
-
-    fn findings(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<Finding> {
-        Judge::of_page(|judge| Row::story(rows, sidecar, judge)).findings
-    }
-
-    #[test]
-    fn latencies_too_short_for_the_clock_are_not_compared() {
-        let mut sidecar = crate::show::sidecar::sample();
-        sidecar.run.timing_ns = Some(30);
-        let rows = sample(&[[2.0, 1.0, 4.0]; 9]);
-        let sheet = Row::printed(&rows, Some(&sidecar)).unwrap();
-        assert_eq!(sheet.lines[0][4], "< 60 ns over 100 ns");
-        assert_eq!(sheet.lines[0][5], "0.50 [0.50–0.50]");
-        assert_eq!(sheet.lines[3][4], "< 60 ns over < 60 ns");
-        assert!(sheet.notes.last().unwrap().starts_with("< 60 ns: "));
-        let findings = findings(&rows, Some(&sidecar));
-        let says = |what: &str| findings.iter().any(|finding| finding.text.contains(what));
-        assert!(!says("lookup, median") && says("lookup, 99th percentile"));
-    }
-
-    #[test]
-    fn a_line_holds_ours_against_one_rival_at_one_size() {
-        let sheet = sheet(&sample(&[[2.0, 1.0, 4.0]; 9]));
-        assert_eq!((sheet.lines.len(), sheet.header.len()), (4, 9));
-        let expected = [
-            "10",
-            "lock-free",
-            "2.00 [2.00–2.00]",
-            "2.00 [2.00–2.00]",
-            "0.50 [0.50–0.50]",
-            "0.50 [0.50–0.50]",
-            "0.50 [0.50–0.50]",
-            "32.0",
-            "32.0",
-        ];
-        assert_eq!(sheet.lines[0], expected);
-        let bloom = &sheet.lines[3];
-        assert_eq!((&*bloom[0], &*bloom[2]), ("10,000", "0.50 [0.50–0.50]"));
-        let notes = sheet.notes.join("\n");
-        for note in [
-            "growing 0.50 [0.50–0.50] times as long as lock-free.",
-            "growing 2.00 [2.00–2.00] times as long as scalable-bloom.",
-        ] {
-            assert!(notes.contains(note), "{notes}");
-        }
-    }
-
-    #[test]
-    fn losses_of_the_filter_that_grows_are_reported_with_their_sizes() {
-        let found = |rows: &[Row], start: &str| {
-            let findings = findings(rows, None).into_iter();
-            let mut found = findings.filter(|finding| finding.text.starts_with(start));
-            let finding = found.next().unwrap();
-            assert!(found.next().is_none());
-            (finding.text.clone(), finding.is_loss())
-        };
-        let mut rows = sample(&[[2.0, 1.0, 4.0]; 9]);
-        for (start, expected, lost) in [
-            (
-                "growing against lock-free, lookups and inserts: ",
-                "faster, 2.00 times the throughput, throughout, at 10, 10,000 keys.",
-                false,
-            ),
-            (
-                "growing against scalable-bloom, lookup, median: ",
-                "longer, 2.00 times the latency, throughout, at 10, 10,000 keys.",
-                true,
-            ),
-            (
-                "growing against lock-free, the whole way: ",
-                "shorter, 0.50 times the time, at 10,000 keys.",
-                false,
-            ),
-            (
-                "growing against lock-free, memory: ",
-                "too close to call throughout, at 10, 10,000 keys (1.00 times).",
-                false,
-            ),
-        ] {
-            assert_eq!(found(&rows, start), (format!("{start}{expected}"), lost));
-        }
-        // A single size at which it loses is enough.
-        for row in rows
-            .iter_mut()
-            .filter(|row| row.keys == 10 && row.subject == OURS)
-        {
-            row.mops = 0.5;
-        }
-        let (text, lost) = found(&rows, "growing against lock-free, lookups and inserts: ");
-        let expected = ": slower, 0.50 times the throughput, at 10 keys; faster, 2.00 times the throughput, at 10,000 keys.";
-        assert!(lost && text.ends_with(expected), "{text}");
-    }
-
-    #[test]
-    fn slices_in_which_nothing_was_timed_are_left_out() {
-        let mut rows = sample(&[[1.0; 3], [2.0; 3]]);
-        rows[0].lookup_p50_ns = None;
-        let results = Results::along((), &rows);
-        let summary = results.summary(&(), 10.0, OURS, Quantity::LOOKUP_MEDIAN);
-        let summary = summary.unwrap();
-        assert_eq!((summary.count, summary.median), (1, 50.0));
-    }
-
-    #[test]
-    fn the_sizes_of_the_table_are_powers_of_ten_or_next_to_them() {
-        let at = |ends: &[u64]| {
-            let row = |&keys: &u64| Row {
-                keys,
-                ..sample(&[[1.0; 3]]).remove(0)
-            };
-            let rows: Vec<_> = ends.iter().map(row).collect();
-            sizes(&Results::along((), &rows))
-        };
-        let powers = [10.0, 100.0, 1_000.0, 10_000.0];
-        assert_eq!(at(&[10, 100, 316, 1_000, 10_000]), powers);
-        let near = [10.0, 80.0, 900.0, 10_000.0];
-        assert_eq!(at(&[10, 80, 900, 9_000, 10_000]), near);
-        assert_eq!(at(&[10, 10_000]), [10.0, 10_000.0]);
-        assert_eq!(at(&[]), [0.0; 0]);
-    }
-
-    #[test]
-    fn bits_are_shown_from_one_power_of_ten_to_the_next() {
-        let mut rows = sample(&[[2.0, 1.0, 4.0]; 3]);
-        for (row, bytes) in rows.iter_mut().filter(|row| row.keys == 10).zip(10..) {
-            row.memory_bytes = bytes;
-        }
-        let sheet = bits_by_size(&rows).unwrap();
-        let first = sheet.lines.iter().map(|line| line[..2].join(": "));
-        assert_eq!(
-            first.collect::<Vec<_>>(),
-            ["10 to 100: 10.4 [10.4–10.4]", "10,000: 32.0 [32.0–32.0]"]
-        );
-        assert_eq!(bits_by_size(&[]), None);
-    }
 }

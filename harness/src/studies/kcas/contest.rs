@@ -2,23 +2,26 @@
 //! Measures how much they did, and whether the words agree.
 
 use std::ops::Range;
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use clap::ValueEnum;
+use anyhow::{Context, Result};
 use rand::rngs::SmallRng;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
 
+use super::Row;
 use crate::machine::pinning::Cores;
 use crate::run::crew::{Crew, Member};
-use crate::subjects::engines::{Change, EngineInfo, START, Tally};
+use crate::studies::subprocess::print;
+use crate::subjects::engines::{Change, ENGINES, EngineInfo, START};
 
 /// Which words the threads change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Workload {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Workload {
     /// Each thread has its own words: the cost of an operation that meets no other.
     Disjoint,
     /// All threads share the same few words.
@@ -26,33 +29,25 @@ pub enum Workload {
 }
 
 /// Words of each thread where they are disjoint: 512 bytes.
-pub const OWN_WORDS: usize = 64;
+pub(super) const OWN_WORDS: usize = 64;
 /// Unused words between those of one thread and the next, so that they share no cache line, nor a
 /// pair of lines.
 const GAP: usize = 16;
 /// Words of all threads where they are contended: two cache lines.
-pub const SHARED_WORDS: usize = 16;
+pub(super) const SHARED_WORDS: usize = 16;
 
 impl Workload {
-    pub const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
+    pub(super) const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
 
     /// Returns the name used in CSV files and figures.
-    pub fn label(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Workload::Disjoint => "disjoint",
             Workload::Contended => "contended",
         }
     }
 
-    /// Returns the number of words.
-    fn len(self, threads: usize) -> usize {
-        match self {
-            Workload::Disjoint => threads * (OWN_WORDS + GAP),
-            Workload::Contended => SHARED_WORDS,
-        }
-    }
-
-    /// Returns the words that a thread chooses from.
+    /// Returns the words that a thread chooses from. The last thread has the last ones.
     fn words_of(self, thread: usize) -> Range<usize> {
         match self {
             Workload::Disjoint => {
@@ -65,36 +60,27 @@ impl Workload {
 }
 
 /// What is added to the words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Changes {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Changes {
     /// One to each word. No word ever holds a value twice.
     Increments,
     /// One, zero, or minus one, at random: values return.
     Returning,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct Contest {
-    pub workload: Workload,
-    pub changes: Changes,
+/// One engine under one workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Contest {
+    pub(super) engine: String,
+    pub(super) workload: Workload,
+    pub(super) changes: Changes,
     /// Number of words that an operation changes.
-    pub entries: usize,
-    pub threads: usize,
-    pub time: Duration,
+    pub(super) entries: usize,
+    pub(super) threads: usize,
+    pub(super) round: usize,
+    pub(super) time: Duration,
     /// Seed of which words each operation changes.
-    pub seed: u64,
-}
-
-/// What the threads did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
-    /// Sum over all threads.
-    pub tally: Tally,
-    /// From the common start to the last thread's end.
-    pub seconds: f64,
-    pub pinned: bool,
-    /// Words that do not hold the sum of the operations that took effect.
-    pub wrong_words: usize,
+    pub(super) seed: u64,
 }
 
 /// How long a thread may take to end once it is told to stop. Operations take microseconds, and the
@@ -105,54 +91,65 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SCHEDULE: usize = 128;
 
 impl Contest {
-    /// Runs the threads on new words of this engine. Calls `on_stuck` with the number of those that
-    /// do not end, as their operations go on for ever; unless it makes them end, or ends the process,
-    /// this never returns.
-    pub fn run(
-        &self,
-        entry: &EngineInfo,
-        cores: &Cores,
-        on_stuck: impl FnOnce(usize),
-    ) -> Result<Outcome> {
-        let len = self.workload.len(self.threads);
-        let engine = entry.build(len, self.entries);
-        let schedules: Vec<_> = (0..self.threads)
-            .map(|thread| self.schedule(thread))
-            .collect();
+    /// Measures in this process, which ends then, and prints the row. If threads are stuck, the row
+    /// says so; they end with the process.
+    pub(crate) fn run_here(&self) -> Result<()> {
+        let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
+        let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
+        let given_up = |row: Row| process::exit(i32::from(print(&[row]).is_err()));
+        print(&[self.run(engine, given_up)?])
+    }
+
+    /// Runs the threads on new words of this engine. If operations go on for ever, calls `on_stuck`
+    /// with a row that says so; unless that makes them end, or ends the process, this never returns.
+    fn run(&self, engine: &EngineInfo, on_stuck: impl FnOnce(Row)) -> Result<Row> {
+        let cores = &Cores::detect();
+        let len = self.workload.words_of(self.threads - 1).end;
+        let words = engine.build(len, self.entries);
+        let schedules: Vec<_> = (0..self.threads).map(|of| self.schedule(of)).collect();
         let running = AtomicBool::new(true);
         let work = |member: Member| {
             member.arrival.wait();
-            let tally = engine.work(&schedules[member.thread], self.entries, &running);
+            let tally = words.work(&schedules[member.thread], self.entries, &running);
             (tally, Instant::now(), member.pinned)
         };
         let crew = Crew::new(cores, self.threads);
+        let mut row = Row {
+            engine: self.engine.clone(),
+            workload: self.workload.label().into(),
+            entries: self.entries,
+            threads: self.threads,
+            round: self.round,
+            oversubscribed: self.threads > cores.count(),
+            ..Row::default()
+        };
         let (reports, start) = crew.run(&work, |_, arrival| {
             let start = arrival.wait();
             thread::sleep(self.time);
             running.store(false, Ordering::Relaxed);
             let stuck = crew.stuck(PATIENCE);
             if stuck > 0 {
-                on_stuck(stuck);
+                on_stuck(Row {
+                    stuck,
+                    seconds: self.time.as_secs_f64(),
+                    ..row.clone()
+                });
             }
             start
         })?;
+        row.pinned = true;
         let mut expected = vec![START; len];
-        let mut outcome = Outcome {
-            tally: Tally::default(),
-            seconds: 0.0,
-            pinned: true,
-            wrong_words: 0,
-        };
         for ((tally, end, pinned), schedule) in reports.into_iter().zip(&schedules) {
             self.add(schedule, tally.operations, &mut expected);
-            outcome.tally.operations += tally.operations;
-            outcome.tally.attempts += tally.attempts;
-            outcome.seconds = (outcome.seconds).max(end.duration_since(start).as_secs_f64());
-            outcome.pinned &= pinned;
+            row.operations += tally.operations;
+            row.attempts += tally.attempts;
+            row.seconds = (row.seconds).max(end.duration_since(start).as_secs_f64());
+            row.pinned &= pinned;
         }
-        let is_wrong = |&(index, value): &(usize, &u64)| engine.value(index) != Some(*value);
-        outcome.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
-        Ok(outcome)
+        let is_wrong = |&(index, value): &(usize, &u64)| words.value(index) != Some(*value);
+        row.wrong_words = expected.iter().enumerate().filter(is_wrong).count();
+        row.mops = row.operations as f64 / row.seconds / 1e6;
+        Ok(row)
     }
 
     /// Returns the operations of a thread, one after another.
@@ -190,61 +187,49 @@ impl Contest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::engines::{ENGINES, Engine};
+    use crate::subjects::engines::{Engine, Tally};
 
     fn contest(workload: Workload, changes: Changes, entries: usize) -> Contest {
         Contest {
+            engine: "tested".into(),
             workload,
             changes,
             entries,
             threads: 4,
+            round: 1,
             time: Duration::from_millis(40),
             seed: 1,
         }
-    }
-
-    /// Runs it with an engine whose operations end.
-    fn outcome(contest: &Contest, entry: &EngineInfo) -> Outcome {
-        let stuck = |threads| panic!("{}: {threads} threads are stuck", entry.name);
-        contest.run(entry, &Cores::detect(), stuck).unwrap()
-    }
-
-    #[test]
-    fn words_of_threads_are_disjoint_or_shared() {
-        let [first, second] = [0, 1].map(|thread| Workload::Disjoint.words_of(thread));
-        assert!(first.end + GAP <= second.start);
-        assert_eq!(second.end + GAP, Workload::Disjoint.len(2));
-        assert_eq!(
-            Workload::Contended.words_of(3),
-            0..Workload::Contended.len(4)
-        );
     }
 
     /// Of every engine that claims to be sound, also where values return. (Others may, by chance, not
     /// end: `harness kcas --check`.)
     #[test]
     fn no_update_is_lost() {
-        for entry in ENGINES.iter().filter(|entry| entry.is_sound()) {
+        for engine in ENGINES.iter().filter(|engine| engine.is_sound()) {
             for (workload, changes) in [
-                (Workload::Disjoint, Changes::Increments),
+                (Workload::Disjoint, Changes::Returning),
                 (Workload::Contended, Changes::Increments),
                 (Workload::Contended, Changes::Returning),
             ] {
                 for entries in [1, 2, 5, 8] {
                     let contest = contest(workload, changes, entries);
                     let contested = |_| {
-                        let outcome = outcome(&contest, entry);
-                        let what = format!("{} {contest:?} {outcome:?}", entry.name);
-                        let Tally {
-                            operations,
-                            attempts,
-                        } = outcome.tally;
-                        assert_eq!(outcome.wrong_words, 0, "{what}");
-                        assert!(attempts >= operations && outcome.seconds >= 0.04, "{what}");
-                        operations > 0
+                        let stuck = |row: Row| panic!("{}: {row:?}", engine.name);
+                        let row = contest.run(engine, stuck).unwrap();
+                        let what = format!("{} {contest:?} {row:?}", engine.name);
+                        assert_eq!(row.wrong_words, 0, "{what}");
+                        assert!(row.attempts >= row.operations, "{what}");
+                        assert!(row.seconds >= 0.04, "{what}");
+                        // Words of one's own are never changed by others.
+                        assert!(
+                            workload == Workload::Contended || row.attempts == row.operations,
+                            "{what}"
+                        );
+                        row.operations > 0
                     };
                     // On a busy machine the threads may get no core before the time is over.
-                    assert!((0..3).any(contested), "{}", entry.name);
+                    assert!((0..3).any(contested), "{}", engine.name);
                 }
             }
         }
@@ -270,70 +255,32 @@ mod tests {
 
         fn change(&self, _: &[Change]) {}
 
-        fn value(&self, index: usize) -> Option<u64> {
-            (index > 0).then_some(START)
-        }
-    }
-
-    fn flawed(build: fn(usize, usize) -> Box<dyn Engine>) -> EngineInfo {
-        EngineInfo {
-            build,
-            ..ENGINES[0]
+        fn value(&self, _: usize) -> Option<u64> {
+            Some(START)
         }
     }
 
     #[test]
-    fn lost_updates_are_found() {
-        let contest = contest(Workload::Contended, Changes::Increments, 8);
-        let entry = flawed(|_, _| Box::new(Flawed { waits: false }));
-        let outcome = outcome(&contest, &entry);
-        assert_eq!(outcome.tally.operations, 4);
-        // The words that the four operations were to change, and the one that has no value.
-        let mut missed: Vec<_> = (0..4)
-            .flat_map(|thread| contest.schedule(thread)[..8].to_vec())
-            .collect();
-        missed.sort_unstable_by_key(|change| change.index);
-        missed.dedup();
-        let without_value = usize::from(missed[0].index > 0);
-        assert_eq!(outcome.wrong_words, missed.len() + without_value);
-    }
-
-    #[test]
-    fn stuck_threads_are_counted() {
-        let contest = contest(Workload::Contended, Changes::Increments, 1);
-        let entry = flawed(|_, _| Box::new(Flawed { waits: true }));
-        let mut stuck = 0;
-        let on_stuck = |threads| {
-            stuck = threads;
-            RELEASED.store(true, Ordering::Relaxed);
+    fn lost_updates_and_stuck_threads_are_found() {
+        let run = |build: fn(usize, usize) -> Box<dyn Engine>, on_stuck: &mut dyn FnMut(Row)| {
+            let engine = EngineInfo {
+                build,
+                ..ENGINES[0]
+            };
+            let contest = contest(Workload::Contended, Changes::Increments, SHARED_WORDS / 2);
+            contest.run(&engine, on_stuck).unwrap()
         };
-        contest.run(&entry, &Cores::detect(), on_stuck).unwrap();
+        let row = run(
+            |_, _| Box::new(Flawed { waits: false }),
+            &mut |_| unreachable!(),
+        );
+        assert_eq!(row.operations, 4);
+        assert!((8..=SHARED_WORDS).contains(&row.wrong_words), "{row:?}");
+        let mut stuck = 0;
+        run(|_, _| Box::new(Flawed { waits: true }), &mut |row| {
+            stuck = row.stuck;
+            RELEASED.store(true, Ordering::Relaxed);
+        });
         assert_eq!(stuck, 4);
-    }
-
-    #[test]
-    fn disjoint_operations_never_fail() {
-        for entry in ENGINES {
-            let contest = contest(Workload::Disjoint, Changes::Returning, 3);
-            let tally = outcome(&contest, entry).tally;
-            assert_eq!(tally.attempts, tally.operations, "{}", entry.name);
-        }
-    }
-
-    #[test]
-    fn a_schedule_adds_up() {
-        let contest = contest(Workload::Contended, Changes::Returning, 3);
-        let schedule = contest.schedule(2);
-        let (mut added, mut one_by_one) = ([START; SHARED_WORDS], [START; SHARED_WORDS]);
-        contest.add(&schedule, 300, &mut added);
-        for changes in schedule.chunks(3).cycle().take(300) {
-            assert!(changes.is_sorted_by(|a, b| a.index < b.index));
-            for change in changes {
-                let word = &mut one_by_one[change.index];
-                *word = word.wrapping_add_signed(change.by);
-            }
-        }
-        assert_eq!(added, one_by_one);
-        assert_ne!(schedule, contest.schedule(1), "each thread has its own");
     }
 }

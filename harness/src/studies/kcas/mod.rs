@@ -2,32 +2,32 @@
 //! every [engine](crate::subjects::engines) for k = 1 … 8, and the compare-and-swaps of one
 //! operation.
 
-pub mod contest;
+pub(crate) mod contest;
 #[cfg(feature = "steps")]
 mod exchanges;
 mod shown;
 
 use std::ops::ControlFlow;
-use std::process;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns, possible};
+use crate::results::rows::{Record, columns};
 use crate::results::statistics::InRounds;
 use crate::run::order;
 use crate::show::print::{self, note, say};
 use crate::show::sheet::markdown;
-use crate::studies::apart;
-use crate::studies::kcas::contest::{Changes, Contest, Outcome, Workload};
-use crate::studies::study::{About, Progress, Study, seconds, within};
-use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS, Tally};
+use crate::show::sidecar::Run;
+use crate::studies::study::{Progress, Study, seconds, within};
+use crate::studies::subprocess::Task;
+use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
+use contest::{Changes, Contest, Workload};
 
 /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at
 /// once.
@@ -81,10 +81,6 @@ pub struct Kcas {
     pub check: bool,
 }
 
-fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(time.as_secs_f64())
-}
-
 columns! {
     /// One measurement: one engine, one workload, one k, one number of threads, in one round.
     Row:
@@ -121,11 +117,12 @@ columns! {
     stuck: usize,
 }
 
-impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
 
-    fn validate(&self) -> Result<()> {
-        possible(&[("seconds", self.seconds), ("mops", self.mops)])?;
+impl Record for Row {
+    fn check(&self) -> Result<()> {
         ensure!(
             (1..=MAX_ENTRIES).contains(&self.entries),
             "column `entries`: {} is not between 1 and {MAX_ENTRIES}",
@@ -135,18 +132,10 @@ impl Record for Row {
     }
 }
 
-/// What is held fixed when engines are compared; k is the axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// Label of the workload.
-    pub workload: String,
-    /// Number of threads.
-    pub threads: usize,
-}
-
 impl InRounds for Row {
     type Axis = ();
-    type Case = Case;
+    /// The workload, and the number of threads; k is the axis.
+    type Case = (String, usize);
 
     fn subject(&self) -> &str {
         &self.engine
@@ -156,11 +145,8 @@ impl InRounds for Row {
         self.round
     }
 
-    fn case(&self, (): ()) -> Case {
-        Case {
-            workload: self.workload.clone(),
-            threads: self.threads,
-        }
+    fn case(&self, (): ()) -> (String, usize) {
+        (self.workload.clone(), self.threads)
     }
 
     fn place(&self, (): ()) -> f64 {
@@ -187,167 +173,67 @@ impl Kcas {
         threads.dedup();
         threads
     }
-}
 
-/// One engine under one workload.
-#[derive(Clone, Debug, Args)]
-pub struct One {
-    /// Name of the engine.
-    pub engine: String,
-    /// Which words are changed.
-    pub workload: Workload,
-    /// What is added to them.
-    pub changes: Changes,
-    /// Words that an operation changes.
-    #[arg(value_parser = within(1..=MAX_ENTRIES as u64))]
-    pub entries: usize,
-    /// Number of threads.
-    #[arg(value_parser = within(1..=MAX_THREADS as u64))]
-    pub threads: usize,
-    /// Number of the round, for the row.
-    pub round: usize,
-    /// How long it takes.
-    #[arg(value_parser = seconds)]
-    pub seconds: Duration,
-    /// Seed of which words an operation changes.
-    pub seed: u64,
-}
-
-/// Name of the command that makes [`One`] measurement.
-pub const ONE: &str = "kcas-of-one";
-
-impl One {
-    /// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
-    fn measure_apart(&self) -> Result<Row> {
-        let named = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
-            value().map_or_else(String::new, |value| value.get_name().to_owned())
-        };
-        apart::measure(&[
-            ONE.to_owned(),
-            self.engine.clone(),
-            named(&|| self.workload.to_possible_value()),
-            named(&|| self.changes.to_possible_value()),
-            self.entries.to_string(),
-            self.threads.to_string(),
-            self.round.to_string(),
-            self.seconds.as_secs_f64().to_string(),
-            self.seed.to_string(),
-        ])
-    }
-
-    /// Measures in this process, which ends then, and prints the row. If threads are stuck, the row
-    /// says so.
-    pub fn run(&self) -> Result<()> {
-        let engine = ENGINES.iter().find(|engine| engine.name == self.engine);
-        let engine = engine.with_context(|| format!("no engine is named {:?}", self.engine))?;
-        let contest = Contest {
-            workload: self.workload,
-            changes: self.changes,
-            entries: self.entries,
-            threads: self.threads,
-            time: self.seconds,
-            seed: self.seed,
-        };
-        let cores = Cores::detect();
-        let given_up = |stuck| {
-            let nothing = Outcome {
-                tally: Tally::default(),
-                seconds: self.seconds.as_secs_f64(),
-                pinned: false,
-                wrong_words: 0,
-            };
-            // The threads that are stuck end with the process.
-            let printed = apart::print(&[self.row(&cores, &nothing, stuck)]);
-            process::exit(i32::from(printed.is_err()));
-        };
-        let outcome = contest.run(engine, &cores, given_up)?;
-        apart::print(&[self.row(&cores, &outcome, 0)])
-    }
-
-    fn row(&self, cores: &Cores, outcome: &Outcome, stuck: usize) -> Row {
-        Row {
-            engine: self.engine.clone(),
-            workload: self.workload.label().into(),
-            entries: self.entries,
-            threads: self.threads,
-            round: self.round,
-            oversubscribed: self.threads > cores.count(),
-            pinned: outcome.pinned,
-            operations: outcome.tally.operations,
-            attempts: outcome.tally.attempts,
-            wrong_words: outcome.wrong_words,
-            stuck,
-            seconds: outcome.seconds,
-            mops: outcome.tally.operations as f64 / outcome.seconds / 1e6,
-        }
-    }
-}
-
-impl Kcas {
     /// Returns a measurement of the first engine in round 1.
-    fn one(&self, workload: Workload, entries: usize, threads: usize) -> One {
-        One {
+    fn contest(&self, workload: Workload, entries: usize, threads: usize) -> Contest {
+        Contest {
             engine: ENGINES[0].name.into(),
             workload,
             changes: Changes::Increments,
             entries,
             threads,
             round: 1,
-            seconds: self.seconds,
+            time: self.seconds,
             seed: self.seed,
         }
     }
 
     /// Checks each engine against the sums of what it did, with the greatest number of threads: once
     /// where words only grow, and once where values return. Returns a table of what was found.
-    fn check_engines(&self) -> Result<String> {
+    fn check_engines(&self) -> String {
         const SIZES: [usize; 4] = [1, 2, 4, 8];
         let threads = self.threads().last().copied().unwrap_or(1);
-        let longer = self.seconds * 10;
+        let time = self.seconds * 10;
         let mut lines = Vec::new();
-        for engine in ENGINES {
-            for entries in SIZES {
-                let mut line = vec![engine.name.to_owned(), entries.to_string()];
-                for changes in [Changes::Increments, Changes::Returning] {
-                    print::err(format_args!(
-                        "  {}, k = {entries}, {changes:?}: ",
-                        engine.name
-                    ));
-                    let one = One {
-                        engine: engine.name.into(),
-                        changes,
-                        seconds: longer,
-                        ..self.one(Workload::Contended, entries, threads)
-                    };
-                    let verdict = match one.measure_apart() {
-                        // A wrong engine may also end the process.
-                        Err(error) => format!("{error:#}"),
-                        Ok(row) if row.stuck > 0 => {
-                            format!("{} STUCK", counted(row.stuck, "thread"))
-                        }
-                        Ok(row) if row.wrong_words > 0 => {
-                            format!("{} WRONG", counted(row.wrong_words, "word"))
-                        }
-                        Ok(_) => "right".into(),
-                    };
-                    note!("{verdict}");
-                    line.push(verdict);
-                }
-                lines.push(line);
-            }
+        for (engine, entries) in (ENGINES.iter()).flat_map(|of| SIZES.map(|entries| (of, entries)))
+        {
+            let check = |changes: Changes| {
+                print::err(format_args!(
+                    "  {}, k = {entries}, {changes:?}: ",
+                    engine.name
+                ));
+                let verdict = match measure(Contest {
+                    engine: engine.name.into(),
+                    changes,
+                    time,
+                    ..self.contest(Workload::Contended, entries, threads)
+                }) {
+                    // A wrong engine may also end the process.
+                    Err(error) => format!("{error:#}"),
+                    Ok(row) if row.stuck > 0 => format!("{} STUCK", counted(row.stuck, "thread")),
+                    Ok(Row { wrong_words: 0, .. }) => "right".into(),
+                    Ok(row) => format!("{} WRONG", counted(row.wrong_words, "word")),
+                };
+                note!("{verdict}");
+                verdict
+            };
+            let [grow, return_] = [Changes::Increments, Changes::Returning].map(check);
+            lines.push([engine.name.to_owned(), entries.to_string(), grow, return_]);
         }
-        Ok(format!(
+        let header = ["engine", "k", "words only grow", "values return"];
+        format!(
             "{}\n\n{} on the same 16 words, {} each; words held against the sums of the \
              operations that took effect.\n",
-            markdown(
-                ["engine", "k", "words only grow", "values return"],
-                lines,
-                []
-            ),
+            markdown(header, lines, []),
             counted(threads, "thread"),
-            counted(longer.as_secs_f64(), "second")
-        ))
+            counted(time.as_secs_f64(), "second")
+        )
     }
+}
+
+/// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
+fn measure(contest: Contest) -> Result<Row> {
+    Task::Kcas(contest).measure()
 }
 
 impl Study for Kcas {
@@ -355,35 +241,29 @@ impl Study for Kcas {
 
     const NAME: &'static str = "kcas";
 
-    fn about(&self, _: &Registry) -> Result<About> {
+    fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let subjects = ENGINES.iter().map(|engine| {
             let meaning = format!("{}; {}", engine.description, engine.guarantees);
             (engine.name.to_owned(), meaning)
         });
-        Ok(About {
-            title: "Changing k words at one moment",
-            question: "What does changing k words at one moment cost, and who does it best?",
-            seed: self.seed,
-            drawn: Some("words"),
-            pinning: Cores::detect().describe(),
-            subjects: subjects.collect(),
-            ..About::default()
-        })
+        let run = Run::begin(
+            "Changing k words at one moment".into(),
+            "What does changing k words at one moment cost, and who does it best?".into(),
+            self.seed,
+            format!("words drawn from seed {}", self.seed),
+            Cores::detect().describe(),
+        );
+        Ok((run, subjects.collect()))
     }
 
-    fn instead(&self) -> Result<bool> {
+    fn check(&self, _: &Registry) -> Result<bool> {
         if cfg!(debug_assertions) {
             note!("note: this build is not optimised; measure with `cargo run --release`");
         }
         if self.check {
-            say!("{}", self.check_engines()?);
+            say!("{}", self.check_engines());
         }
-        Ok(self.check)
-    }
-
-    #[cfg(feature = "steps")]
-    fn announce(&self) {
-        say!("{}", exchanges::table());
+        Ok(!self.check)
     }
 
     fn leaves_files(&self) -> bool {
@@ -396,11 +276,13 @@ impl Study for Kcas {
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        #[cfg(feature = "steps")]
+        say!("{}", exchanges::table());
         let mut cases = Vec::new();
         for workload in Workload::ALL {
             for entries in 1..=MAX_ENTRIES {
                 let threads = self.threads().into_iter();
-                cases.extend(threads.map(|threads| self.one(workload, entries, threads)));
+                cases.extend(threads.map(|threads| self.contest(workload, entries, threads)));
             }
         }
         let rounds = (self.seed, self.rounds);
@@ -410,34 +292,16 @@ impl Study for Kcas {
             if progress(&now).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            let one = One {
+            let made = measure(Contest {
                 engine: engine.name.into(),
                 round,
                 ..case.clone()
-            };
-            rows.push(one.measure_apart().with_context(|| {
+            });
+            rows.push(made.with_context(|| {
                 let threads = counted(case.threads, "thread");
                 format!("{}, {now}, {threads}", engine.name)
             })?);
             Ok(ControlFlow::Continue(()))
         })
-    }
-}
-
-/// Returns a row of an engine with two words and one thread, whose words are disjoint.
-#[cfg(test)]
-pub(crate) fn sample(engine: &str, round: usize, mops: f64) -> Row {
-    Row {
-        engine: engine.into(),
-        workload: Workload::Disjoint.label().into(),
-        entries: 2,
-        threads: 1,
-        round,
-        pinned: true,
-        operations: 1,
-        attempts: 1,
-        seconds: 1.0,
-        mops,
-        ..Row::default()
     }
 }

@@ -17,9 +17,9 @@ use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Figure, Line, Look};
 use crate::show::findings::Story;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::studies::study::{About, Progress, Shown, Study, within};
+use crate::show::sheet::{Column, Sheet};
+use crate::show::sidecar::{Run, Sidecar};
+use crate::studies::study::{Presented, Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::wording::grouped;
 
@@ -83,9 +83,7 @@ columns! {
 }
 
 impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-
-    fn validate(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         let rates = [
             self.rate,
             self.rate_lower,
@@ -128,14 +126,15 @@ impl Study for Layouts {
 
     const NAME: &'static str = "layouts";
 
-    fn about(&self, _: &Registry) -> Result<About> {
-        Ok(About {
-            title: "False positives and memory of the layouts",
-            question: "What does a lower false positive rate cost in memory?",
-            seed: self.seed,
-            pinning: "one thread, not pinned: nothing is timed".into(),
-            ..About::default()
-        })
+    fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
+        let run = Run::begin(
+            "False positives and memory of the layouts".into(),
+            "What does a lower false positive rate cost in memory?".into(),
+            self.seed,
+            format!("generated from seed {}", self.seed),
+            "one thread, not pinned: nothing is timed".into(),
+        );
+        Ok((run, Vec::new()))
     }
 
     fn steps(&self) -> u64 {
@@ -235,10 +234,10 @@ impl Row {
     }
 }
 
-impl Shown for Row {
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let first = rows.first()?;
-        let columns: [super::Column<Self>; 9] = [
+impl Presented for Vec<Row> {
+    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+        let first = self.first()?;
+        let columns: [Column<Row>; 9] = [
             ("layout", Row::name),
             ("timestamp bits", |row| row.timestamp_bits.to_string()),
             ("planned load", |row| format!("{:.3}", row.planned_load)),
@@ -265,12 +264,12 @@ impl Shown for Row {
             "Bits a key: of the whole filter at that load; theory: 64 / slots / load.".into(),
         ];
         let lead = "Layouts of the filter, measured and in theory.";
-        super::sheet(lead, rows, &columns, notes)
+        Some(Sheet::of(lead, self, &columns, notes))
     }
 
     /// Draws false positive rates against bits per key.
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        let first = rows.first().context("there are no rows to draw")?;
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        let first = self.first()?;
         let caption = format!(
             "A point is a layout of the filter, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
              factor planned for it. Bars: 95 % confidence, of {} lookups of absent keys; an open mark, where none \
@@ -280,7 +279,7 @@ impl Shown for Row {
             grouped(first.absent),
         );
         let of = |subject: &str, is_shown: fn(&&Row) -> bool| {
-            let shown = rows.iter().filter(is_shown);
+            let shown = self.iter().filter(is_shown);
             Line {
                 look: Look::Named(shown.clone().map(Row::name).collect()),
                 ..Line::new(subject, shown.map(Row::point).collect())
@@ -293,17 +292,12 @@ impl Shown for Row {
         lines.retain(|line| !line.points.is_empty());
         let panel = super::rates("layouts", "", lines);
         let title = "Layouts of the filter";
-        Ok(Some(Figure::new(
-            title,
-            vec![caption],
-            vec![panel],
-            sidecar,
-        )))
+        Some(Figure::new(title, vec![caption], vec![panel], sidecar))
     }
 
     /// Says how often each layout is wrong and what it costs, beside a Bloom filter that is wrong
     /// as often.
-    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
+    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
             format!(
@@ -316,7 +310,7 @@ impl Shown for Row {
             )
         };
         Story {
-            sentences: rows.iter().map(sentence).collect(),
+            sentences: self.iter().map(sentence).collect(),
             ..Story::default()
         }
     }
@@ -329,12 +323,13 @@ mod tests {
 
     #[test]
     fn what_is_measured_agrees_with_theory() {
-        let (rows, names) = measure(&Layouts {
+        let layouts = Layouts {
             buckets: 2_000,
             tables: 3,
             absent: 200_000,
             seed: 1,
-        });
+        };
+        let (rows, names) = measure(&layouts, None);
         for (row, name) in rows.iter().zip(names) {
             assert_eq!(row.name(), name);
             assert!(row.refusal_min > row.planned_load && row.refusal_min <= row.refusal_median);

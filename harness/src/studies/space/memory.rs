@@ -19,15 +19,14 @@ use subject::{Operations, SLOTS_PER_BUCKET};
 use crate::results::rows::{Record, columns};
 use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
-use crate::run::ending::Ending;
 use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
 use crate::show::findings::Story;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
+use crate::show::sheet::{Column, Sheet};
+use crate::show::sidecar::{Run, Sidecar};
 use crate::show::units::rounded;
-use crate::studies::apart;
-use crate::studies::study::{About, Progress, Shown, Study, within};
-use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::studies::study::{Presented, Progress, Study, within};
+use crate::studies::subprocess::Task;
+use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped};
 
 columns! {
@@ -98,32 +97,15 @@ pub struct Memory {
     pub seed: u64,
 }
 
-/// One measurement of `memory`, which starts this command itself.
-#[derive(Clone, Debug, Args)]
-#[command(hide = true)]
-pub struct One {
-    /// The first subject, at the first load factor.
-    #[command(flatten)]
-    of: Memory,
-}
-
-impl One {
-    /// Writes no file.
-    pub fn leaves_files(&self) -> bool {
-        false
-    }
-
-    /// Measures in this process, and prints the row.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built that large, or loses a key, or if the system does not
-    /// report its memory use.
-    pub fn run(&self, registry: &Registry) -> Result<Ending> {
-        let subject = registry.get(&self.of.subjects[0])?;
-        apart::print(&[self.of.measure_here(subject, self.of.loads[0])?])?;
-        Ok(Ending::Complete)
-    }
+/// The measurement of one subject at one load factor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Fill {
+    subject: String,
+    load: f64,
+    keys: u64,
+    threads: usize,
+    absent: u64,
+    seed: u64,
 }
 
 impl Row {
@@ -139,16 +121,23 @@ impl Row {
     }
 }
 
-impl Memory {
+impl Fill {
     /// Measures in this process, which should do nothing else.
-    fn measure_here(&self, entry: &SubjectInfo, load: f64) -> Result<Row> {
-        let &Self { keys, absent, .. } = self;
+    ///
+    /// # Errors
+    ///
+    /// Fails if the subject cannot be built that large, or loses a key, or if the system does not
+    /// report its memory use.
+    pub(crate) fn measure(&self, registry: &Registry) -> Result<Row> {
+        let &Self {
+            keys, absent, load, ..
+        } = self;
         // The system keeps stacks for later threads, which are not part of the structure: start
         // threads once before measuring.
         self.count(keys, |_| false);
         let before = resident()?;
         let buckets = (keys as f64 / load / SLOTS_PER_BUCKET as f64).ceil() as usize;
-        let subject = entry.build(buckets)?;
+        let subject = registry.get(&self.subject)?.build(buckets)?;
         let trial = Trial::new(absent, self.seed);
         let (inside, full) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         let is_refused = |index| {
@@ -179,7 +168,7 @@ impl Memory {
             !has_refused() && is_refused(keys + index)
         });
         Ok(Row {
-            subject: entry.name.into(),
+            subject: self.subject.clone(),
             load_factor: load,
             keys,
             refused,
@@ -221,20 +210,21 @@ impl Study for Memory {
 
     const NAME: &'static str = "memory";
 
-    fn about(&self, registry: &Registry) -> Result<About> {
+    fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let described =
             |name: &String| Ok((name.clone(), registry.get(name)?.description.to_owned()));
-        Ok(About {
-            title: "Memory of a key, and how often absent keys are found for it",
-            question: "What does a key cost in memory, and how wrong is a structure for that?",
-            seed: self.seed,
-            pinning: "not pinned: nothing is timed".into(),
-            subjects: self.subjects.iter().map(described).collect::<Result<_>>()?,
-            ..About::default()
-        })
+        let run = Run::begin(
+            "Memory of a key, and how often absent keys are found for it".into(),
+            "What does a key cost in memory, and how wrong is a structure for that?".into(),
+            self.seed,
+            format!("generated from seed {}", self.seed),
+            "not pinned: nothing is timed".into(),
+        );
+        let subjects = self.subjects.iter().map(described);
+        Ok((run, subjects.collect::<Result<_>>()?))
     }
 
-    fn check(&self, registry: &Registry) -> Result<()> {
+    fn check(&self, registry: &Registry) -> Result<bool> {
         for subject in &self.subjects {
             let entry = registry.get(subject).context("--subjects")?;
             ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
@@ -248,7 +238,7 @@ impl Study for Memory {
                 "--loads: {load} is not above 0 and at most 1"
             );
         }
-        Ok(())
+        Ok(true)
     }
 
     fn steps(&self) -> u64 {
@@ -261,17 +251,15 @@ impl Study for Memory {
                 if progress(subject).is_break() {
                     return Ok(());
                 }
-                let arguments = [
-                    "space".to_owned(),
-                    "memory-of-one".to_owned(),
-                    format!("--subjects={subject}"),
-                    format!("--loads={load}"),
-                    format!("--keys={}", self.keys),
-                    format!("--threads={}", self.threads),
-                    format!("--absent={}", self.absent),
-                    format!("--seed={}", self.seed),
-                ];
-                let row = apart::measure(&arguments);
+                let row = Task::Memory(Fill {
+                    subject: subject.clone(),
+                    load: *load,
+                    keys: self.keys,
+                    threads: self.threads,
+                    absent: self.absent,
+                    seed: self.seed,
+                })
+                .measure();
                 rows.push(row.with_context(|| format!("{subject} at load factor {load}"))?);
             }
         }
@@ -280,9 +268,7 @@ impl Study for Memory {
 }
 
 impl Record for Row {
-    const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-
-    fn validate(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         ensure!(
             self.load_factor > 0.0 && self.load_factor <= 1.0,
             "column `load_factor`: {} is not above 0 and at most 1",
@@ -292,19 +278,18 @@ impl Record for Row {
             self.refused <= self.keys && self.wrong <= self.absent,
             "more keys were refused or found than there are"
         );
-        if let Some(load) = self.first_refusal {
-            ensure!(
-                (0.0..=1.0).contains(&load),
-                "column `first_refusal`: {load} is not between 0 and 1"
-            );
-        }
+        let load = self.first_refusal.unwrap_or_default();
+        ensure!(
+            load <= 1.0,
+            "column `first_refusal`: {load} is not between 0 and 1"
+        );
         Ok(())
     }
 }
 
-impl Shown for Row {
-    fn sheet(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let columns: [super::Column<Self>; 7] = [
+impl Presented for Vec<Row> {
+    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+        let columns: [Column<Row>; 7] = [
             ("subject", |row| row.subject.clone()),
             ("load", |row| row.load_factor.to_string()),
             ("bits a key, declared", |row| {
@@ -323,14 +308,15 @@ impl Shown for Row {
             "first refusal: load factor at which a key was first refused, as keys came on; a dash where none was up to load factor 1.",
         ];
         let lead = "Memory for each key that is in.";
-        super::sheet(lead, rows, &columns, notes.map(str::to_owned).into())
+        let notes = notes.map(str::to_owned).into();
+        Some(Sheet::of(lead, self, &columns, notes))
     }
 
     /// Draws bits per key against load factor, and the false positive rate of fills without
     /// refusals against bits per key.
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        let first = rows.first().context("there are no rows to draw")?;
-        let mut subjects: Vec<&str> = rows.iter().map(|row| &*row.subject).collect();
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        let first = self.first()?;
+        let mut subjects: Vec<&str> = self.iter().map(|row| &*row.subject).collect();
         subjects.dedup();
         let mut caption = vec![format!(
             "{} keys, inserted by {}. Lines: resident memory of the process, of a table made for keys / load factor \
@@ -348,7 +334,7 @@ impl Shown for Row {
         }
         let lines = |point: fn(&Row) -> Option<(f64, f64)>| {
             let line = |subject: &&str| {
-                let of_subject = rows.iter().filter(|row| row.subject == *subject);
+                let of_subject = self.iter().filter(|row| row.subject == *subject);
                 let points = of_subject.filter_map(point);
                 let points = points.filter_map(|(x, y)| Some((x, Summary::of(vec![y])?)));
                 Line::new(*subject, points.collect())
@@ -367,18 +353,13 @@ impl Shown for Row {
             Panel::new("memory", "Memory", [x, y], memory),
             super::rates("false-positives", "False positives", rates),
         ];
-        Ok(Some(Figure::new(
-            "Memory of a key",
-            caption,
-            panels,
-            sidecar,
-        )))
+        Some(Figure::new("Memory of a key", caption, panels, sidecar))
     }
 
     /// Says what each structure takes and how often it is wrong at the highest load factor at which
     /// it holds all keys.
-    fn story(rows: &[Self], _: Option<&Sidecar>, _: &Judge) -> Story {
-        let of_subjects = rows.chunk_by(|a, b| a.subject == b.subject);
+    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+        let of_subjects = self.chunk_by(|a, b| a.subject == b.subject);
         let fullest = of_subjects.filter_map(|rows| {
             let whole = rows.iter().filter(|row| row.refused == 0);
             whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor))
@@ -406,19 +387,20 @@ impl Shown for Row {
 mod tests {
     use super::*;
 
-    const SMALL: Memory = Memory {
-        subjects: Vec::new(),
-        loads: Vec::new(),
-        keys: 100_000,
-        threads: 3,
-        absent: 100_000,
-        seed: 1,
-    };
+    fn fill(subject: &str, load: f64) -> Fill {
+        Fill {
+            subject: subject.into(),
+            load,
+            keys: 100_000,
+            threads: 3,
+            absent: 100_000,
+            seed: 1,
+        }
+    }
 
     #[test]
     fn the_filter_takes_what_theory_says() {
-        let registry = Registry::standard();
-        let row = SMALL.measure_here(registry.get("lock-free").unwrap(), 0.9);
+        let row = fill("lock-free", 0.9).measure(&Registry::standard());
         let row = row.unwrap();
         assert_eq!((row.keys, row.refused, row.threads), (100_000, 0, 3));
         // 64 bits for four slots, 0.9 of them occupied.
@@ -432,13 +414,12 @@ mod tests {
     /// Whether among the keys that were to be in or after them.
     #[test]
     fn the_first_refusal_is_found_at_any_load() {
-        let registry = Registry::standard();
         for (subject, load, expected) in [
             ("lock-free", 0.5, true),
             ("segment-lock", 1.0, true),
             ("blocked-bloom", 0.5, false),
         ] {
-            let row = SMALL.measure_here(registry.get(subject).unwrap(), load);
+            let row = fill(subject, load).measure(&Registry::standard());
             let row = row.unwrap();
             assert_eq!(row.refused > 0, load == 1.0, "{row:?}");
             assert_eq!(row.first_refusal.is_some(), expected, "{row:?}");
@@ -448,14 +429,6 @@ mod tests {
                 row.first_refusal.is_none_or(|load| range.contains(&load)),
                 "{row:?}"
             );
-        }
-    }
-
-    #[test]
-    fn every_number_has_one_thread() {
-        for threads in [1, 3, 8] {
-            let memory = Memory { threads, ..SMALL };
-            assert_eq!(memory.count(1_000, |number| number % 10 == 0), 100);
         }
     }
 }

@@ -13,7 +13,6 @@ use super::studies;
 use super::study::Options;
 use crate::run::ending::Ending;
 use crate::show::chart::{Axis, Guide, Line, Panel, Scale};
-use crate::show::sheet::Sheet;
 use crate::subjects::registry::Registry;
 
 /// Measure what a key takes, how often absent keys are found, and how full structures get.
@@ -27,7 +26,6 @@ studies! {
     Memory(Options<memory::Memory>),
     Layouts(Options<layouts::Layouts>),
     Theory(Options<theory::Theory>),
-    MemoryOfOne(memory::One),
 }
 
 impl Space {
@@ -44,20 +42,6 @@ impl Space {
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         self.what.run(registry)
     }
-}
-
-/// Name of a column, and its cell in the line of a row.
-type Column<R> = (&'static str, fn(&R) -> String);
-
-/// Makes a table with a line for each row.
-fn sheet<R>(lead: &str, rows: &[R], columns: &[Column<R>], notes: Vec<String>) -> Option<Sheet> {
-    let line = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
-    Some(Sheet {
-        lead: lead.into(),
-        header: columns.iter().map(|&(name, _)| name.into()).collect(),
-        lines: rows.iter().map(line).collect(),
-        notes,
-    })
 }
 
 /// Draws false positive rates against bits per key, with the least memory possible for a rate, and

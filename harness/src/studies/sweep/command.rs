@@ -20,7 +20,7 @@ use crate::show::outputs::Outputs;
 use crate::show::print::{note, say};
 use crate::show::progress::minutes;
 use crate::show::sidecar::{Panel, Run, Sidecar};
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::studies::targets;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
@@ -72,7 +72,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         lines.extend(targets::lines(&experiment, &rows));
     }
     if !lines.is_empty()
-        && let Some(sheet) = targets::Row::printed(&lines, None)
+        && let Some(sheet) = lines.printed(None)
     {
         say!("\n{sheet}");
     }

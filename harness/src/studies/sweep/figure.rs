@@ -1,11 +1,11 @@
 //! Draws the rows of a sweep as one figure: a panel for each workload, with a line or a row for each
 //! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::caption::{View, caption};
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::statistics::{Axis, Case, Results};
 use crate::results::summary::Summary;
 use crate::show::chart::{self, Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
@@ -15,7 +15,7 @@ use crate::workload::latency::percent;
 
 /// Draws latencies where operations were timed one by one, ratios where there is a control, and
 /// throughput otherwise.
-pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
     let results = Results::of(rows);
     let shown = if results.timed() {
         View::Latency
@@ -40,11 +40,10 @@ pub(super) fn speedup(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure>
         results.axis() == Axis::Threads && cases.iter().any(has_some),
         "--speedup needs throughputs at several numbers of threads, which these rows have not"
     );
-    draw(results, View::Speedup, sidecar)
+    Ok(draw(results, View::Speedup, sidecar))
 }
 
-fn draw(results: Results, shown: View, sidecar: Option<&Sidecar>) -> Result<Figure> {
-    let first = results.all().first().context("there are no rows to draw")?;
+fn draw(results: Results, shown: View, sidecar: Option<&Sidecar>) -> Figure {
     let panel = |case: Case| {
         let title = panel_title(&results, &case, sidecar);
         Drawn {
@@ -56,7 +55,8 @@ fn draw(results: Results, shown: View, sidecar: Option<&Sidecar>) -> Result<Figu
     };
     let panels = results.cases().into_iter().map(panel).collect();
     let caption = caption(&results, shown, sidecar);
-    Ok(Figure::new(&first.experiment, caption, panels, sidecar))
+    let title = &results.all()[0].experiment;
+    Figure::new(title, caption, panels, sidecar)
 }
 
 /// Describes what the threads do, and what is constant in the whole panel.
@@ -209,8 +209,13 @@ impl Drawn<'_> {
                 results.ratio_across(case, (place, subject), (first, subject))
             }
             View::Latency => {
-                let [p50, p99, p999] = [Quantity::P50, Quantity::P99, Quantity::P999]
-                    .map(|quantity| results.summary(case, place, subject, quantity));
+                let of: [fn(&Row) -> u64; 3] =
+                    [|row| row.p50_ns, |row| row.p99_ns, |row| row.p999_ns];
+                let timed = |row: &Row| row.max_ns > 0;
+                let [p50, p99, p999] = of.map(|ns| {
+                    let ns = |row: &Row| timed(row).then(|| ns(row) as f64);
+                    results.summary(case, place, subject, ns)
+                });
                 Some(Summary {
                     low: p50?.median,
                     high: p999?.median,
@@ -294,7 +299,7 @@ mod tests {
                 .render()
                 .contains("Left out of ratios: 1 measurement")
         );
-        let drawn = super::of(&rows, None).unwrap();
+        let drawn = super::of(&rows, None);
         assert_eq!(drawn.panels[0].lines[0].points[1].1.median, 0.0);
         let svg = drawn.render();
         assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("Left out"));

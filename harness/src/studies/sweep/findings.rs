@@ -2,9 +2,10 @@
 
 use subject::Subject;
 
+use super::figure::panel_title;
 use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Quantity, Results};
+use crate::results::statistics::{Axis, Case, Results};
 use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, clauses, reservation};
@@ -17,14 +18,10 @@ use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
 use crate::workload::latency::percent;
 
-/// Returns what the rows say. `title` names a case.
-pub(super) fn story(
-    rows: &[Row],
-    sidecar: Option<&Sidecar>,
-    judge: &Judge,
-    title: impl Fn(&Case) -> String,
-) -> Story {
+/// Returns what the rows say.
+pub(super) fn story(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
     let results = &Results::of(rows);
+    let title = |case: &Case| panel_title(results, case, sidecar);
     let mut story = Story::default();
     if results.timed() {
         story.sentences = of_latency(results, sidecar, &title);
@@ -191,7 +188,8 @@ fn of_latency(
 ) -> Vec<String> {
     let sentence = |case: Case| {
         let place = *results.places(&case).last()?;
-        let wait = |subject: &str| results.summary(&case, place, subject, Quantity::P999);
+        let p999 = |row: &Row| (row.max_ns > 0).then_some(row.p999_ns as f64);
+        let wait = |subject: &str| results.summary(&case, place, subject, p999);
         let (waits, reservation) = listed(results, wait, |wait| latency(wait, sidecar))?;
         Some(format!(
             "{}, at {}: 999 of 1,000 operations end within {waits}{reservation}.",

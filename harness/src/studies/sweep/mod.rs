@@ -12,14 +12,13 @@ pub mod simulate;
 mod table;
 mod variants;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::study::Shown;
+use super::study::Presented;
 use crate::results::file;
 use crate::results::record::Row;
-use crate::results::statistics::Results;
 use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Story;
@@ -27,32 +26,24 @@ use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
-impl Shown for Row {
-    const AGAIN: &'static str = "the same command with --resume measures them";
-
-    fn sheet(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        variants::assumed(rows).or_else(|| table::summary(rows, sidecar, judge))
+impl Presented for Vec<Row> {
+    fn again(&self) -> &'static str {
+        "the same command with --resume measures them"
     }
 
-    fn figure(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        if variants::is_varied(rows) {
-            return Ok(None);
-        }
-        figure::of(rows, sidecar).map(Some)
+    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        variants::assumed(self).or_else(|| table::summary(self, sidecar, judge))
     }
 
-    fn speedup(rows: &[Self], sidecar: Option<&Sidecar>) -> Result<Option<Figure>> {
-        figure::speedup(rows, sidecar).map(Some)
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        (!variants::is_varied(self)).then(|| figure::of(self, sidecar))
     }
 
-    fn story(rows: &[Self], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
-        if variants::is_varied(rows) {
+    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+        if variants::is_varied(self) {
             return Story::default();
         }
-        let results = Results::of(rows);
-        findings::story(rows, sidecar, judge, |case| {
-            figure::panel_title(&results, case, sidecar)
-        })
+        findings::story(self, sidecar, judge)
     }
 }
 
@@ -76,10 +67,22 @@ pub fn together(files: &[PathBuf]) -> Result<Figure> {
             sidecars.push(sidecar);
         }
     }
-    let mut figure = figure::of(&rows, sidecars.first())?;
+    let mut figure = figure::of(&rows, sidecars.first());
     // The caption names the machine of each file instead of the first one's.
     let first = sidecars.first().map(Sidecar::machine_line);
     figure.caption.retain(|line| Some(line) != first.as_ref());
     figure.caption.extend(machines);
     Ok(figure)
+}
+
+/// Draws throughput over that at the lowest number of threads.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or is not of a sweep over numbers of threads.
+pub fn speedup(csv: &Path, sidecar: Option<&Sidecar>) -> Result<Figure> {
+    figure::speedup(
+        &file::read(csv).context("--speedup: only a sweep has one")?,
+        sidecar,
+    )
 }

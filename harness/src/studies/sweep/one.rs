@@ -21,7 +21,7 @@ use crate::show::outputs::{Outputs, Written};
 use crate::show::print::{note, say};
 use crate::show::progress::{self, minutes};
 use crate::show::sidecar::Sidecar;
-use crate::studies::study::Shown;
+use crate::studies::study::Presented;
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use crate::workload::keys::KeySource;
@@ -118,7 +118,7 @@ pub(super) fn run(
     bar.finish_and_clear();
     if rows.is_empty() {
         say!("Nothing was measured.");
-    } else if let Some(table) = Row::printed(rows, Some(&sidecar)) {
+    } else if let Some(table) = rows.printed(Some(&sidecar)) {
         say!("\n{table}");
     }
     let interrupted = stop.load(Ordering::Relaxed);
@@ -156,9 +156,8 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     }
     written.add(&files.sidecar, sidecar.write(&files.sidecar));
     if !rows.is_empty() {
-        let figure = figure::of(rows, Some(sidecar))
-            .and_then(|figure| files::write(&files.figure, &figure.render()));
-        written.add(&files.figure, figure);
+        let figure = figure::of(rows, Some(sidecar)).render();
+        written.add(&files.figure, files::write(&files.figure, &figure));
         written.name();
     }
     written

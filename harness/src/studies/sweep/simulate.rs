@@ -100,10 +100,14 @@ pub use simulating::simulate;
 mod simulating {
     use std::collections::{HashMap, VecDeque};
     use std::env;
-    use std::path::Path;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::ffi::OsStr;
+    use std::ops::ControlFlow;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
 
     use anyhow::{Context, Result, ensure};
+    use serde::de::DeserializeOwned;
     use simulator::{Model, Report};
 
     use super::Options;
@@ -116,12 +120,12 @@ mod simulating {
     use crate::run::plan::{Measurement, Part, Plan};
     use crate::run::runner::Sweep;
     use crate::run::simulated::{Setting, Simulated};
-    use crate::show::outputs::{self, Outputs};
+    use crate::show::outputs::Outputs;
     use crate::show::print::{note, say};
     use crate::show::progress;
     use crate::show::sidecar::Sidecar;
-    use crate::studies::apart;
-    use crate::studies::study::Shown;
+    use crate::studies::study::leave;
+    use crate::studies::subprocess;
     use crate::studies::sweep::{command, variants};
     use crate::subjects::SIMULATED;
     use crate::subjects::registry::Registry;
@@ -179,7 +183,7 @@ mod simulating {
         if let Some(index) = options.share {
             let share = all.iter().flat_map(Prepared::shares).nth(index);
             let share = share.context("there are fewer shares")?;
-            apart::print(&share.simulate(registry, options)?)?;
+            subprocess::print(&share.simulate(registry, options)?)?;
             return Ok(Ending::Complete);
         }
         for Prepared {
@@ -419,7 +423,7 @@ mod simulating {
             arguments
         };
         let simulated = progress::with(steps as u64, stop, |progress| {
-            apart::measure_all(shares.len(), arguments, |index, rows: Vec<Made>| {
+            measure_all(shares.len(), arguments, |index, rows: Vec<Made>| {
                 let Share { model, part, .. } = shares[index];
                 let what = format!("{}: {}", model.name, part.workload.describe());
                 let ended = rows.iter().try_for_each(|_| progress(&what));
@@ -466,26 +470,43 @@ mod simulating {
         )
     }
 
-    /// Prints the table, and writes rows, description and figure.
-    fn leave(
-        out: &Path,
-        name: &str,
-        rows: &[Row],
-        sidecar: &Sidecar,
-        simulated: Result<()>,
-    ) -> Result<()> {
-        if rows.is_empty() {
-            say!("Nothing was simulated.");
-            return simulated;
-        }
-        if let Some(table) = Row::printed(rows, Some(sidecar)) {
-            say!("\n{table}");
-        }
-        let figure = Row::figure(rows, Some(sidecar));
-        let figure = figure.map(|figure| figure.map(|figure| figure.render()));
-        let written = outputs::publish(out, name, rows, sidecar, figure.transpose());
-        written.name();
-        written.end(simulated)
+    /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
+    /// as there are cores, and hands the rows of each on as it ends, until it breaks.
+    fn measure_all<R: DeserializeOwned + Send, I>(
+        count: usize,
+        arguments: impl Fn(usize) -> I + Sync,
+        mut each: impl FnMut(usize, Vec<R>) -> ControlFlow<()>,
+    ) -> Result<()>
+    where
+        I: IntoIterator<Item: AsRef<OsStr>>,
+    {
+        let next = AtomicUsize::new(0);
+        let (sender, ended) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..Cores::detect().count().min(count) {
+                let (sender, next, arguments) = (sender.clone(), &next, &arguments);
+                scope.spawn(move || {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        // Nobody receives it once one has failed, or the caller has broken off.
+                        if index >= count
+                            || sender
+                                .send((index, subprocess::rows(arguments(index))))
+                                .is_err()
+                        {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            for (index, rows) in ended {
+                if each(index, rows?).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Describes what a row is made of.

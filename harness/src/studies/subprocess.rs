@@ -1,0 +1,98 @@
+//! Measurements in processes of their own. What they leave behind, be it memory or threads that
+//! never end, is gone with those processes.
+
+use std::env;
+use std::ffi::OsStr;
+#[cfg(unix)]
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::kcas::contest::Contest;
+use super::space::memory::Fill;
+use crate::show::print::Stdout;
+use crate::subjects::registry::Registry;
+
+/// Name of the hidden command of a process that makes one measurement.
+const COMMAND: &str = "one-measurement";
+
+/// One measurement, as the argument of its process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Task {
+    Kcas(Contest),
+    Memory(Fill),
+}
+
+impl Task {
+    /// Measures in a new process, which [prints](print) one row.
+    pub(super) fn measure<R: DeserializeOwned>(&self) -> Result<R> {
+        let arguments = [COMMAND.to_owned(), toml::to_string(self)?];
+        rows(arguments)?
+            .pop()
+            .context("the process printed no result")
+    }
+}
+
+// Not a doc comment: the command is hidden.
+#[derive(Debug, Args)]
+#[command(name = COMMAND, hide = true)]
+pub struct One {
+    /// The measurement, as TOML.
+    task: String,
+}
+
+impl One {
+    /// Measures in this process, and prints the row.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the measurement does.
+    pub fn run(&self, registry: &Registry) -> Result<()> {
+        match toml::from_str(&self.task)? {
+            Task::Kcas(contest) => contest.run_here(),
+            Task::Memory(fill) => print(&[fill.measure(registry)?]),
+        }
+    }
+}
+
+/// Runs this program with these arguments, and returns the rows that it [prints](print).
+pub(super) fn rows<R: DeserializeOwned>(
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<Vec<R>> {
+    let program = env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(program);
+    // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
+    #[cfg(unix)]
+    command.process_group(0);
+    let output = command
+        .args(arguments)
+        .output()
+        .context("cannot start a process for the measurement")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let (_, message) = errors.split_once("error: ").unwrap_or(("", &errors));
+    ensure!(
+        output.status.success(),
+        "{}",
+        match message.trim() {
+            "" => format!("a process for measurements ended early: {}", output.status),
+            message => message.to_owned(),
+        }
+    );
+    let mut csv = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(&*output.stdout);
+    Ok(csv.deserialize().collect::<Result<_, _>>()?)
+}
+
+/// Prints the rows that were measured, for the process that started this one.
+pub(super) fn print(rows: &[impl Serialize]) -> Result<()> {
+    let mut csv = csv::WriterBuilder::new()
+        .has_headers(false)
+        .from_writer(Stdout);
+    rows.iter().try_for_each(|row| csv.serialize(row))?;
+    Ok(csv.flush()?)
+}
