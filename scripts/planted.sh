@@ -7,22 +7,25 @@
 #   scripts/planted.sh [PATCH ...]              all of them by default, models and suites side by side
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
 #   scripts/planted.sh --histories --simulated [PATCH ...]  by threads, and then by simulated cores for as long
+#   scripts/planted.sh --steps [PATCH ...]      the bugs of kcas, looked for by random steps of real threads against the proof
 #   scripts/planted.sh --refit [PATCH ...]      rewrites patches whose surroundings have changed, so that they fit again
 #
 # The bugs are patches and not switches in the code, so that whoever reads the protocol does not read
 # past eighty wrong branches. `scripts/rules.sh` finds a patch that no longer fits, within a second.
 #
 # A bug that no history on this kind of machine shows says so in its patch ("Not in histories:
-# REASON"). HISTORY_SECONDS is how long each search lasts.
+# REASON"), as does one that random steps do not show ("Not in steps: REASON"), or that the model of the proof cannot express
+# ("Not in the proof: REASON"). HISTORY_SECONDS is how long each search lasts, CONFORMANCE_STEPS how many steps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 target="${CARGO_TARGET_DIR:-$root/target}/planted"
 
 # What looks for a bug: a test or a model, or histories of threads or of simulated cores.
-histories="" refit="" looks=("")
+histories="" steps="" refit="" looks=("")
 case ${1:-} in
     --histories) histories=yes looks=(threads); shift ;;
+    --steps) steps=yes; shift ;;
     --refit) refit=yes; shift ;;
 esac
 if [ "$histories" ] && [ "${1:-}" = --simulated ]; then
@@ -30,7 +33,8 @@ if [ "$histories" ] && [ "${1:-}" = --simulated ]; then
     shift
 fi
 patches=("$@")
-[ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch filter/tests/planted/*.patch)
+[ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch)
+[ $# -gt 0 ] || [ "$steps" ] || patches+=(filter/tests/planted/*.patch)
 
 # Applies a patch as far as a line around each change tells where it belongs, and writes it anew.
 refit() { # PATCH
@@ -78,6 +82,9 @@ check() {
         model)
             read -r crate suite < <(models | awk -v name="$name" '$3 == name { print $1, $2 }')
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
+            ;;
+        random)
+            CONFORMANCE_STEPS="${CONFORMANCE_STEPS:-2000000}" cargo test --locked -p lfcf-kcas --features steps --lib "$@"
             ;;
         # Both crates, whichever it is, so that their dependencies are built only once.
         lib) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --lib "$@" ;;
@@ -132,13 +139,13 @@ plant() { # LANE PATCH ...
         log="$target/$bug.log"
         read -r name suite < <(caught_by "$root/$patch")
         subject=$(subject_of "$root/$patch")
-        if [ "$histories" ]; then
-            why=$(sed -n 's/^Not in histories: //p' "$root/$patch")
+        if [ "$histories$steps" ]; then
+            why=$(sed -n "s/^Not in ${histories:+histories}${steps:+steps}: //p" "$root/$patch")
             if [ "$why" ]; then
-                for look in "${looks[@]}"; do printf 'left out  %-34s by %s: %s\n' "$bug" "$look" "$why"; done
+                for look in "${looks[@]}"; do printf 'left out  %-34s by %s: %s\n' "$bug" "${look:-steps}" "$why"; done
                 continue
             fi
-            suite=histories name=""
+            if [ "$histories" ]; then suite=histories name=""; else suite=random name=each_write_is_an_action_of_the_proof; fi
         fi
         git apply -p1 "$root/$patch"
         start=$SECONDS
@@ -185,7 +192,7 @@ caught_by() { # PATCH: NAME SUITE
 models=() suites=()
 for patch in "${patches[@]}"; do
     read -r name suite < <(caught_by "$patch") || { echo "$patch names no check that must catch it" >&2; exit 1; }
-    if [ "$suite" = model ] && [ ! "$histories" ]; then models+=("$patch"); else suites+=("$patch"); fi
+    if [ "$suite" = model ] && [ ! "$histories$steps" ]; then models+=("$patch"); else suites+=("$patch"); fi
 done
 
 mkdir -p "$target"

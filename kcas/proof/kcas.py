@@ -17,13 +17,24 @@ import prover
 
 MISTAKES = {
     "late-tag-read-as-new": "a reader takes every owner tag of a success for the new value",
+    "load-installation-over-late-owner": "a reader does so where an installation stands over it",
+    "owner-tag-read-as-expected": "a reader takes every owner tag for the expected value",
+    "installation-read-as-expected": "a reader takes every installation for the expected value",
+    "undecided-read-as-new": "a reader takes an undecided operation for a succeeded one",
     "late-tag-released-as-new": "whoever releases an owner tag of a success writes the new value",
     "owner-tag-counts-as-confirmed": "a helper counts the owner's tag as confirmed",
     "owner-tag-confirmed-without-condition": "a helper turns the owner's tag into the confirmed tag by one exchange",
     "owner-decides-again": "the owner's success replaces a helper's",
-    "decided-after-the-first-word": "the owner decides when one word has its tag",
+    "decided-after-the-first-word": "whoever decides for success has seen one word only",
+    "decided-in-the-way-differs": "a word that a decided operation owns is taken for one that differs",
+    "release-before-decide": "the owner puts new values into words before it decides",
+    "comparisons-not-installed": "nobody installs entries that only compare",
     "helper-skips-comparisons": "a helper does not install entries that only compare",
+    "shared-installation-tags": "two installations have the same tag",
     "late-tag-not-looked-for": "the owner does not look for its tag after a helper's success",
+    "installations-not-ended": "the owner leaves an installation over its own tag where it is",
+    "late-tag-written-back": "the owner ends an installation over its own tag with that tag",
+    "unreadable-installation-taken-for-done": "the owner does not look again when an installation has left the word",
     "failed-record-reused-at-once": "the record is reused when one word is clean",
     "first-word-forgotten": "the owner gives up undecided although its tag stood in a word",
     "expected-value-put-back": "whoever ends an installation puts the expected value there, not what stood there",
@@ -104,7 +115,11 @@ def make(mistake):
         return Or(state == BY_OWNER, state == BY_HELPER)
 
     def confirmed_means(s, o, w):  # State::confirmed
-        wins = Or(succeeded(s.state(o)), s.state(o) == FAILED if mistake == "failed-writes-new" else False)
+        wins = succeeded(s.state(o))
+        if mistake == "failed-writes-new":
+            wins = s.state(o) != U
+        elif mistake == "undecided-read-as-new":
+            wins = s.state(o) != FAILED
         return If(wins, new(o, w), expected(o, w))
 
     def owned_means(s, o, w, late=False):  # State::owned
@@ -127,9 +142,14 @@ def make(mistake):
 
     def answer(s, r):
         """What a reader returns if it looks at the record now."""
-        late = mistake == "late-tag-read-as-new"
         word, op, inst = reads(r), s.got_op(r), s.got_inst(r)
-        through = If(s.got_kind(r) == OWNER, owned_means(s, op, word, late), install_means(s, inst, word, late))
+        owned = owned_means(s, op, word, late=mistake == "late-tag-read-as-new")
+        installed = install_means(s, inst, word, late=mistake == "load-installation-over-late-owner")
+        if mistake == "owner-tag-read-as-expected":
+            owned = expected(op, word)
+        if mistake == "installation-read-as-expected":
+            installed = expected(target(inst), word)
+        through = If(s.got_kind(r) == OWNER, owned, installed)
         tagged = If(s.got_kind(r) == KCAS, confirmed_means(s, op, word), through)
         return If(s.got_kind(r) == VALUE, s.got_value(r), tagged)
 
@@ -283,6 +303,7 @@ def make(mistake):
         "exchange one word",
         ("commit.rs", "compare_exchange", "Ok(_) => return Ok(current)"),
         a.kind(word) == VALUE, becomes(VALUE, val), m.put("abstract", [word], val), changed=["abstract", *WORD],
+        step=("an exchange replaces what its word means", a.abstract(word) == a.value(word)),
     )
     action(
         "place the owner's tag",
@@ -296,14 +317,24 @@ def make(mistake):
         ("commit.rs", "make_way", "if tag == own.tag => return Some(Placed::Yes)"),
         working, Or(has_kcas, has_owner), m.learn("placed", op, word), changed=["placed"],
     )
+    differs = And(a.kind(word) == VALUE, a.value(word) != expected(op, word))
+    if mistake == "decided-in-the-way-differs":
+        differs = Or(differs, And(a.kind(word) == OWNER, a.op(word) != op, a.state(a.op(word)) != U))
     action(
         "see a word differ",
         ("commit.rs", "place", "Err(raw) if tagged::is_value(raw) => return Placed::Differs"),
-        mine, a.kind(word) == VALUE, a.value(word) != expected(op, word), m.learn("differed", op), changed=["differed"],
+        mine, differs, m.learn("differed", op), changed=["differed"],
+        step=("a word that differs means another value", a.abstract(word) != expected(op, word)),
     )
-    everywhere = ForAll([w], Implies(entry(op, w), a.placed(op, w)))
-    if mistake == "decided-after-the-first-word":
-        everywhere = Exists([w], And(entry(op, w), a.placed(op, w)))
+
+    def all_known(known_of, skips):
+        """All entries of the operation are known of, or those that a mistake does not leave out."""
+        needed = lambda w: expected(op, w) != new(op, w) if skips else True
+        if mistake == "decided-after-the-first-word":
+            return Exists([w], And(entry(op, w), known_of(op, w)))
+        return ForAll([w], Implies(And(entry(op, w), needed(w)), known_of(op, w)))
+
+    everywhere = all_known(a.placed, mistake == "comparisons-not-installed")
     open_to_owner = a.state(op) != FAILED if mistake == "owner-decides-again" else a.state(op) == U
     action(
         "owner decides for success",
@@ -331,14 +362,12 @@ def make(mistake):
         ("commit.rs", "kcas", "Placed::Differs => false"),
         a.begun(op), unseen, a.differed(op), m.learn("over", op), m.learn("reused", op), changed=["over", "reused"],
     )
-    for name, over, stands in (
-        ("install over the value", False, has_expected),
-        ("install over the owner tag", True, has_owner),
-    ):
+    unused = mistake == "shared-installation-tags" or Not(a.installed(inst))
+    for over, stands in ((False, has_expected), (True, has_owner)):
         action(
-            name,
+            "install over the owner tag" if over else "install over the value",
             ("commit.rs", "install", "word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst)"),
-            known, stands, Not(a.installed(inst)), target(inst) == op, place_of(inst) == word, over_owner(inst) == over,
+            known, stands, unused, target(inst) == op, place_of(inst) == word, over_owner(inst) == over,
             lower(lambda w: a.confirmed(op, w)) if mistake != "helper-installs-in-any-order" else True,
             becomes(INSTALL, inst), m.learn("installed", inst), changed=["installed", *WORD],
         )
@@ -377,12 +406,12 @@ def make(mistake):
         a.saw_undecided(inst), target(inst) == op, place_of(inst) == word, Not(has_install),
         m.learn("confirmed", op, word), changed=["confirmed"],
     )
-    needed = lambda w: expected(op, w) != new(op, w) if mistake == "helper-skips-comparisons" else True
+    skips = mistake in ("helper-skips-comparisons", "comparisons-not-installed")
     action(
         "helper decides for success",
         ("commit.rs", "install_and_decide", "descriptor::decide(tag, verdict);"),
         a.begun(op), a.shown(op), a.state(op) == U,
-        ForAll([w], Implies(And(entry(op, w), needed(w)), a.confirmed(op, w))),
+        all_known(a.confirmed, skips),
         m.put("state", [op], BY_HELPER), takes, changed=["state", "abstract"], step=(found, agrees),
     )
     decided = And(a.begun(op), a.state(op) != U)
@@ -397,13 +426,15 @@ def make(mistake):
         ("commit.rs", "release", "Word::Owner(found) if found == tag => state.owned(entry.expected, entry.new)"),
         has_owner, decided, becomes(VALUE, owned_means(a, op, word, late)), changed=WORD,
     )
-    ends = install_means(a, inst, word)
+    ends = becomes(VALUE, install_means(a, inst, word))
     if mistake == "settled-with-expected":
-        ends = expected(op, word)
+        ends = becomes(VALUE, expected(op, word))
+    if mistake == "late-tag-written-back":
+        ends = If(over_owner(inst), becomes(OWNER, op), ends)
     action(
         "withdraw: end an installation",
         ("commit.rs", "withdraw_what_is_there", "_ => Some(state.owned(entry.expected, entry.new))"),
-        has_install, target(inst) == op, a.over(op), decided, becomes(VALUE, ends),
+        has_install, target(inst) == op, a.over(op), decided, ends,
         m.learn("clean", op, word), changed=["clean", *WORD],
     )
     action(
@@ -415,6 +446,8 @@ def make(mistake):
     )
     at = a.inst(word)
     harmless = And(target(at) == op, Not(over_owner(at)), succeeded(a.state(op)))
+    if mistake == "installations-not-ended":
+        harmless = target(at) == op
     other = a.op(word) != op
     if mistake == "late-tag-not-looked-for":
         other = Or(other, a.kind(word) == OWNER)
@@ -423,6 +456,7 @@ def make(mistake):
         ("commit.rs", "withdraw_what_is_there", "None => return"),
         mine, a.over(op), decided,
         Or(
+            mistake == "unreadable-installation-taken-for-done",
             a.kind(word) == VALUE,
             And(Or(a.kind(word) == KCAS, a.kind(word) == OWNER), other),
             And(a.kind(word) == INSTALL, Or(target(at) != op, harmless)),
@@ -454,7 +488,18 @@ def make(mistake):
         action("mistake", None, known, has_owner, m.learn("confirmed", op, word), changed=["confirmed"])
     if mistake == "owner-tag-confirmed-without-condition":
         action("mistake", None, known, has_owner, becomes(KCAS, op), changed=WORD)
+    if mistake == "release-before-decide":
+        action("mistake", None, working, has_owner, becomes(VALUE, new(op, word)), changed=WORD)
 
+    m.theorems["what a load, or an exchange that fails, answers was true since it began"] = ForAll(
+        [r], Implies(a.loaded(r), a.meant(r, answer(a, r)))
+    )
+    m.theorems["an operation that fails, or is given up, has seen a word differ"] = ForAll(
+        [o, w], Implies(And(entry(o, w), Or(a.state(o) == FAILED, And(a.reused(o), Not(a.shown(o))))), a.differed(o))
+    )
+    m.theorems["no word holds a tag of a reused record"] = ForAll(
+        [o, w], Implies(And(a.reused(o), Or(a.kind(w) == KCAS, a.kind(w) == OWNER)), a.op(w) != o)
+    )
     # Helping ends: undecided operations that wait for one another do so at ever higher indices.
     tagged = lambda o, w: Or(
         And(Or(a.kind(w) == KCAS, a.kind(w) == OWNER), a.op(w) == o),

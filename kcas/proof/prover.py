@@ -98,9 +98,11 @@ class Model:
                 open_.append((what, answer))
         return open_, count, longest
 
-    def counterexamples(self):
-        """Yields the obligations that have a small counterexample."""
-        for what, facts, goal in self.obligations():
+    def counterexamples(self, right):
+        """Yields the obligations that have a small counterexample, first those of actions that the model `right` has otherwise."""
+        same = {name for name, (_, relation) in self.actions.items() if relation.eq(right.actions.get(name, (0, relation))[1])}
+        same -= self.actions.keys() - right.actions.keys()
+        for what, facts, goal in sorted(self.obligations(), key=lambda obligation: obligation[0][0] in same):
             if self.solver(*self.small, *facts, Not(goal)).check() == sat:
                 yield what
 
@@ -132,7 +134,7 @@ def run(make, mistakes):
             print(f"no mistake is called {name}; there are: {', '.join(mistakes)}", file=sys.stderr)
             return 2
         print(f"{name}: {mistakes[name]}; these have a counterexample:")
-        for action, what in make(name).counterexamples():
+        for action, what in make(name).counterexamples(make(None)):
             print(f"  {action}: {what}")
         return 0
     model, failed = make(None), False
@@ -143,6 +145,9 @@ def run(make, mistakes):
         f"{model.name}: {len(model.actions)} actions, {conjuncts} conjuncts, {count} obligations: "
         f"{count - len(open_)} proved; {time.time() - began:.1f} s, the longest {longest:.2f} s"
     )
+    for theorem in model.theorems:
+        if all(what != theorem for (_, what), _ in open_):
+            print(f"  proved: {theorem}")
     for (action, what), why in open_:
         failed = True
         print(f"  NOT PROVED: {action}: {what}: {why}")
@@ -150,7 +155,7 @@ def run(make, mistakes):
         failed = True
         print(f"  NEVER POSSIBLE: {action}: {why}")
     for name, what in mistakes.items():
-        first = next(make(name).counterexamples(), None)
+        first = next(make(name).counterexamples(model), None)
         if first:
             print(f"  found: {name} ({what}): {first[0]}: {first[1]}")
         else:

@@ -1,22 +1,26 @@
 //! Whether the code does what the proof says: each write to a word or to a record must be an action of the model in
-//! `kcas/proof/kcas.py`, in a state that allows it. Models under loom are watched, and so are real threads that take turns
-//! (`conformance_tests.rs`); a write that is no action panics, with the line that made it.
+//! `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean. Models under
+//! loom are watched, and so are real threads that take turns (`conformance_tests.rs`); a write that is no action panics, with
+//! the line that made it.
 //!
 //! The checks are of the state, not of what a thread knows: where an action of the model needs knowledge (a helper decides for
-//! success once it has *seen* every word confirmed), the invariant says what the words then hold, and that is checked.
-//! Under loom, a load may return an older value; whatever a thread concludes from it shows in a write.
+//! success once it has *seen* every word confirmed), the invariant says what the words then hold, and that is checked. What a
+//! thread has read shows in the exchanges that it tries.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::panic::Location;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::descriptor::State;
 use crate::entry::Entry;
-use crate::tagged::{InstallTag, KcasTag, Word};
+use crate::tagged::{InstallTag, KcasTag, Word, next_sequence};
+use crate::thread_id;
 use crate::watch::{self, Event, Place};
 
-/// An operation since its tag stood in a word.
+/// An operation from the moment at which its tag stood in a word until its record is reused.
 #[derive(Debug)]
 struct Operation {
     array: usize,
@@ -41,25 +45,72 @@ struct Installation {
 pub(crate) struct Watch {
     places: HashMap<usize, Place>,
     values: HashMap<Place, u64>,
-    arrays: usize,
+    /// What the words of each array mean.
+    arrays: Vec<Vec<u64>>,
     shown: HashMap<u64, Operation>,
+    /// Operations that are over: late helpers still install for them.
+    over: HashMap<u64, Operation>,
     installed: HashMap<u64, Installation>,
+    any_order: bool,
+    /// What the words of an array have meant, at each moment at which that changed.
+    pub(crate) moments: Vec<Vec<u64>>,
     /// How often each action was seen.
     pub(crate) seen: HashMap<&'static str, u64>,
 }
 
+/// Several threads share one.
+pub(crate) type Watched = Arc<Mutex<Watch>>;
+
+fn lock(watched: &Watched) -> MutexGuard<'_, Watch> {
+    watched.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What this thread writes from now on is checked.
-pub(crate) fn watch(shared: Arc<Mutex<Watch>>) {
+pub(crate) fn watch(watched: &Watched) {
+    let watched = Arc::clone(watched);
     watch::watch(Some(Rc::new(move |event, by| {
-        let mut watch = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.learn(event, by);
+        lock(&watched).learn(event, by);
     })));
+}
+
+/// [`watch`], from the beginning; what was seen is kept.
+#[cfg(kcas_loom)]
+pub(crate) fn watch_anew(watched: &Watched) {
+    let mut before = lock(watched);
+    *before = Watch {
+        seen: std::mem::take(&mut before.seen),
+        ..Watch::default()
+    };
+    watch(watched);
 }
 
 /// What this thread writes from now on is not checked.
 #[cfg(test)]
 pub(crate) fn unwatch() {
     watch::watch(None);
+}
+
+/// The actions of the proof, in its order.
+pub(crate) fn actions() -> Vec<&'static str> {
+    let mut lines = include_str!("../proof/kcas.py").lines();
+    let mut actions = Vec::new();
+    while lines.any(|line| line.trim() == "action(") {
+        let names = lines.next().unwrap_or_default().split('"');
+        actions.extend(names.skip(1).step_by(2));
+    }
+    actions
+}
+
+/// Adds a row to the file that `ACTIONS` names: how often each action was seen.
+pub(crate) fn tell(name: &str, watched: &Watched) {
+    if let Some(path) = std::env::var_os("ACTIONS") {
+        let mut row = name.to_owned();
+        for action in actions() {
+            row += &format!(",{}", lock(watched).seen.get(action).unwrap_or(&0));
+        }
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        writeln!(file.expect("ACTIONS names a file"), "{row}").expect("it can be written");
+    }
 }
 
 /// What a word with the confirmed tag stands for. (As the proof has it, not as the code has it.)
@@ -78,6 +129,14 @@ fn owned(state: State, entry: Entry) -> u64 {
     }
 }
 
+type Checked<T = ()> = Result<T, &'static str>;
+
+fn require(holds: bool, why: &'static str) -> Checked {
+    if holds { Ok(()) } else { Err(why) }
+}
+
+const OVER: &str = "the operation is over";
+
 impl Watch {
     fn learn(&mut self, event: Event, by: &Location) {
         match event {
@@ -87,40 +146,125 @@ impl Watch {
                 }
             }
             Event::Array(words) => {
+                let array = self.arrays.len();
+                let mut means = Vec::new();
                 for (index, (address, value)) in words.into_iter().enumerate() {
-                    let place = Place::Word(self.arrays, index);
+                    let place = Place::Word(array, index);
                     self.places.insert(address, place);
                     self.values.insert(place, value);
+                    means.push(value);
                 }
-                self.arrays += 1;
+                self.moments.push(means.clone());
+                self.arrays.push(means);
             }
             Event::Dropped(addresses) => {
                 self.places
                     .retain(|address, _| !addresses.contains(address));
             }
-            Event::Wrote {
-                address,
-                before,
-                after,
-            } => {
+            Event::Store(address, value) => {
                 if let Some(&place) = self.places.get(&address) {
-                    self.check(place, before, after, by);
+                    let was = self.values.insert(place, value).unwrap_or(0);
+                    self.check(place, was, value, by, Self::store);
                 }
             }
+            Event::Exchange {
+                address,
+                current,
+                new,
+                result,
+            } => {
+                if let Some(&place) = self.places.get(&address) {
+                    let (Ok(was) | Err(was)) = result;
+                    assert_eq!(was, self.value(place), "{by}: {place:?} has changed unseen");
+                    match result {
+                        Ok(was) => {
+                            self.values.insert(place, new);
+                            self.check(place, was, new, by, Self::exchange);
+                        }
+                        Err(found) => self.attempt(place, current, new, found),
+                    }
+                }
+            }
+            #[cfg(all(test, kcas_loom))]
+            Event::AnyOrder => self.any_order = true,
         }
     }
 
-    fn check(&mut self, place: Place, before: Option<u64>, after: u64, by: &Location) {
-        let was = self.values.insert(place, after).unwrap_or(0);
-        let is_known = before.is_none_or(|before| before == was);
-        assert!(is_known, "{by}: {place:?} was not {before:?} but {was}");
-        match self.action(place, was, after, before.is_some()) {
-            Ok(action) => *self.seen.entry(action).or_default() += 1,
-            Err(why) => {
-                let (was, now) = (Word::from(was), Word::from(after));
-                panic!("{by}: {place:?} went from {was:?} to {now:?}: {why}");
-            }
+    /// Checks a write, and whether it changes what the words mean only if it may.
+    fn check(
+        &mut self,
+        place: Place,
+        was: u64,
+        now: u64,
+        by: &Location,
+        action: fn(&mut Self, Place, u64, u64) -> Checked<Option<&'static str>>,
+    ) {
+        let checked = action(self, place, was, now).and_then(|action| {
+            action.into_iter().for_each(|action| self.saw(action));
+            self.check_memory(place, action)
+        });
+        if let Err(why) = checked {
+            let (was, now) = (Word::from(was), Word::from(now));
+            panic!("{by}: {place:?} went from {was:?} to {now:?}: {why}");
         }
+    }
+
+    fn check_memory(&mut self, place: Place, action: Option<&'static str>) -> Checked {
+        let array = match place {
+            Place::Word(array, _) => array,
+            Place::Status(owner) => match self.shown.get(&self.current(owner).raw()) {
+                Some(operation) => operation.array,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        let means = (0..self.arrays[array].len()).map(|index| self.means(array, index));
+        let means = means.collect::<Result<Vec<_>, _>>()?;
+        let meant = std::mem::replace(&mut self.arrays[array], means.clone());
+        match (action, place) {
+            (Some("exchange one word"), Place::Word(_, index)) => {
+                let mut others = (0..means.len()).filter(|&other| other != index);
+                require(
+                    others.all(|other| meant[other] == means[other]),
+                    "another word changes",
+                )?;
+            }
+            (
+                Some("owner decides for success" | "helper decides for success"),
+                Place::Status(owner),
+            ) => {
+                let mut then = meant.clone();
+                for entry in &self.shown[&self.current(owner).raw()].entries {
+                    require(
+                        meant[entry.index] == entry.expected,
+                        "a word does not mean the expected value",
+                    )?;
+                    then[entry.index] = entry.new;
+                }
+                require(
+                    means == then,
+                    "not exactly the operation's words take their new values",
+                )?;
+            }
+            _ => require(
+                means == meant,
+                "what a word means changes, at no linearization point",
+            )?,
+        }
+        if means != meant {
+            self.moments.push(means);
+        }
+        Ok(())
+    }
+
+    /// Forgets what the words have meant before, when no call is under way.
+    #[cfg(all(test, not(kcas_loom)))]
+    pub(crate) fn forget(&mut self) {
+        self.moments.drain(..self.moments.len() - 1);
+    }
+
+    pub(crate) fn saw(&mut self, action: &'static str) {
+        *self.seen.entry(action).or_default() += 1;
     }
 
     fn value(&self, place: Place) -> u64 {
@@ -131,59 +275,85 @@ impl Watch {
         Word::from(self.value(Place::Word(array, index)))
     }
 
+    /// What a word stands for, by the table in the crate's docs.
+    fn means(&self, array: usize, index: usize) -> Checked<u64> {
+        let mut word = self.word(array, index);
+        if let Word::Install(tag) = word {
+            word = Word::from(self.installation(tag)?.old);
+        }
+        let (tag, meaning): (_, fn(State, Entry) -> u64) = match word {
+            Word::Value(value) => return Ok(value),
+            Word::Kcas(tag) => (tag, confirmed),
+            Word::Owner(tag) => (tag, owned),
+            Word::Install(_) => return Err("an installation over another"),
+        };
+        let state = self.state(tag).ok_or(OVER)?;
+        Ok(meaning(state, self.entry(tag, array, index)?))
+    }
+
+    /// The operation that a thread's record describes.
+    fn current(&self, owner: usize) -> KcasTag {
+        KcasTag::new(owner, self.value(Place::Status(owner)) >> 2)
+    }
+
     /// The state of an operation; `None` once its record is reused.
     fn state(&self, tag: KcasTag) -> Option<State> {
         let status = self.value(Place::Status(tag.thread()));
-        (status >> 2 == tag.sequence()).then(|| State::of(status))
+        (self.current(tag.thread()) == tag).then(|| State::of(status))
     }
 
-    fn operation(&self, tag: KcasTag) -> Result<&Operation, String> {
-        self.shown
-            .get(&tag.raw())
-            .ok_or("an operation whose tag was never shown".into())
+    fn installation(&self, tag: InstallTag) -> Checked<&Installation> {
+        let installation = self.installed.get(&tag.raw());
+        installation.ok_or("an installation that was never put into a word")
     }
 
-    fn installation(&self, tag: InstallTag) -> Result<&Installation, String> {
-        self.installed
-            .get(&tag.raw())
-            .ok_or("an installation that was never put into a word".into())
-    }
-
-    fn entry(&self, tag: KcasTag, array: usize, index: usize) -> Result<Entry, String> {
-        let operation = self.operation(tag)?;
-        let found = operation
+    fn entry(&self, tag: KcasTag, array: usize, index: usize) -> Checked<Entry> {
+        let shown = self.shown.get(&tag.raw());
+        let operation = shown.or_else(|| self.over.get(&tag.raw()));
+        let operation = operation.ok_or("its tag was never shown")?;
+        let mut entries = operation
             .entries
             .iter()
-            .find(|entry| entry.index == index && operation.array == array);
-        found
-            .copied()
-            .ok_or("a word that is not of the operation".into())
+            .filter(|_| operation.array == array);
+        let found = entries.find(|entry| entry.index == index);
+        found.copied().ok_or("a word that is not of the operation")
     }
 
     fn is_confirmed(&self, tag: KcasTag, array: usize, index: usize) -> bool {
-        self.word(array, index) == Word::Kcas(tag)
+        self.any_order || self.word(array, index) == Word::Kcas(tag)
     }
 
     /// Whether the word holds a tag of the operation, or an installation over its owner's.
     fn is_held(&self, tag: KcasTag, array: usize, index: usize) -> bool {
         match self.word(array, index) {
             Word::Kcas(found) | Word::Owner(found) => found == tag,
-            Word::Install(found) => self
-                .installed
-                .get(&found.raw())
-                .is_some_and(|installation| {
-                    installation.target == tag && installation.old == tag.owner_raw()
-                }),
+            Word::Install(found) => self.is_over(found, tag),
             Word::Value(_) => false,
         }
     }
 
-    /// Whether all entries, or those below `index`, are as they must be.
+    /// Whether an installation stands over the tag of this operation's owner.
+    fn is_over(&self, found: InstallTag, tag: KcasTag) -> bool {
+        let installation = self.installed.get(&found.raw());
+        installation.is_some_and(|installation| installation.old == tag.owner_raw())
+    }
+
+    /// Whether nothing of a decided operation is left in a word, or can come back. (An installation over a value may be of a
+    /// helper that will find the operation over: if not, it becomes a tag of it.)
+    fn is_clean(&self, tag: KcasTag, array: usize, index: usize) -> bool {
+        match self.word(array, index) {
+            Word::Kcas(found) | Word::Owner(found) => found != tag,
+            Word::Install(found) => !self.is_over(found, tag),
+            Word::Value(_) => true,
+        }
+    }
+
+    /// Whether all entries of an operation, or those below `index`, are as they must be.
     fn all(
         &self,
         tag: KcasTag,
         below: usize,
-        is: impl Fn(&Self, KcasTag, usize, usize) -> bool,
+        is: fn(&Self, KcasTag, usize, usize) -> bool,
     ) -> bool {
         let operation = &self.shown[&tag.raw()];
         let mut entries = operation.entries.iter().filter(|entry| entry.index < below);
@@ -192,161 +362,127 @@ impl Watch {
 
     /// Notes the entries of an operation whose tag now stands in a word for the first time.
     fn show(&mut self, tag: KcasTag, array: usize) {
+        let owner = tag.thread();
         if !self.shown.contains_key(&tag.raw()) {
-            let owner = tag.thread();
             let entries = (0..self.value(Place::Len(owner)) as usize).map(|at| Entry {
                 index: self.value(Place::Index(owner, at)) as usize,
                 expected: self.value(Place::Expected(owner, at)),
                 new: self.value(Place::New(owner, at)),
             });
-            let entries: Vec<_> = entries.collect();
-            let differed = entries.iter().any(|entry| self.differs(array, entry));
-            self.shown.insert(
-                tag.raw(),
-                Operation {
-                    array,
-                    entries,
-                    differed,
-                },
-            );
+            let operation = Operation {
+                array,
+                entries: entries.collect(),
+                differed: false,
+            };
+            self.shown.insert(tag.raw(), operation);
+            self.note_differences(array);
         }
     }
 
-    fn differs(&self, array: usize, entry: &Entry) -> bool {
-        matches!(self.word(array, entry.index), Word::Value(value) if value != entry.expected)
-    }
-
-    /// Whether nothing of a decided operation is left in its words, or can come back.
-    fn is_clean(&self, tag: KcasTag, array: usize, index: usize) -> bool {
-        match self.word(array, index) {
-            Word::Kcas(found) | Word::Owner(found) => found != tag,
-            // Over a value it may be of a helper that will find the operation over: if not, it becomes a tag of it.
-            Word::Install(found) => {
-                let installation = self.installed.get(&found.raw());
-                installation.is_none_or(|installation| installation.old != tag.owner_raw())
-            }
-            Word::Value(_) => true,
+    /// Notes which operations find a word that holds another value than they expect.
+    fn note_differences(&mut self, array: usize) {
+        let Watch { shown, values, .. } = self;
+        for operation in shown.values_mut().filter(|one| one.array == array) {
+            operation.differed |= operation.entries.iter().any(|entry| {
+                let value = values.get(&Place::Word(array, entry.index)).copied();
+                matches!(value.map(Word::from), Some(Word::Value(value)) if value != entry.expected)
+            });
         }
     }
 
-    /// Returns the action of the model that this write is.
-    fn action(
-        &mut self,
-        place: Place,
-        was: u64,
-        now: u64,
-        exchanged: bool,
-    ) -> Result<&'static str, String> {
-        let require = |holds: bool, why: &str| if holds { Ok(()) } else { Err(why.to_owned()) };
+    /// The action that a store is, if it is one.
+    fn store(&mut self, place: Place, was: u64, now: u64) -> Checked<Option<&'static str>> {
         match place {
-            Place::Word(array, index) => {
-                let action = self.word_action((array, index), was, now);
-                let differing: Vec<_> = self
-                    .shown
-                    .iter()
-                    .filter(|(_, operation)| {
-                        operation.array == array
-                            && operation
-                                .entries
-                                .iter()
-                                .any(|entry| entry.index == index && self.differs(array, entry))
-                    })
-                    .map(|(&tag, _)| tag)
-                    .collect();
-                for tag in differing {
-                    self.shown
-                        .entry(tag)
-                        .and_modify(|operation| operation.differed = true);
-                }
-                action
-            }
-            Place::Status(owner) if exchanged => {
-                let tag = KcasTag::new(owner, was >> 2);
-                require(
-                    was >> 2 == now >> 2 && State::of(was) == State::Undecided,
-                    "a decision is for ever",
-                )?;
-                let differed = self.operation(tag)?.differed;
-                match State::of(now) {
-                    State::Undecided => Err("nothing is decided".into()),
-                    State::SucceededByOwner => {
-                        require(
-                            self.all(tag, usize::MAX, Self::is_held),
-                            "a word does not hold the operation's tag",
-                        )?;
-                        Ok("owner decides for success")
-                    }
-                    State::SucceededByHelper => {
-                        require(
-                            self.all(tag, usize::MAX, Self::is_confirmed),
-                            "a word is not confirmed",
-                        )?;
-                        Ok("helper decides for success")
-                    }
-                    State::Failed => {
-                        require(differed, "no word differed")?;
-                        Ok("decide for failure")
-                    }
-                }
-            }
             Place::Status(owner) => {
                 let last = KcasTag::new(owner, was >> 2);
-                require(
-                    State::of(now) == State::Undecided && now >> 2 != was >> 2,
-                    "it does not begin undecided",
-                )?;
-                let Some(operation) = self.shown.get(&last.raw()) else {
-                    return Ok(if was == 0 {
-                        "begin"
-                    } else {
-                        "give up at the first word"
-                    });
-                };
-                require(
-                    State::of(was) != State::Undecided,
-                    "the last operation is undecided",
-                )?;
-                let mut entries = operation.entries.iter();
-                let clean = entries.all(|entry| self.is_clean(last, operation.array, entry.index));
-                require(
-                    clean,
-                    "a tag of the last operation is left, or can come back",
-                )?;
-                Ok("reuse the record")
+                let begins = now == next_sequence(was >> 2) << 2;
+                require(begins, "it does not begin undecided, by the next number")?;
+                if let Some(operation) = self.shown.get(&last.raw()) {
+                    let decided = State::of(was) != State::Undecided;
+                    require(decided, "the last operation is undecided")?;
+                    let array = operation.array;
+                    let mut entries = operation.entries.iter();
+                    let clean = entries.all(|entry| self.is_clean(last, array, entry.index));
+                    require(
+                        clean,
+                        "a tag of the last operation is left, or can come back",
+                    )?;
+                    let over = self.shown.remove_entry(&last.raw());
+                    self.over.extend(over);
+                    self.saw("reuse the record");
+                } else if was != 0 {
+                    self.saw("give up at the first word");
+                }
+                Ok(Some("begin"))
             }
             Place::InstallSequence(installer) => {
+                require(now == next_sequence(was), "it is not the next number")?;
                 let last = InstallTag::new(installer, was).raw();
-                let mut words = self
-                    .values
-                    .iter()
-                    .filter(|(place, _)| matches!(place, Place::Word(..)));
-                require(
-                    words.all(|(_, &word)| word != last),
-                    "the last installation is still in a word",
-                )?;
-                Ok("begin an installation")
+                let words = |place: &Place| matches!(place, Place::Word(..));
+                let mut held = self.values.iter().filter(|(place, _)| words(place));
+                let gone = held.all(|(_, &word)| word != last);
+                require(gone, "the last installation is still in a word")?;
+                self.installed.remove(&last);
+                Ok(None)
             }
-            _ => Ok("write a record"),
+            // While nobody else has the array.
+            Place::Word(..) => Ok(Some("exchange one word")),
+            _ => Ok(None),
         }
     }
 
-    fn word_action(
+    /// The action that an exchange is.
+    fn exchange(&mut self, place: Place, was: u64, now: u64) -> Checked<Option<&'static str>> {
+        match place {
+            Place::Word(array, index) => {
+                let action = self.exchange_word((array, index), was, now);
+                self.note_differences(array);
+                action.map(Some)
+            }
+            Place::Status(owner) => {
+                let tag = KcasTag::new(owner, was >> 2);
+                let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
+                require(decides, "a decision is for ever")?;
+                let operation = self
+                    .shown
+                    .get(&tag.raw())
+                    .ok_or("its tag was never shown")?;
+                let differed = operation.differed;
+                let (holds, why, action) = match State::of(now) {
+                    State::Undecided => return Err("nothing is decided"),
+                    State::SucceededByOwner => (
+                        self.all(tag, usize::MAX, Self::is_held) && is_of_this_thread(owner),
+                        "a word does not hold the operation's tag, or it is not the owner",
+                        "owner decides for success",
+                    ),
+                    State::SucceededByHelper => (
+                        self.all(tag, usize::MAX, Self::is_confirmed),
+                        "a word is not confirmed",
+                        "helper decides for success",
+                    ),
+                    State::Failed => (differed, "no word differed", "decide for failure"),
+                };
+                require(holds, why)?;
+                Ok(Some(action))
+            }
+            _ => Err("a field of a record is stored, not exchanged"),
+        }
+    }
+
+    fn exchange_word(
         &mut self,
         (array, index): (usize, usize),
         was: u64,
         now: u64,
-    ) -> Result<&'static str, String> {
-        let require = |holds: bool, why: &str| if holds { Ok(()) } else { Err(why.to_owned()) };
+    ) -> Checked<&'static str> {
         match (Word::from(was), Word::from(now)) {
-            _ if was == now => Ok("exchange a word for itself"),
             (Word::Value(_), Word::Value(_)) => Ok("exchange one word"),
-            (Word::Value(value), Word::Owner(tag)) => {
+            // For itself.
+            _ if was == now => Ok("withdraw: find nothing left"),
+            (Word::Value(_), Word::Owner(tag)) => {
                 self.show(tag, array);
-                require(
-                    self.entry(tag, array, index)?.expected == value,
-                    "it did not hold the expected value",
-                )?;
-                let state = self.state(tag).ok_or("the operation is over")?;
+                require(is_of_this_thread(tag.thread()), "it is not the owner")?;
+                let state = self.state(tag).ok_or(OVER)?;
                 require(state != State::SucceededByOwner, "the owner has decided")?;
                 let lower = state != State::Undecided || self.all(tag, index, Self::is_held);
                 require(lower, "a lower word is not held")?;
@@ -355,27 +491,18 @@ impl Watch {
             (old @ (Word::Value(_) | Word::Owner(_)), Word::Install(tag)) => {
                 let installer = tag.thread();
                 let current = self.value(Place::InstallSequence(installer));
-                let target = KcasTag::from_raw(self.value(Place::InstallTarget(installer)));
                 require(current == tag.sequence(), "it is not the installer's last")?;
-                require(
-                    self.value(Place::InstallOld(installer)) == was,
-                    "its record names another word",
-                )?;
-                if installer == target.thread() && self.state(target) == Some(State::Undecided) {
+                let recorded = self.value(Place::InstallOld(installer));
+                require(recorded == was, "its record names another word")?;
+                let target = KcasTag::from_raw(self.value(Place::InstallTarget(installer)));
+                let state = self.state(target);
+                if installer == target.thread() && state == Some(State::Undecided) {
                     self.show(target, array);
                 }
-                let (state, over_owner) = (self.state(target), matches!(old, Word::Owner(_)));
-                match old {
-                    Word::Owner(over) => {
-                        require(over == target, "it is over another operation's tag")?;
-                    }
-                    // Of an operation that is over, nothing is known any more.
-                    _ if state.is_none() => {}
-                    old => {
-                        let expected = Word::Value(self.entry(target, array, index)?.expected);
-                        require(old == expected, "it is not over the expected value")?;
-                    }
-                }
+                let over_owner = old == Word::Owner(target);
+                let expected = Word::Value(self.entry(target, array, index)?.expected);
+                let right = over_owner || old == expected;
+                require(right, "it is not over the expected value")?;
                 let lower =
                     state != Some(State::Undecided) || self.all(target, index, Self::is_confirmed);
                 require(lower, "a lower word is not confirmed")?;
@@ -384,15 +511,13 @@ impl Watch {
                     Some(State::SucceededByOwner) => over_owner,
                     _ => false,
                 };
-                self.installed.insert(
-                    tag.raw(),
-                    Installation {
-                        target,
-                        old: was,
-                        in_time,
-                    },
-                );
-                Ok(if matches!(old, Word::Owner(_)) {
+                let installation = Installation {
+                    target,
+                    old: was,
+                    in_time,
+                };
+                self.installed.insert(tag.raw(), installation);
+                Ok(if over_owner {
                     "install over the owner tag"
                 } else {
                     "install over the value"
@@ -402,41 +527,73 @@ impl Watch {
                 let installation = self.installation(tag)?;
                 require(installation.target == target, "it is for another operation")?;
                 require(installation.in_time, "nobody can have read \"undecided\"")?;
-                require(self.state(target).is_some(), "the operation is over")?;
+                self.saw("finish: read undecided");
                 Ok("finish: confirm")
             }
-            (Word::Install(tag), now) => {
+            (Word::Install(tag), new) => {
                 let installation = self.installation(tag)?;
-                let (target, old) = (installation.target, Word::from(installation.old));
-                let state = self.state(target);
-                require(
-                    state != Some(State::Undecided),
-                    "the operation is undecided",
-                )?;
-                if now == old {
+                let (target, put_back) = (installation.target, installation.old == now);
+                let decided = self.state(target) != Some(State::Undecided);
+                require(decided, "the operation is undecided")?;
+                if put_back {
+                    self.saw("finish: read decided");
                     return Ok("finish: put back");
                 }
-                let entry = self.entry(target, array, index)?;
-                let state = state.ok_or("the operation is over")?;
-                let means = Word::Value(owned(state, entry));
-                require(
-                    matches!(old, Word::Owner(_)) && now == means,
-                    "it is not what the word stood for",
-                )?;
+                let ends = is_of_this_thread(target.thread()) && matches!(new, Word::Value(_));
+                require(ends, "it does not put back what was there")?;
                 Ok("withdraw: end an installation")
             }
-            (old @ (Word::Kcas(tag) | Word::Owner(tag)), Word::Value(value)) => {
-                let entry = self.entry(tag, array, index)?;
-                let state = self.state(tag).ok_or("the operation is over")?;
+            (old @ (Word::Kcas(tag) | Word::Owner(tag)), Word::Value(_)) => {
+                let state = self.state(tag).ok_or(OVER)?;
                 require(state != State::Undecided, "the operation is undecided")?;
-                let (means, action) = match old {
-                    Word::Kcas(_) => (confirmed(state, entry), "release the confirmed tag"),
-                    _ => (owned(state, entry), "release the owner's tag"),
-                };
-                require(value == means, "it is not what the word stood for")?;
-                Ok(action)
+                Ok(match old {
+                    _ if is_of_this_thread(tag.thread()) => "withdraw: take the own tag out",
+                    Word::Kcas(_) => "release the confirmed tag",
+                    _ => "release the owner's tag",
+                })
             }
-            _ => Err("no action does that".into()),
+            _ => Err("no action does that"),
         }
     }
+
+    /// Notes what a thread has found out that tried an exchange in vain.
+    fn attempt(&mut self, place: Place, current: u64, new: u64, found: u64) {
+        let Place::Word(array, index) = place else {
+            if matches!(place, Place::Status(owner) if is_of_this_thread(owner)) {
+                self.saw("owner learns the decision");
+            }
+            return;
+        };
+        match (Word::from(current), Word::from(new), Word::from(found)) {
+            (Word::Value(_), Word::Owner(own), Word::Kcas(tag) | Word::Owner(tag))
+                if own == tag =>
+            {
+                self.saw("find the own tag placed");
+            }
+            (Word::Value(_), Word::Owner(_), Word::Value(_)) => self.saw("see a word differ"),
+            (_, Word::Install(tag), Word::Kcas(found))
+                if self.value(Place::InstallTarget(tag.thread())) == found.raw() =>
+            {
+                self.saw("find the confirmed tag");
+            }
+            (Word::Install(tag), Word::Kcas(_), _) => {
+                self.saw("finish: read undecided");
+                if is_of_this_thread(tag.thread()) {
+                    self.saw("find the installation finished by another");
+                }
+            }
+            (Word::Install(_), ..) => self.saw("finish: read decided"),
+            (Word::Owner(tag), Word::Value(_), _)
+                if is_of_this_thread(tag.thread()) && self.is_clean(tag, array, index) =>
+            {
+                self.saw("withdraw: find nothing left");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether this thread holds an id. (A model may act with an id that no thread holds.)
+fn is_of_this_thread(id: usize) -> bool {
+    thread_id::held() == Some(id)
 }

@@ -1,71 +1,84 @@
-//! Real threads that take turns at every access, in random order: each of their writes is an action of the proof.
+//! Real threads that take turns at every access, in random order: each of their writes is an action of the proof, each of their
+//! answers was true at a moment since the call began, and some call ends within a number of steps.
 
-use std::collections::HashMap;
+use std::array;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::conformance::{Watch, unwatch, watch};
-use crate::steps::with_hook;
+use crate::conformance::{Watched, actions, tell, unwatch, watch};
+use crate::steps::{Access, with_access_hook};
 use crate::{Entry, WordArray};
 
 const THREADS: usize = 4;
-const WORDS: usize = 5;
+const WORDS: usize = 4;
 
 /// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more.
 const STEPS: u64 = 50_000;
 
+/// Threads end after so many, and others take over their ids.
+const LIFE: u64 = 10_000;
+
+/// Some call ends within so many, though most threads may be asleep. (Helping three operations of three words takes a few hundred.)
+const CALL: u64 = 500;
+
 /// Whose turn it is.
 struct Turns {
     state: Mutex<State>,
-    changed: Condvar,
+    changed: [Condvar; THREADS],
 }
 
 struct State {
     current: usize,
     live: Vec<usize>,
-    /// Which of them take turns for now.
+    /// Which of them take turns for now, and until when.
     awake: Range<usize>,
+    until: u64,
     rng: StdRng,
     steps: u64,
+    /// When a call ended last.
+    ended: u64,
     /// A thread has made a write that is no action: the others need not go on, and may not be able to.
     failed: bool,
 }
 
 impl Turns {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives the turn to any thread, and waits until it comes back.
-    fn pass(&self, me: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    fn pass(&self, me: usize, before: Access) {
+        let mut state = self.state();
         state.steps += 1;
-        let failed = state.failed;
+        let (failed, since) = (state.failed, state.steps - state.ended);
         assert!(!failed, "another thread has failed");
-        if state.steps % 40 == 0 {
-            // The others sleep for a while, wherever they are.
+        assert!(since < CALL, "no call has ended in {since} steps");
+        let hot = before == Access::Exchange || state.rng.random_range(0..8) == 0;
+        if state.steps >= state.until && hot {
+            // The others sleep for a while, wherever they are; now and then all but one, and for longer than a call takes.
             let first = state.rng.random_range(0..THREADS);
-            state.awake = first..first + state.rng.random_range(1..3);
+            let (awake, steps) = match state.rng.random_range(0..100) {
+                0..3 => (1, 2 * CALL),
+                _ => (state.rng.random_range(1..=2), state.rng.random_range(1..40)),
+            };
+            (state.awake, state.until) = (first..first + awake, state.steps + steps);
         }
         let awake = state.awake.clone();
         let next = state.rng.random_range(awake) % state.live.len();
         state.current = state.live[next];
         if state.current != me {
-            self.changed.notify_all();
-            drop(
-                self.changed
-                    .wait_while(state, |state| state.current != me)
-                    .unwrap(),
-            );
+            self.changed[state.current].notify_one();
+            self.wait(state, me);
         }
     }
 
-    fn wait_for_the_first(&self, me: usize) {
-        drop(
-            self.changed
-                .wait_while(self.state.lock().unwrap(), |state| state.current != me)
-                .unwrap(),
-        );
+    fn wait(&self, state: MutexGuard<State>, me: usize) {
+        let turn = self.changed[me].wait_while(state, |state| state.current != me);
+        drop(turn.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -74,112 +87,148 @@ struct Turn(Arc<Turns>, usize);
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state();
         state.failed |= thread::panicking();
         state.live.retain(|&thread| thread != self.1);
         state.current = state.live.first().copied().unwrap_or_default();
-        self.0.changed.notify_all();
+        self.0.changed[state.current].notify_one();
     }
 }
 
-/// Runs threads that change up to three words at a time, until they have made so many steps. Returns how often each action was
-/// seen.
-fn run(seed: u64, steps: u64) -> HashMap<&'static str, u64> {
-    let watched = Arc::new(Mutex::new(Watch::default()));
-    watch(Arc::clone(&watched));
+/// Runs threads that change up to three words at a time, until they have made so many steps.
+fn run(seed: u64, steps: u64) -> Watched {
+    let watched = Watched::default();
+    watch(&watched);
     let words = Arc::new(WordArray::new(WORDS));
     let turns = Arc::new(Turns {
         state: Mutex::new(State {
             current: 0,
-            live: (0..THREADS).collect(),
+            live: Vec::new(),
             awake: 0..THREADS,
+            until: 0,
             rng: StdRng::seed_from_u64(seed),
             steps: 0,
+            ended: 0,
             failed: false,
         }),
-        changed: Condvar::new(),
+        changed: array::from_fn(|_| Condvar::new()),
     });
-    let threads = [0, 1, 2, 3].map(|me| {
-        let (watched, words, turns) =
-            (Arc::clone(&watched), Arc::clone(&words), Arc::clone(&turns));
-        thread::spawn(move || {
-            watch(watched);
-            turns.wait_for_the_first(me);
-            let _turn = Turn(Arc::clone(&turns), me);
-            let mut rng = StdRng::seed_from_u64(seed ^ me as u64);
-            let passing = Arc::clone(&turns);
-            with_hook(
-                move |_| passing.pass(me),
-                || {
-                    while turns.state.lock().unwrap().steps < steps {
-                        work(&words, &mut rng);
-                    }
-                },
-            );
-        })
-    });
-    for thread in threads {
-        thread.join().expect("each write is an action of the proof");
+    for end in (0..steps).step_by(LIFE as usize).map(|begin| begin + LIFE) {
+        turns.state().live = (0..THREADS).collect();
+        let threads: [_; THREADS] = array::from_fn(|me| {
+            let (watched, words) = (Arc::clone(&watched), Arc::clone(&words));
+            let turns = Arc::clone(&turns);
+            thread::spawn(move || {
+                watch(&watched);
+                turns.wait(turns.state(), me);
+                let _turn = Turn(Arc::clone(&turns), me);
+                let mut rng = StdRng::seed_from_u64(seed ^ end ^ me as u64);
+                let passing = Arc::clone(&turns);
+                with_access_hook(
+                    move |_, access| passing.pass(me, access),
+                    || {
+                        while turns.state().steps < end {
+                            call(&words, &watched, &mut rng);
+                            let mut state = turns.state();
+                            state.ended = state.steps;
+                        }
+                    },
+                );
+            })
+        });
+        for thread in threads {
+            thread.join().expect("each write is an action of the proof");
+        }
+        watched.lock().unwrap().forget();
     }
-    drop(words);
     unwatch();
-    Arc::try_unwrap(watched)
-        .expect("no thread is left")
-        .into_inner()
-        .unwrap()
-        .seen
+    watched
 }
 
-/// One operation. Values are few, so that they return.
-fn work(words: &WordArray, rng: &mut StdRng) {
+/// One call. Values are few, so that they return.
+fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
+    let kind = rng.random_range(0..8);
     let first = rng.random_range(0..WORDS);
-    let entries: Vec<_> = (0..rng.random_range(1..=3))
-        .map(|at| {
-            let index = (first + at) % WORDS;
-            let expected = match rng.random_range(0..8) {
-                0 => rng.random_range(0..2),
-                _ => words.load(index),
-            };
-            Entry {
-                index,
-                expected,
-                new: rng.random_range(0..2),
+    let mut entry = |at| {
+        let index = (first + at) % WORDS;
+        let expected = match rng.random_range(0..8) {
+            0 => rng.random_range(0..2),
+            _ => load(words, watched, index, WordArray::load),
+        };
+        Entry::new(index, expected, rng.random_range(0..2))
+    };
+    let single = entry(0);
+    match kind {
+        0 => drop(load(words, watched, first, WordArray::load_helping)),
+        1 => check(watched, || {
+            match words.compare_exchange(first, single.expected, single.new) {
+                Ok(_) => (true, vec![single]),
+                Err(value) => (
+                    value != single.expected,
+                    vec![Entry::new(first, value, value)],
+                ),
             }
-        })
-        .collect();
-    let _ = words.kcas(&entries);
+        }),
+        _ => {
+            let entries: Vec<_> = (1..1 + kind % 3).map(&mut entry).chain([single]).collect();
+            check(watched, || (words.kcas(&entries).is_ok(), entries));
+        }
+    }
 }
 
-/// The actions that must be seen, if the schedule is long enough.
-const ACTIONS: [&str; 14] = [
-    "exchange one word",
-    "place the owner's tag",
-    "owner decides for success",
-    "decide for failure",
-    "give up at the first word",
-    "install over the owner tag",
-    "install over the value",
-    "finish: confirm",
-    "finish: put back",
-    "helper decides for success",
-    "release the confirmed tag",
-    "release the owner's tag",
-    "withdraw: end an installation",
-    "reuse the record",
-];
+fn load(
+    words: &WordArray,
+    watched: &Watched,
+    index: usize,
+    load: fn(&WordArray, usize) -> u64,
+) -> u64 {
+    let mut value = 0;
+    check(watched, || {
+        value = load(words, index);
+        (true, vec![Entry::new(index, value, value)])
+    });
+    let mut watched = watched.lock().unwrap();
+    watched.saw("reader begins");
+    watched.saw("reader loads, or loads again");
+    value
+}
+
+/// Checks the answer of a call: either these words changed like this, at one moment since it began, or one of them differed.
+fn check(watched: &Watched, call: impl FnOnce() -> (bool, Vec<Entry>)) {
+    let since = watched.lock().unwrap().moments.len() - 1;
+    let (succeeded, entries) = call();
+    let moments = &watched.lock().unwrap().moments[since..];
+    let holds = |moment: &Vec<u64>, value: fn(&Entry) -> u64| {
+        let mut entries = entries.iter();
+        entries.all(|entry| moment[entry.index] == value(entry))
+    };
+    let right = (0..moments.len()).any(|at| {
+        let as_expected = holds(&moments[at], |entry| entry.expected);
+        let mut then = moments[at..].iter().take(2);
+        as_expected == succeeded
+            && (!succeeded || then.any(|moment| holds(moment, |entry| entry.new)))
+    });
+    assert!(
+        right,
+        "{entries:?}: {succeeded} is true of none of {moments:?}"
+    );
+}
 
 #[test]
 fn each_write_is_an_action_of_the_proof() {
-    let given = std::env::var("CONFORMANCE_STEPS").ok();
-    let steps = given.map_or(STEPS, |steps| steps.parse().expect("a number of steps"));
-    let seen = run(1, steps);
+    let given = |name| {
+        std::env::var(name)
+            .ok()
+            .map(|given| given.parse().expect("a number"))
+    };
+    let steps = given("CONFORMANCE_STEPS").unwrap_or(STEPS);
+    let watched = run(given("CONFORMANCE_SEED").unwrap_or(1), steps);
+    tell("random steps of four threads", &watched);
+    let seen = &watched.lock().unwrap().seen;
     println!("{steps} steps: {seen:#?}");
-    let proof = include_str!("../proof/kcas.py");
-    for action in ACTIONS {
-        assert!(
-            proof.contains(&format!("\"{action}\"")),
-            "{action} is no action of the proof"
-        );
-        assert!(seen.contains_key(action), "{action} was never seen");
-    }
+    let actions = actions();
+    let unknown = seen.keys().find(|action| !actions.contains(action));
+    assert_eq!(unknown, None, "the proof has no such action");
+    let unseen = actions.iter().find(|action| !seen.contains_key(*action));
+    assert_eq!(unseen, None, "this action of the proof was never seen");
 }

@@ -43,6 +43,8 @@ pub fn explore(
     }
     let executions = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&executions);
+    let watched = conformance::Watched::default();
+    let watching = Arc::clone(&watched);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions.into();
     // A word that nobody can resolve makes its reader spin: this bound catches it.
@@ -52,7 +54,7 @@ pub fn explore(
         counter.fetch_add(1, Ordering::Relaxed);
         THREADS.set(1);
         // Each write of the execution must be an action of the proof.
-        conformance::watch(Default::default());
+        conformance::watch_anew(&watching);
         hold_lowest_id();
         model();
         thread_id::end_of_thread();
@@ -67,6 +69,7 @@ pub fn explore(
         THREADS.get(),
         start.elapsed().as_secs_f64()
     );
+    conformance::tell(name, &watched);
     let floors = std::env::var_os("MODEL_FLOORS").is_none_or(|set| set != "off");
     assert!(
         executions >= at_least || !floors,

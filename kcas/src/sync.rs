@@ -92,18 +92,7 @@ mod observed {
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            self.wrote(None, value);
-        }
-
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        #[track_caller]
-        fn wrote(&self, before: Option<u64>, after: u64) {
-            let address = self.address();
-            crate::watch::report(crate::watch::Event::Wrote {
-                address,
-                before,
-                after,
-            });
+            crate::watch::report(crate::watch::Event::Store(self.address(), value));
         }
 
         /// Names it to a [watcher](crate::watch).
@@ -136,16 +125,19 @@ mod observed {
             success: Ordering,
             failure: Ordering,
         ) -> Result<u64, u64> {
-            let exchanged = self
+            let result = self
                 .before(Access::Exchange)
                 .compare_exchange(current, new, success, failure);
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
-            crate::machine::exchanged(exchanged.is_ok());
+            crate::machine::exchanged(result.is_ok());
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            if exchanged.is_ok() {
-                self.wrote(Some(current), new);
-            }
-            exchanged
+            crate::watch::report(crate::watch::Event::Exchange {
+                address: self.address(),
+                current,
+                new,
+                result,
+            });
+            result
         }
     }
 }

@@ -127,6 +127,12 @@ pub(crate) fn end_of_thread() {
     drop(GiveBack);
 }
 
+/// Returns the id that the current thread holds.
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+pub(crate) fn held() -> Option<usize> {
+    HELD_HERE.with(Cell::get)
+}
+
 /// Claims an id that no thread keeps, for a simulated core.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 pub(crate) fn claim_for_a_core() -> Result<usize, TooManyThreads> {

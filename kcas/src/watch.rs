@@ -1,4 +1,4 @@
-//! What a watcher of tests and models learns: each write to a word or to a record, and which atomics these are.
+//! What a watcher of tests and models learns: each write and each exchange of a word or a record, and which atomics these are.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -29,12 +29,18 @@ pub(crate) enum Event {
     Array(Vec<(usize, u64)>),
     /// An array had these addresses, and is no more.
     Dropped(Range<usize>),
-    /// A write at this address replaced `before` (`None` for a store, whatever was there).
-    Wrote {
+    /// A store of this value at this address.
+    Store(usize, u64),
+    /// A compare-and-swap at this address.
+    Exchange {
         address: usize,
-        before: Option<u64>,
-        after: u64,
+        current: u64,
+        new: u64,
+        result: Result<u64, u64>,
     },
+    /// From here on a model lets helpers begin with any word.
+    #[cfg(all(test, kcas_loom))]
+    AnyOrder,
 }
 
 type Watcher = Rc<dyn Fn(Event, &Location)>;

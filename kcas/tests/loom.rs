@@ -352,17 +352,22 @@ fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    explore("a_writer_that_loads_first", None, 1, move || {
-        let words = array(&[0]);
-        let writer = {
-            let words = Arc::clone(&words);
-            spawn(move || {
-                let value = words.load(0);
-                words.compare_exchange(0, value, 1).unwrap();
-            })
-        };
-        seen.fetch_or(1 << words.load(0), Ordering::Relaxed);
-        writer.join().unwrap();
-    });
+    explore(
+        "a_writer_that_loads_first_hides_no_execution",
+        None,
+        1,
+        move || {
+            let words = array(&[0]);
+            let writer = {
+                let words = Arc::clone(&words);
+                spawn(move || {
+                    let value = words.load(0);
+                    words.compare_exchange(0, value, 1).unwrap();
+                })
+            };
+            seen.fetch_or(1 << words.load(0), Ordering::Relaxed);
+            writer.join().unwrap();
+        },
+    );
     assert_eq!(seen.load(Ordering::Relaxed), 0b11, "a result is missing");
 }
